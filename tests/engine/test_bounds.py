@@ -43,8 +43,11 @@ def test_bounded_ms_of_no_time_is_unknown(value: Any) -> None:
 
 def test_bounded_ms_in_seconds_is_bounded_in_milliseconds() -> None:
     week = MAX_DURATION_MS / 1000
-    assert (parse_duration_ms(1.5, per_unit=1000), parse_duration_ms(week, per_unit=1000)) == (1500, MAX_DURATION_MS)
-    assert parse_duration_ms(week + 1, per_unit=1000) is None
+    assert (parse_duration_ms(1.5, ms_per_unit=1000), parse_duration_ms(week, ms_per_unit=1000)) == (
+        1500,
+        MAX_DURATION_MS,
+    )
+    assert parse_duration_ms(week + 1, ms_per_unit=1000) is None
 
 
 @given(ANYTHING)

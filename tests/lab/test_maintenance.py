@@ -56,7 +56,7 @@ def test_a_lease_that_holds_is_left_alone() -> None:
 
 def tool_step() -> ToolStep:
     call = ToolCall("c1", "state_get", "{}")
-    result = ToolResult(call, {}, "ok", Envelope(True, "state_get"), content="{}", executed=True)
+    result = ToolResult(call, {}, "ok", Envelope(True, "state_get"), content="{}", was_executed=True)
     return ToolStep(1, 0, 9.0, 0.5, result)
 
 

@@ -91,5 +91,5 @@ def test_a_tool_that_joins_two_arguments_makes_no_key() -> None:
     answer = ScriptedReply(200, {}, json.dumps({"choices": [{"message": {"tool_calls": [call]}}]}).encode())
     ended, notes = _driven({}, answer, stream=False)
     results = [step for step in notes.steps if isinstance(step, ToolStep)]
-    assert results[0].result.executed
+    assert results[0].result.was_executed
     _check(ended, notes)

@@ -66,6 +66,10 @@ def measure_arguments(raw_arguments: object) -> int:
     """Return the size of arguments in UTF-8 bytes without parsing them.
 
     For double-encoded arguments, the outer text is measured; `read_arguments` reports the size of the inner one.
+
+    Returns:
+        The size of a trimmed text without a code fence, or of an object or list as compact JSON. 0 for other values,
+        and for objects and lists that cannot be written as JSON or are nested too deeply.
     """
     if isinstance(raw_arguments, str):
         return count_utf8_bytes(_strip_fence(raw_arguments.strip()))
@@ -90,7 +94,7 @@ def _read_text(text: str, max_bytes: int) -> ReadArguments:
 
 
 def _read_value(raw_arguments: JsonObject | list[object], max_bytes: int) -> ReadArguments:
-    """Read arguments that are an object or a list instead of a text."""
+    """Read arguments that are an object instead of a text; a list gives the status `invalid_json`."""
     try:
         text = write_json(raw_arguments)
         if text.count("{") + text.count("[") > MAX_DEPTH and is_too_deep(raw_arguments):
@@ -112,6 +116,7 @@ def _check_object(value: object, size_bytes: int) -> ReadArguments:
 
 
 def _get_json_type(value: object) -> str:
+    """Return the JSON type of a value with its article; "null" for None and for values of other types."""
     type_names = {
         dict: "an object",
         list: "an array",
@@ -124,7 +129,10 @@ def _get_json_type(value: object) -> str:
 
 
 def _strip_fence(text: str) -> str:
-    """Return the content of the code fence around `text`, without the word `json`; `text` itself if it has no fence."""
+    """Return the content of the code fence around `text`, without the word `json` at its beginning.
+
+    A text without a fence is returned unchanged.
+    """
     if not (len(text) >= 2 * len(_CODE_FENCE) and text.startswith(_CODE_FENCE) and text.endswith(_CODE_FENCE)):
         return text
     content = text[len(_CODE_FENCE) : -len(_CODE_FENCE)]

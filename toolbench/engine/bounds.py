@@ -31,15 +31,15 @@ def parse_cost(value: object) -> float | None:
     return parse_number(value, MAX_COST_USD)
 
 
-def parse_duration_ms(value: object, *, per_unit: float = 1.0) -> float | None:
+def parse_duration_ms(value: object, *, ms_per_unit: float = 1.0) -> float | None:
     """Return `value` in milliseconds, from 0 to MAX_DURATION_MS, or None for anything else.
 
     Args:
         value: a duration in any unit.
-        per_unit: milliseconds in one unit of `value`.
+        ms_per_unit: milliseconds in one unit of `value`: 1000 for seconds.
     """
-    number = parse_number(value, MAX_DURATION_MS / per_unit)
-    return None if number is None else number * per_unit
+    number = parse_number(value, MAX_DURATION_MS / ms_per_unit)
+    return None if number is None else number * ms_per_unit
 
 
 def filter_valid_date(value: datetime) -> datetime | None:

@@ -58,9 +58,12 @@ class Conversation:
         return cls(model, tools, resolve_policy([("conversation", patch)]).policy)
 
     def say(self, text: str) -> LoopPlan:
-        """Return the plan of the next run, for a user message.
+        """Return the plan of the next run, which sends a user message.
 
-        The conversation does not change. Pass the result of the run to `take`.
+        Nothing is sent here and the conversation does not change. Pass the result of the run to `take`.
+
+        Args:
+            text: the user message.
         """
         return LoopPlan(
             model=self.model,
@@ -74,10 +77,11 @@ class Conversation:
         )
 
     def take(self, result: LoopResult) -> bool:
-        """Keep the history of a run, and return whether it was kept.
+        """Keep the history of a complete run for the next plan.
 
-        After an incomplete run (provider error, deadline, cancellation or spent budget) nothing is kept and the result
-        is False; call `say` with the same message again.
+        Returns:
+            Whether it was kept: False after an incomplete run (provider error, deadline, cancellation or spent budget).
+            To try again, call `say` with the same message.
         """
         if result.end in INCOMPLETE_ENDS:
             return False

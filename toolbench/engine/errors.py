@@ -12,7 +12,8 @@ class PolicyProblem:
     """One invalid setting.
 
     Attributes:
-        layer: the policy layer that has the setting.
+        layer: name of the policy layer that has the setting.
+        key: name of the setting.
         message: what is wrong or what is allowed, as part of a sentence without the key.
     """
 
@@ -30,7 +31,7 @@ class PolicyError(EngineError):
 
     def __init__(self, problems: tuple[PolicyProblem, ...]) -> None:
         self.problems = problems
-        super().__init__("; ".join(f"{p.layer}: {p.key}: {p.message}" for p in problems))
+        super().__init__("; ".join(f"{problem.layer}: {problem.key}: {problem.message}" for problem in problems))
 
 
 class PlanError(EngineError):

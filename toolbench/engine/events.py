@@ -29,7 +29,7 @@ class AnswerDecoder(Protocol):
 
     @property
     def partial(self) -> Message:
-        """The message so far; {} if it is known only at the end."""
+        """The message so far; {} before any content, and always if the answer is read only at its end."""
         ...
 
 
@@ -39,12 +39,13 @@ class OmittedParameter:
 
     Attributes:
         reason: why it was left out, as a sentence or the error message of the endpoint.
-        was_known: True if it was left out from the start of the run; False if an error of this run was the reason.
+        was_omitted_from_start: True if every request of the run leaves it out; False if an error of this run led to it,
+            so that earlier requests had it.
     """
 
     name: str
     reason: str
-    was_known: bool = True
+    was_omitted_from_start: bool = True
 
 
 @light(frozen=True, slots=True)
@@ -53,13 +54,14 @@ class Request:
 
     Attributes:
         turn: the number of the turn, from 0.
-        path: the path below the endpoint's prefix, such as `chat/completions`.
+        path: the path below the endpoint's prefix, such as `chat/completions`; one that begins with a slash, below its
+            base URL.
         body: the exact bytes to send.
-        has_tools: whether the request has tools.
+        has_tools: whether the request offers tools, in the field `tools` or in the prompt.
         is_streamed: whether the answer is requested as a stream.
-        changes: changes that message and tool transforms made to the request.
+        changes: changes to the request by transforms, by the wire format and by omitted parameters.
         truncation_retries: how often the request may be repeated if its streamed answer is truncated.
-        message_index: the index, from 0, of the user message that the request belongs to.
+        message_index: which of the run's user messages the request belongs to, from 0.
         user_message: the text of a further user message that the request adds; "" for none.
         omitted_parameters: optional parameters that were removed from the body.
     """
@@ -78,13 +80,13 @@ class Request:
 
 @light(frozen=True, slots=True)
 class Delta:
-    """A newly received part of a streamed answer: of its text, its reasoning or one call.
+    """A newly received part of a streamed answer: of its text and reasoning, or of one call.
 
     Attributes:
         text: the new part of the text; "" for none.
         reasoning: the new part of the reasoning; "" for none.
         call_index: the index of the call, from 0; None for text and reasoning.
-        name: the name of the call; "" if this part does not have it.
+        name: the tool's name in the call, as far as it was received; "" if this part does not repeat it.
         arguments: the new part of the arguments text.
         is_closed: whether the arguments of the call are complete.
     """
@@ -104,7 +106,7 @@ class Ask:
     Attributes:
         decoder: decodes the answer; the driver passes the received bytes to it.
         parse_refused_answer: parses an answer that the server quotes in an error. It returns a turn if the policy reads
-            calls in text and the answer has one, else a sentence for the error's hint, or "".
+            calls in text and the answer has one, else a sentence for the error's hint, or "" for none.
     """
 
     request: Request
@@ -114,7 +116,9 @@ class Ask:
 
 @light(frozen=True, slots=True)
 class PreparedCall:
-    """A call that may run: its tool exists, and its arguments were parsed and match the tool's schema.
+    """A call that may run: its tool exists and its arguments were parsed.
+
+    They match the tool's schema, unless the policy does not validate arguments.
 
     Attributes:
         alone: whether the tool must not run in parallel with others.
@@ -164,13 +168,16 @@ class Outcome:
 class ExchangeError:
     """A failed exchange as a value.
 
+    Its field names are keys of the stored step details, so they cannot be changed.
+
     Attributes:
         code: an error code that is listed in providers/data/outcomes.json.
         message: the error in words, from the endpoint or from Toolbench.
         status: the HTTP status; None without a response.
         infrastructure: whether the network, the provider or the host caused the error, and not the model.
         retryable: whether the same request may be sent again.
-        tool_support: whether the endpoint says that this model or route cannot use tools.
+        tool_support: True if the cause is missing tool support: the endpoint says that this model or route cannot use
+            tools.
         hint: a sentence that helps to understand the error; "" for none.
         generation: the text of the model, if the error quotes it.
         named: JSON paths in the request that the error names in its fields, such as `tool_choice.type`.
@@ -210,6 +217,11 @@ class StopRun:
 
 
 LoopInput = Turn | FailedExchange | tuple[Outcome, ...] | StopRun
+"""The driver's reply to a step.
+
+It replies to `Ask` with a turn or a failed exchange, to `Execute` with one outcome per call, and to either with
+`StopRun` if it ends the run early.
+"""
 
 
 @light(frozen=True, slots=True)
@@ -221,9 +233,9 @@ class ToolResult:
         parse_status: ok, invalid_json or too_large.
         envelope: the result before result transforms.
         content: the exact text that is sent back to the model.
-        executed: whether the tool ran; a refused call does not run.
+        was_executed: whether the tool ran; a refused call does not run.
         schema_errors: the violations of the tool's schema for which the call was refused; () for none.
-        output_replaced: whether the tool's output was too large, so that the model gets an error in its place.
+        is_output_replaced: whether the tool's output was too large, so that the model gets an error in its place.
         changes: the changes that result transforms made.
         duration_ms: how long the tool ran, in milliseconds; 0.0 for a refused call.
     """
@@ -233,20 +245,20 @@ class ToolResult:
     parse_status: str
     envelope: Envelope
     content: str
-    executed: bool
+    was_executed: bool
     schema_errors: tuple[SchemaError, ...] = ()
-    output_replaced: bool = False
+    is_output_replaced: bool = False
     changes: tuple[TransformChange, ...] = ()
     duration_ms: float = 0.0
 
 
 @light(frozen=True, slots=True)
 class TurnRecord:
-    """The record of one turn.
+    """The record of one request and of what followed from it.
 
     Attributes:
-        turn: the number of the turn, from 0. Each request of a turn has a record of its own.
-        answer: the model's answer; None if the exchange failed or the run was stopped before it.
+        turn: the number of the turn, from 0. A turn with several requests has several records.
+        answer: the model's answer; None if the exchange failed or the run was stopped before an answer.
         failure: the error of the exchange; None if it did not fail.
         results: the results of the calls, in call order.
     """
@@ -312,6 +324,7 @@ class Event:
 
     Attributes:
         type: the event's name in the case study, such as `llm_delta`.
+        turn: the number of the turn, from 0.
         data: the payload, with the keys of the case study.
     """
 

@@ -16,6 +16,6 @@ else:
     from dataclasses import dataclass
 
     def light(*, frozen: bool, slots: bool) -> Callable[[type], type]:
-        """Return a dataclass decorator with the equality and hash of a frozen dataclass; instances are mutable."""
+        """Return a decorator for dataclasses that have the equality and hash of a frozen one but are mutable."""
         assert frozen
         return dataclass(slots=slots, unsafe_hash=True)

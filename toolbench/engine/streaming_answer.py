@@ -43,8 +43,8 @@ class StreamingCall:
 class StreamingAnswer:
     """The state of a streaming answer, built from the events of the loop.
 
-    Pass every event to `take` and read the attributes at any time. The state is cleared when a new turn or a new
-    attempt of a turn begins.
+    Pass every event to `take` and read the attributes at any time. The state is cleared by the first delta of a new
+    turn or of a new attempt of a turn, and when a turn is repeated without tools.
 
     Attributes:
         calls: the calls so far, in the order of the answer.
@@ -54,6 +54,11 @@ class StreamingAnswer:
         self._begin((-1, -1))
 
     def _begin(self, attempt: tuple[int, int]) -> None:
+        """Clear the state for an attempt.
+
+        Args:
+            attempt: the numbers of the turn, from 0, and of the attempt, from 1; (-1, -1) if it is not known yet.
+        """
         self._attempt = attempt
         self.calls: list[StreamingCall] = []
         self._texts: dict[str, list[str]] = {"text": [], "reasoning": []}
@@ -69,7 +74,7 @@ class StreamingAnswer:
         return "".join(self._texts["reasoning"])
 
     def take(self, event: Event) -> None:
-        """Add an event; events that do not belong to an answer change nothing."""
+        """Update the state by an event; events other than deltas and `llm_request_retry` change nothing."""
         if event.type == "llm_request_retry":
             self._begin((-1, -1))
         if event.type != "llm_delta":

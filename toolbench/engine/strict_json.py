@@ -20,10 +20,10 @@ def _refuse_constant(constant_name: str) -> float:
 
 
 def read_finite(text: str) -> float:
-    """Return the number in `text` as a finite float; "nan" is not refused.
+    """Return a JSON number as a float. JSON decoders call it, so `text` is never "nan" or "inf".
 
     Raises:
-        ValueError: the text is not a number, or the number is too large for a float.
+        ValueError: the number is too large for a float.
     """
     number = float(text)
     if math.isinf(number):
@@ -40,7 +40,8 @@ def read_json(text: str) -> Any:
     """Return the value of the JSON `text`.
 
     Raises:
-        InvalidJsonError: the text is not exactly one JSON value, or it is nested too deeply.
+        InvalidJsonError: the text is not exactly one JSON value, is nested too deeply, or has a number that is too
+            large for Python.
     """
     try:
         value = _DECODER.decode(text)
@@ -57,7 +58,8 @@ def read_json_at(text: str, start: int) -> tuple[Any, int]:
     """Return the JSON value that begins at offset `start`, and the offset after it; any text may follow.
 
     Raises:
-        InvalidJsonError: no valid JSON value begins there, or it is nested too deeply.
+        InvalidJsonError: no valid JSON value begins there, it is nested too deeply, or it has a number that is too
+            large for Python.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -74,13 +76,14 @@ def is_too_deep(value: Any, max_depth: int = MAX_DEPTH) -> bool:
     """Return whether objects and arrays in `value` are nested deeper than `max_depth` levels."""
     values = [value]
     for _ in range(max_depth):
-        values = [child for parent in values for child in _iterate_children(parent)]
+        values = [child for parent in values for child in _list_nested_containers(parent)]
         if not values:
             return False
     return True
 
 
-def _iterate_children(value: Any) -> list[Any]:
+def _list_nested_containers(value: Any) -> list[Any]:
+    """Return the objects and arrays directly inside `value`."""
     if isinstance(value, dict):
         return [child for child in value.values() if isinstance(child, (dict, list))]
     if isinstance(value, list):
@@ -118,7 +121,10 @@ def encode_object(value: Mapping[str, Any], json_by_key: Mapping[str, str]) -> b
 
     Args:
         value: the object to write.
-        json_by_key: the JSON text of some of its values, by key.
+        json_by_key: the JSON text of some of its values, by key, as `write_json` returns it.
+
+    Raises:
+        TypeError, ValueError, RecursionError: as for `write_json`.
     """
     if not json_by_key:
         return encode_json(value)
@@ -161,10 +167,10 @@ def count_utf8_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def list_object_keys(text: bytes) -> tuple[str, ...]:
-    """Return the keys of the JSON object in `text`, or () if it is not an object."""
+def list_object_keys(json_bytes: bytes) -> tuple[str, ...]:
+    """Return the keys of a JSON object in order; () if `json_bytes` is not a JSON object in UTF-8."""
     try:
-        value = read_json(text.decode())
+        value = read_json(json_bytes.decode())
     except (InvalidJsonError, UnicodeDecodeError):
         return ()
     return tuple(value) if isinstance(value, dict) else ()

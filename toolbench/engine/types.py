@@ -1,7 +1,8 @@
 """Value types that the engine shares with other packages.
 
-All values are frozen. A message is a plain dict in OpenAI's shape, so that unknown fields are kept and sent back
-unchanged.
+All values are frozen. A message is a plain dict in OpenAI's format, so that unknown fields are kept and sent back
+unchanged. The field names of Usage, Finding, TransformChange, ParseError, SchemaError and Envelope are keys of the
+stored step details, so they cannot be changed.
 """
 
 from dataclasses import field
@@ -23,7 +24,8 @@ class ReadArguments:
 
     Attributes:
         status: ok, invalid_json or too_large.
-        size_bytes: UTF-8 bytes of the trimmed text without a code fence, or of the object as compact JSON.
+        size_bytes: UTF-8 bytes of the trimmed text without a code fence, of the inner text if it is double-encoded, or
+            of an object or list as compact JSON; 0 for other values and for JSON that is nested too deeply.
         arguments: the object; None unless the status is ok.
         problem: why there is no object; "" if the status is ok.
     """
@@ -40,6 +42,7 @@ class ToolCall:
 
     Attributes:
         id: the call's id; "" if the model sent none.
+        name: the tool's name as the model wrote it.
         arguments: the arguments as received: a text, an object or anything else.
         read_arguments: the result of `read_arguments`; None if the arguments were not read yet.
     """
@@ -52,7 +55,7 @@ class ToolCall:
 
 @light(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of one answer, or of several; None for a figure that the endpoint does not report.
+    """Tokens and cost of one answer, or of several; None for a figure that is not reported or implausible.
 
     Attributes:
         input_tokens: all tokens of the request, including cached ones.
@@ -89,8 +92,9 @@ class TransformChange:
     """A change that one named transform, repair or wire format made.
 
     Attributes:
-        kind: message, response, tool, tool_call or tool_result; argument for a repair; request for a parameter that was
-            left out; wire for a value that the wire format cannot represent unchanged.
+        kind: the kind of the transform (message, tool, request, response, tool_call or tool_result); argument for a
+            repair; also tool for a keyword that a constraint does not enforce, request for a parameter that was left
+            out, and wire for a value that the wire format cannot represent unchanged.
         name: the name of the transform, repair or change.
         path: the JSON path of the changed value.
         before: the value before the change as text, which may be truncated; "" if there was none.
@@ -112,7 +116,8 @@ class ParseError:
         mode: how the call was requested: tool_use, json_fallback or the name of the method.
         error: why the call could not be read.
         snippet: the beginning of the call's text.
-        call: the index of the call, from 0, among all calls of the answer; None if no call was found.
+        call: the index of the call, from 0, among the answer's calls after tool call transforms; None if the error
+            belongs to none of these calls.
         repairs: the names of the repairs that made the call readable; () for none.
         truncated: whether a repair had to complete the call; such a call is not executed.
     """
@@ -137,9 +142,10 @@ class Turn:
     Attributes:
         message: the answer as it is kept in the history.
         text: the text of the answer without its calls.
-        calls: the calls that the loop keeps, with unique ids.
-        calls_found: all calls of the answer, before transforms, repairs and limits.
-        ignored_call_count: the number of calls dropped by the limit per turn or because tools are off.
+        calls: the calls that the loop dispatches, each with an id that is unique in the turn.
+        calls_found: all calls that the method read from the answer, before tool call transforms, repairs and limits.
+        ignored_call_count: the number of calls dropped by the limit per turn, because tools are off or because the
+            stream was truncated.
         finish_reason: the reason in OpenAI's terms, such as `stop`, or an unknown one; None if the answer has none.
         usage: the tokens and cost; None if the endpoint reports none.
         method_used: the method used: tool_use, json_fallback, constrained, template or text.
@@ -176,7 +182,7 @@ class Turn:
 
     @property
     def stop_reason(self) -> str:
-        """Why the answer ended: tool_use if there are calls, length if the answer was truncated, else stop."""
+        """Why the answer ended: tool_use if it has calls, length if the token limit truncated it, else stop."""
         return "tool_use" if self.calls else "length" if self.finish_reason == "length" else "stop"
 
     @property
@@ -232,13 +238,13 @@ class Envelope:
 
 
 def get_called_function(call: JsonObject) -> JsonObject:
-    """Return the `function` object of a call in OpenAI's shape; {} if it has none."""
+    """Return the `function` object of a call in OpenAI's format; {} if it has none."""
     function = call.get("function")
     return get_object(function)
 
 
 def remove_calls(message: Message) -> Message:
-    """Return a copy of the message without its calls; all other fields are kept, including unknown ones."""
+    """Return a copy of the message without `tool_calls`; all other fields are kept, also unknown ones."""
     return {key: value for key, value in message.items() if key != "tool_calls"}
 
 

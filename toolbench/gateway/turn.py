@@ -171,7 +171,7 @@ def _build_upstream_error(error: ExchangeError) -> GatewayError:
 
 def _find_call_problem(record: TurnRecord) -> str:
     """Return why a call of the answer is not valid or cannot be read; empty if there is no such call."""
-    invalid = next((result for result in record.results if not result.executed), None)
+    invalid = next((result for result in record.results if not result.was_executed), None)
     if invalid is not None:
         return f"The model's call of {invalid.call.name[:64]} is not valid: {_describe_refusal(invalid)}"
     answer = record.answer

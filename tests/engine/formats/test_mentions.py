@@ -9,7 +9,7 @@ from tests.engine.formats.golden_cases import DATA_FOLDER, TOOLS, parse_in_chunk
 from toolbench.engine.formats import ParsedText, TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
 from toolbench.engine.methods.inline_reasoning import split_text_reasoning
-from toolbench.engine.methods.json_in_text import find_unread_call
+from toolbench.engine.methods.json_in_text import find_attempted_call
 from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
 
 ROWS: list[dict[str, str]] = json.loads((DATA_FOLDER / "natural_texts.json").read_text())
@@ -62,7 +62,7 @@ def test_natural_text_passes_auto_unchanged(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_natural_text_passes_every_other_format_unchanged(text: str) -> None:
-    assert find_unread_call(text, NAMES) is None
+    assert find_attempted_call(text, NAMES) is None
     assert extract_tagged_calls(text, NAMES) == (text, [])
     assert split_text_reasoning(text) == (text, "")
 

@@ -73,7 +73,7 @@ def test_a_broken_schema_is_an_argument_error_with_paths_and_never_runs() -> Non
     assert one.refusal is not None
     assert "$.ops" in one.refusal.errors[0]["message"]
     result = build_tool_result(one, None, Policy())
-    assert not result.executed
+    assert not result.was_executed
     assert result.schema_errors == one.schema_errors
     assert result.arguments == {"ops": "set"}
 
@@ -92,7 +92,7 @@ def test_a_tool_that_changes_its_arguments_changes_only_its_own_copy() -> None:
 
 def test_a_result_tells_what_became_of_its_call() -> None:
     result = build_tool_result(dispatched("state.get"), Outcome({"a": 1}, duration_ms=12.5), Policy())
-    assert (result.executed, result.parse_status, result.duration_ms) == (True, "ok", 12.5)
+    assert (result.was_executed, result.parse_status, result.duration_ms) == (True, "ok", 12.5)
     assert (result.call.name, result.envelope.tool_name) == ("state.get", "state_get")
 
 
@@ -103,4 +103,4 @@ def test_a_call_that_ran_needs_its_outcome() -> None:
 
 def test_a_refused_call_took_no_time() -> None:
     result = build_tool_result(dispatched("nope"), None, Policy())
-    assert (result.executed, result.duration_ms) == (False, 0)
+    assert (result.was_executed, result.duration_ms) == (False, 0)

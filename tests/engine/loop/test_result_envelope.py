@@ -4,7 +4,12 @@ from typing import Any
 import pytest
 
 from toolbench.engine.events import Outcome
-from toolbench.engine.loop.result_envelope import build_envelope, build_envelope_json, build_refusal, render_envelope
+from toolbench.engine.loop.result_envelope import (
+    build_envelope,
+    build_envelope_json,
+    build_error_envelope,
+    render_envelope,
+)
 
 COMPACT = "tool_result_compact_envelope"
 
@@ -106,7 +111,7 @@ def test_a_lone_surrogate_in_a_result_is_kept() -> None:
 
 
 def test_a_refusal_has_all_five_keys() -> None:
-    assert build_envelope_json(build_refusal("t", "TOOL_NOT_ALLOWED", "No.")) == {
+    assert build_envelope_json(build_error_envelope("t", "TOOL_NOT_ALLOWED", "No.")) == {
         "ok": False,
         "tool_name": "t",
         "data": {},

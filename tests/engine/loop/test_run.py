@@ -65,7 +65,7 @@ def test_several_calls_of_one_answer_get_their_results_in_call_order() -> None:
     tool_messages = [message for message in played.ended.history if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in tool_messages] == ["a", "b", "c"]
     assert [call.id for call in played.ran] == ["a", "c"]
-    assert [result.executed for result in played.ended.turns[0].results] == [True, False, True]
+    assert [result.was_executed for result in played.ended.turns[0].results] == [True, False, True]
 
 
 def test_usage_is_summed_over_the_turns() -> None:
@@ -103,7 +103,7 @@ def test_arguments_too_large_are_refused_and_the_loop_goes_on(arguments: Any) ->
 def test_an_output_too_large_is_replaced() -> None:
     played = run_script(build_plan(max_tool_output_bytes=200), [GET_CALL, DONE], lambda _: Outcome({"text": "x" * 500}))
     assert codes(played) == ["TOOL_OUTPUT_TOO_LARGE"]
-    assert played.ended.turns[0].results[0].output_replaced
+    assert played.ended.turns[0].results[0].is_output_replaced
 
 
 def test_unreadable_arguments_are_told_to_the_model_and_the_loop_goes_on() -> None:

@@ -41,7 +41,10 @@ def test_refused_parameter_is_left_out_of_all_that_follows() -> None:
     assert found.ended.end is EndReason.FINAL
     assert sent(found, "seed") == [True, False, False]
     assert sent(found, "top_p") == [True, True, True]
-    left_out = [[(item.name, item.was_known) for item in turn.request.omitted_parameters] for turn in found.ended.turns]
+    left_out = [
+        [(item.name, item.was_omitted_from_start) for item in turn.request.omitted_parameters]
+        for turn in found.ended.turns
+    ]
     assert left_out == [[], [("seed", False)], [("seed", False)]]
     assert [turn.turn for turn in found.ended.turns] == [0, 0, 1]
     change = found.ended.turns[1].request.changes[-1]
@@ -103,14 +106,16 @@ def test_what_is_known_before_is_left_out_of_the_first_request() -> None:
     )
 
     assert sent(found, "seed") == [False]
-    assert [(item.name, item.was_known) for item in found.ended.turns[0].request.omitted_parameters] == [("seed", True)]
+    assert [(item.name, item.was_omitted_from_start) for item in found.ended.turns[0].request.omitted_parameters] == [
+        ("seed", True)
+    ]
 
 
 def test_settings_leave_parameters_out_whatever_the_policy_drops() -> None:
     found = played(build_answer(), drop_refused_parameters=False, left_out_parameters=["seed", "top_p"])
 
     assert {"seed", "top_p"}.isdisjoint(found.bodies[0])
-    assert [item.was_known for item in found.ended.turns[0].request.omitted_parameters] == [True, True]
+    assert [item.was_omitted_from_start for item in found.ended.turns[0].request.omitted_parameters] == [True, True]
 
 
 def test_calls_stay_serial_without_parallel_tool_calls() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.engine.methods.inline_reasoning import split_partial_reasoning, split_text_reasoning
+from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_text_reasoning
 from toolbench.engine.methods.text_json import TextJsonMethod
 from toolbench.engine.tools.definitions import ToolDefinition
 
@@ -35,7 +35,7 @@ def test_an_object_that_was_thought_of_comes_back_whole_with_the_thought() -> No
     ],
 )
 def test_reasoning_that_is_still_open_says_nothing_yet(so_far: str, said: str) -> None:
-    assert split_partial_reasoning(so_far) == said
+    assert remove_partial_reasoning(so_far) == said
 
 
 def test_what_is_only_drafted_in_a_stream_is_never_told_of() -> None:

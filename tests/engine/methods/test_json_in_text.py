@@ -2,8 +2,8 @@ import pytest
 
 from toolbench.engine.methods.json_in_text import (
     MAX_LINES,
+    find_attempted_call,
     find_blocks,
-    find_unread_call,
     has_readable_call,
     parse_call,
 )
@@ -41,7 +41,7 @@ def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
     ],
 )
 def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
-    assert find_unread_call(text, NAMES) == meant
+    assert find_attempted_call(text, NAMES) == meant
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def tool(ordinal: int = 2) -> ToolStep:
         parse_status="ok",
         envelope=Envelope(False, "state_get", errors=({"code": "ARGUMENT_ERROR", "message": "no"},)),
         content='{"ok":false}\ud800',
-        executed=True,
+        was_executed=True,
         schema_errors=(SchemaError("$.select", "type", "not a list"),),
         duration_ms=0.5,
     )

@@ -44,7 +44,7 @@ def test_a_trial_runs_to_its_end_and_every_step_is_written_down(provider: Script
     assert 0 < first.first_byte_ms <= first.duration_ms
     tool = notes.steps[1]
     assert isinstance(tool, ToolStep)
-    assert tool.result.executed
+    assert tool.result.was_executed
     assert tool.result.content in provider.seen[1].json()["messages"][-1]["content"]
     assert first.started_ms <= tool.started_ms <= notes.exchanges[1].started_ms
 
@@ -54,7 +54,7 @@ def test_a_call_that_may_not_run_is_a_step_too(provider: ScriptedServer) -> None
     notes = TrialNotes()
     drive_trial(provider.endpoint(), notes)
     tools = [step for step in notes.steps if isinstance(step, ToolStep)]
-    assert [(step.result.call.name, step.result.executed) for step in tools] == [
+    assert [(step.result.call.name, step.result.was_executed) for step in tools] == [
         ("unknown_tool", False),
         ("get_weather", True),
     ]

@@ -1,4 +1,4 @@
-"""Capabilities that providers declare, by provider template."""
+"""Capabilities that providers declare in their documentation, by provider template (such as `openai`)."""
 
 import json
 from datetime import UTC, datetime
@@ -12,7 +12,11 @@ _DATA_PATH = Path(__file__).parents[1] / "data" / "capabilities.json"
 
 
 def find_declared_capabilities(template: str) -> CapabilityRecord | None:
-    """Return the capabilities that are declared for a provider template; None if there are none."""
+    """Return the capabilities that a provider with this template declares; None if it declares none.
+
+    Args:
+        template: name of the provider template, such as `openrouter`.
+    """
     return _load_declared().get(template)
 
 

@@ -27,8 +27,8 @@ class MethodChoice:
     Attributes:
         method: the name of the method; "" if no method is possible.
         reason: why the method was chosen, or what would make a method possible if none is.
-        skipped_methods: the methods that come first in the policy and were skipped.
-        constraint: the constraint of the method `constrained`; "" for other methods.
+        skipped_methods: the methods that were tried before this one and are not possible, in the order of the policy.
+        constraint: the first supported constraint if the method is `constrained`; "" for other methods.
         is_deprecated: whether the method is `text_json`.
     """
 
@@ -39,7 +39,7 @@ class MethodChoice:
     is_deprecated: bool = False
 
     def to_json(self) -> JsonObject:
-        """Return the choice as JSON."""
+        """Return the choice as JSON, without the constraint."""
         return {
             "method": self.method,
             "reason": self.reason,
@@ -52,10 +52,14 @@ class MethodChoice:
 
 
 def choose_method(methods: Iterable[str], capabilities: Capabilities) -> MethodChoice:
-    """Return the first possible method.
+    """Return the first of these methods that is possible at the endpoint.
 
     Native is possible unless a capability excludes it; template and constrained must be known to be supported.
-    text_json with low stability is chosen only if no other method is possible.
+    text_json with low stability (`json_stability`) is chosen only if no other method is possible.
+
+    Args:
+        methods: names of methods, in the order in which they are considered.
+        capabilities: the capabilities of the endpoint.
     """
     skipped_methods: list[SkippedMethod] = []
     has_unstable_text_json = False
@@ -78,8 +82,9 @@ def choose_method(methods: Iterable[str], capabilities: Capabilities) -> MethodC
 def find_method_refusal(method: str, capabilities: Capabilities) -> str:
     """Return why a method that a user names is refused before the first request; "" if it may be tried.
 
-    Native is refused only if the endpoint refuses requests with tools, so that an experiment may test what the model
-    does with them.
+    Native is refused only if the endpoint refuses requests with tools, and not if it drops them, so that an experiment
+    may test what the model then does. Template is refused only if it is known that there is no raw completion endpoint,
+    constrained unless a constraint is known to be supported; other methods are never refused.
     """
     if method == "native":
         return _find_native_obstacle(capabilities) if capabilities.tools_field == "refused" else ""
@@ -89,10 +94,11 @@ def find_method_refusal(method: str, capabilities: Capabilities) -> str:
 
 
 def find_method_obstacle(method: str, capabilities: Capabilities) -> str:
-    """Return in a sentence why an endpoint does not support a method.
+    """Return a sentence that says why a method is not possible at an endpoint.
 
     Returns:
-        "" if the endpoint supports it; for native and text_json also if no capability excludes it.
+        "" if the method is possible: native and text_json unless a capability excludes them, template and constrained
+        only if the endpoint is known to support them.
     """
     find_obstacle = _OBSTACLE_FINDERS.get(method)
     return find_obstacle(capabilities) if find_obstacle else f"There is no method {method}."
@@ -154,7 +160,10 @@ def _build_choice(method: str, capabilities: Capabilities, skipped_methods: Sequ
 
 
 def list_tool_problems(tools: Sequence[ToolDefinition], capabilities: Capabilities) -> tuple[str, ...]:
-    """Return why the endpoint would refuse these tools: their number, names, or keywords of their schemas."""
+    """Return sentences that say why the endpoint would refuse these tools; () if nothing is known.
+
+    Reasons are the number of the tools, their names, and keywords of their schemas.
+    """
     problems: list[str] = []
     if capabilities.max_tools is not None and len(tools) > capabilities.max_tools:
         problems.append(f"There are {len(tools)} tools and the endpoint takes {capabilities.max_tools}.")
@@ -176,7 +185,10 @@ def _compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
 
 
 def _collect_keywords(schema: object) -> set[str]:
-    """Return all keys of a schema at any depth, without names of properties."""
+    """Return all keys of a schema at any depth, without names of properties and definitions.
+
+    Keys of objects in values, such as those of `default`, are included.
+    """
     keywords: set[str] = set()
     pending_values: list[tuple[object, bool]] = [(schema, True)]
     while pending_values:

@@ -16,10 +16,12 @@ _POLICY_KEYS = {
     "tool_id_pattern": "tool_id_pattern",
     "usual_findings": "usual_findings",
 }
+# Request transform that gives the token limit the name that the endpoint reads, by that name.
 _LIMIT_TRANSFORMS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
 }
+# Request transforms that give the reasoning effort the name that the endpoint reads, by that name.
 _EFFORT_TRANSFORMS = {
     "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
     "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic renames it further
@@ -29,12 +31,13 @@ _EFFORT_TRANSFORMS = {
 
 
 def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[str, Any]) -> Layers:
-    """Return one layer for each source that changes requests; empty if nothing has to change.
+    """Return one layer for each source of capabilities that change requests; () if none do.
 
     Args:
         effective: the capabilities.
-        options: request options of the other layers. The effort parameter is renamed only if it is among them, and
-            `max_completion_tokens` to `max_tokens` too. `max_tokens` is always renamed, since scenarios may send it.
+        options: request options of the other layers. A transform that renames the reasoning effort, or
+            `max_completion_tokens` to `max_tokens`, is added only if `options` has the parameter. The transform from
+            `max_tokens` to `max_completion_tokens` is always added, since scenarios may send `max_tokens` too.
     """
     layers: dict[str, JsonObject] = {}
     for field, patch in _iterate_patches(effective.capabilities, options):
@@ -45,14 +48,17 @@ def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[s
 
 
 def build_layer_name(record: CapabilityRecord) -> str:
-    """Return a name such as `capability from probe 12 of 2026-11-22` or `capability declared by a person`."""
+    """Return the name of the layer of a source.
+
+    Examples are `capability from probe 12 of 2026-11-22` and `capability declared by a person`.
+    """
     if record.source == "declared":
         return f"{LAYER_PREFIX}declared by {record.who}"
     return f"{LAYER_PREFIX}from {record.who}" + (f" of {record.at:%Y-%m-%d}" if record.at else "")
 
 
 def _iterate_patches(capabilities: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield each capability field that changes requests, with its policy patch."""
+    """Yield the name of each capability field that changes requests, with its policy patch."""
     if capabilities.supports_parallel_tools is False:
         yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
     if capabilities.allows_midturn_system is False:

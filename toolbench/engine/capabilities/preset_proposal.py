@@ -6,10 +6,10 @@ from toolbench.engine.capabilities.policy_layers import EMPTY_CONTENT_FOR_NULL, 
 from toolbench.engine.capabilities.record import Capabilities
 from toolbench.engine.types import JsonObject
 
-NINE_CHARACTER_ID = "^[a-zA-Z0-9]{9}$"
+NINE_CHARACTER_ID_PATTERN = "^[a-zA-Z0-9]{9}$"
 
 _ProposalRows = tuple[tuple[bool, str, str, str], ...]
-"""(whether the row applies, policy key, transform, reason)"""
+"""Rows of (whether the row applies, policy key, transform, reason)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class PresetProposal:
 
     Attributes:
         patch: the policy patch; empty if the endpoint needs none.
-        reasons: a sentence for each part of the patch.
+        reasons: a sentence for each transform and option of the patch.
     """
 
     patch: JsonObject
@@ -44,7 +44,7 @@ def propose_preset(capabilities: Capabilities) -> PresetProposal:
 
 
 def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
-    """Return the rows for answers: (condition, policy key, transform, reason) each."""
+    """Return the rows for deviations of answers."""
     return (
         (
             capabilities.calls_shape == "function_call",
@@ -80,10 +80,10 @@ def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
 
 
 def _list_history_rows(capabilities: Capabilities) -> _ProposalRows:
-    """Return the rows for messages that are sent back, in the same form."""
+    """Return the rows for messages of the history, which are sent back to the endpoint."""
     return (
         (
-            capabilities.tool_id_pattern == NINE_CHARACTER_ID,
+            capabilities.tool_id_pattern == NINE_CHARACTER_ID_PATTERN,
             "message_transforms",
             "tool_call_ids_nine_characters",
             "Only ids of nine letters and digits are taken back.",

@@ -1,7 +1,7 @@
 """Capabilities of an endpoint as far as they are known, with their sources.
 
-Unknown fields are None. Declared (by a person or the provider's documentation), probed (seen by a probe)
-and measured (seen in stored trials) capabilities are kept apart; `merge_records` builds the effective record.
+Unknown fields are None. Declared capabilities (by a user or the provider's documentation), probed ones (seen by a
+probe) and measured ones (seen in stored trials) are kept apart; `merge_records` merges them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from toolbench.engine.types import JsonObject
 Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
-AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # ascending
+AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # in ascending order
 MIN_CALL_TURNS = 20  # with fewer turns that attempted a call, the stability is not rated
 MAX_HIGH_ERROR_RATE = 0.02  # highest share of turns with a parse error at which the stability is high
 MAX_MEDIUM_ERROR_RATE = 0.10  # highest share of turns with a parse error at which the stability is medium
@@ -26,7 +26,10 @@ def _build_metadata(doc: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Capabilities of one model at one endpoint. None means unknown; an empty tuple means that there are none."""
+    """Capabilities of one model at one endpoint.
+
+    None means unknown; an empty tuple means that there are none. `DOCS` has the description of each field.
+    """
 
     supports_tool_use: Ternary = field(
         default=None, metadata=_build_metadata("Tool calls come back in their own field.")
@@ -155,16 +158,16 @@ class CapabilityRecord:
 
     Attributes:
         source: declared, probed or measured.
-        who: the name of the declaration, probe or trials, such as `probe 12`.
-        at: when they were declared or seen; None for declarations that ship with this version.
-        probe: number of the probe that saw them.
+        who: a description of the source for users, such as `probe 12`, `a person` or `OpenAI's API reference`.
+        at: when they were declared or seen; None if this is not known, as for declarations of users.
+        probe_id: id of the probe that saw them; None for other sources.
     """
 
     source: Source
     capabilities: Capabilities
     who: str = ""
     at: datetime | None = None
-    probe: int | None = None
+    probe_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +175,8 @@ class EffectiveCapabilities:
     """The merge of all records of an endpoint.
 
     Attributes:
-        origins: the record that each known field comes from.
-        overruled_records: overruled records that have another value, by field.
+        origins: the record that each known field comes from, by field.
+        overruled_records: by field, the records whose value was replaced by a different one, in the order of the merge.
     """
 
     capabilities: Capabilities
@@ -184,7 +187,7 @@ class EffectiveCapabilities:
 def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
     """Merge records field by field by authority: measured over probed over declared.
 
-    Among records of the same authority, the later one wins.
+    Among records of the same authority, the one that comes later in `records` wins.
     """
     records_by_authority = sorted(records, key=lambda record: AUTHORITY.index(record.source))
     values: JsonObject = {}
@@ -198,14 +201,16 @@ def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
     return EffectiveCapabilities(Capabilities(**values), origins, overruled_records)
 
 
-def rate_json_stability(parse_error_turns: int, call_turns: int) -> str | None:
-    """Return how reliably calls in text can be read: high, medium or low; None for fewer than MIN_CALL_TURNS turns.
+def rate_json_stability(unreadable_turn_count: int, call_turn_count: int) -> str | None:
+    """Return how reliably calls in text can be read: high, medium or low; None if it is not known.
+
+    It is not known for fewer than MIN_CALL_TURNS turns.
 
     Args:
-        parse_error_turns: turns whose call could not be read.
-        call_turns: turns that attempted a call.
+        unreadable_turn_count: number of turns whose call could not be read.
+        call_turn_count: number of turns in which the model attempted a call.
     """
-    if call_turns < MIN_CALL_TURNS:
+    if call_turn_count < MIN_CALL_TURNS:
         return None
-    error_rate = parse_error_turns / call_turns
+    error_rate = unreadable_turn_count / call_turn_count
     return "high" if error_rate <= MAX_HIGH_ERROR_RATE else "medium" if error_rate <= MAX_MEDIUM_ERROR_RATE else "low"

@@ -1,4 +1,4 @@
-"""The answers that a request allows: calls of the tools that the tool choice permits, and possibly a final text."""
+"""Answers that a request allows: calls of the tools that may be called, or a final text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimit
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
 
-FINAL_ANSWER_KEY = "answer"  # the key that holds the alternatives where the root of a schema must be an object
+ANSWER_KEY = "answer"  # the only key of an answer whose schema must be one object and not alternatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class AllowedAnswers:
     """The allowed answers of one request.
 
     Attributes:
-        call_schemas: name and schema of the arguments of each tool.
+        call_schemas: name and schema of the arguments of each tool, in the order of the tools.
         final_schema: schema of a final text; None if it is not allowed.
         definitions: the schemas to which `$ref`s in the other schemas refer, by name.
         dropped_keywords: keywords of the tools' schemas that are not enforced.
@@ -51,25 +51,25 @@ def build_allowed_answers(
     limits: SizeLimits,
     max_calls: int = 1,
 ) -> AllowedAnswers:
-    """Return the allowed answers, with schemas that the constraint enforces.
+    """Return the allowed answers, with schemas that the constraint can enforce.
 
     Args:
         tools_json: the tools that may be called, in OpenAI's format.
         allows_final: whether a final text is allowed.
         support: the keywords that the constraint enforces.
-        limits: limits of strings and lists that have none.
+        limits: limits of strings and lists whose schema has none.
         max_calls: maximum number of calls in one answer.
 
     Raises:
         PlanError: the schema of a tool cannot be used.
     """
     normaliser = SchemaNormaliser(support, limits)
-    calls = tuple(
+    call_schemas = tuple(
         (str(tool["function"]["name"]), normaliser.normalise_arguments(tool["function"], index))
         for index, tool in enumerate(tools_json)
     )
     final_schema = normaliser.build_text_schema() if allows_final else None
-    return AllowedAnswers(calls, final_schema, normaliser.definitions, normaliser.dropped_keywords, max_calls)
+    return AllowedAnswers(call_schemas, final_schema, normaliser.definitions, normaliser.dropped_keywords, max_calls)
 
 
 def build_answer_schema(
@@ -77,13 +77,13 @@ def build_answer_schema(
 ) -> JsonObject:
     """Return one JSON Schema of all answers.
 
-    An answer is `{"name", "arguments"}` of a tool, or `{"calls": […]}` if there may be several calls, or `{"final"}`
-    where a final text is allowed.
+    An answer is the object `{"name", "arguments"}` of a call, or `{"calls": […]}` if there may be several calls, or
+    `{"final"}` if a final text is allowed.
 
     Args:
         answers: the allowed answers.
-        is_object_required: put the schema under the key `answer` if it consists of alternatives.
-        limits_call_count: limit the number of calls to that of `answers`.
+        is_object_required: whether the root must be an object; alternatives are then put under the key `answer`.
+        limits_call_count: whether the schema limits the number of calls to `answers.max_calls`.
     """
     call_schemas = [_build_call_schema(name, arguments) for name, arguments in answers.call_schemas]
     if answers.max_calls > 1:
@@ -93,7 +93,7 @@ def build_answer_schema(
     final_schemas = [_build_closed_object({"final": answers.final_schema})] if answers.final_schema is not None else []
     schema = _build_union([*call_schemas, *final_schemas])
     if is_object_required and "anyOf" in schema:
-        schema = _build_closed_object({FINAL_ANSWER_KEY: schema})
+        schema = _build_closed_object({ANSWER_KEY: schema})
     return {**schema, **({"$defs": answers.definitions} if answers.definitions else {})}
 
 

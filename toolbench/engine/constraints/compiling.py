@@ -1,4 +1,4 @@
-"""Compilation of tools to a constraint in a request, once for each set of tools and options."""
+"""Compilation of tools to a constraint: fields of a request, cached by tools and options."""
 
 import io
 import pickle
@@ -27,7 +27,7 @@ class ConstraintOptions:
         allows_final: whether a final text is allowed.
         max_calls: maximum number of calls in one answer.
         text_format: name of the text format that a grammar enforces; "" for JSON.
-        limits: limits of strings and lists that have none, and of white space.
+        limits: limits of strings and lists whose schema has none, and of white space.
     """
 
     allows_final: bool = True
@@ -54,7 +54,14 @@ class CompiledConstraint:
 def compile_constraint(
     tools_json: Sequence[JsonObject], constraint: str, options: ConstraintOptions
 ) -> CompiledConstraint:
-    """Return the constraint that restricts an answer to calls of these tools. Equal arguments are compiled once.
+    """Return the constraint that restricts an answer to calls of these tools, or a final text.
+
+    The result is cached.
+
+    Args:
+        tools_json: the tools that may be called, in OpenAI's format.
+        constraint: name of the constraint, one of SCHEMA_SUPPORT.
+        options: the options; for the constraints of TOOL_CONSTRAINTS only `limits` has an effect.
 
     Raises:
         PlanError: the constraint is unknown, the schema of a tool cannot be used, the grammar is refused, or the
@@ -66,7 +73,7 @@ def compile_constraint(
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
-    """Return the tools as bytes; pickling is faster than JSON.
+    """Return the tools as bytes, by `pickle`, since it is faster than JSON.
 
     `fast` turns off references to objects that occur twice, so that equal tools give equal bytes.
     """
@@ -79,7 +86,7 @@ def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
-    """Compile the tools of `_build_cache_key` to a constraint."""
+    """Return the constraint for the tools that `_build_cache_key` pickled."""
     tools_json = pickle.loads(pickled_tools)
     support = SCHEMA_SUPPORT[constraint]
     if constraint in TOOL_CONSTRAINTS:

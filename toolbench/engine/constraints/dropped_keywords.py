@@ -6,7 +6,7 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import TransformChange
 
-MAX_SHOWN_CHARACTERS = 80  # characters kept of a keyword's value, with the ellipsis
+MAX_SHOWN_CHARACTERS = 80  # characters of a keyword's value that are kept, with the ellipsis
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class DroppedKeyword:
         path: JSON path into the tools (`$[0].parameters.properties.a.pattern`).
         keyword: the name of the keyword.
         constraint: name of the constraint that does not enforce the keyword.
-        value: beginning of the keyword's value as JSON.
-        replacement: a description of the part that is enforced instead; "" for none.
+        value: the keyword's value as JSON, truncated to 80 characters.
+        replacement: a description of what is enforced instead; "" for nothing.
     """
 
     path: str

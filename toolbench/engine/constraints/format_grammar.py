@@ -9,8 +9,9 @@ from toolbench.engine.formats.registry import get_format
 from toolbench.engine.formats.specification import CallLayout, TextFormat
 from toolbench.engine.formats.types import TextCall
 
-_PROBE_ARGUMENTS = {"k": "v"}
-_PROBE_PATTERN = re.compile(r'\{\s*"k":\s*"v"\s*\}')  # on one line or over several
+# Arguments of a call whose text shows where a format writes arguments.
+_SAMPLE_ARGUMENTS = {"k": "v"}
+_SAMPLE_ARGUMENTS_PATTERN = re.compile(r'\{\s*"k":\s*"v"\s*\}')  # on one line or over several
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,11 @@ class FormatGrammar:
 
     Attributes:
         layout: writes the calls.
-        is_repeatable: whether a call is written the same at every position, so that a grammar can repeat it.
+        is_repeatable: whether a call has the same text at every position in an answer, so that a grammar can repeat it.
         barred_character: the first character of a call, which free text must not contain; "" if calls begin with a
             letter or digit, so that free text cannot be told from a call.
-        text_end: None if no free text may stand before calls. Otherwise the character class that the last character
-            of this text must match, "" for any.
+        text_end: the character class that the last character of free text before calls must match; "" for any
+            character; None if there may be no free text before calls.
     """
 
     layout: CallLayout
@@ -33,8 +34,8 @@ class FormatGrammar:
 
     def split_around_arguments(self, name: str) -> tuple[str, str]:
         """Return the texts before and after the arguments of a call of the tool `name`."""
-        call_text = self.layout.write_call(TextCall(name, dict(_PROBE_ARGUMENTS)), 0)
-        *_, arguments = _PROBE_PATTERN.finditer(call_text)
+        call_text = self.layout.write_call(TextCall(name, dict(_SAMPLE_ARGUMENTS)), 0)
+        *_, arguments = _SAMPLE_ARGUMENTS_PATTERN.finditer(call_text)
         return call_text[: arguments.start()], call_text[arguments.end() :]
 
 
@@ -47,8 +48,8 @@ def find_format_grammar(format: str) -> FormatGrammar:
     """
     text_format = get_format(format)
     layout = text_format.layout
-    first_call, second_call = (layout.write_call(TextCall("f", dict(_PROBE_ARGUMENTS)), index) for index in (0, 1))
-    if len(_PROBE_PATTERN.findall(first_call)) != 1:
+    first_call, second_call = (layout.write_call(TextCall("f", dict(_SAMPLE_ARGUMENTS)), index) for index in (0, 1))
+    if len(_SAMPLE_ARGUMENTS_PATTERN.findall(first_call)) != 1:
         raise PlanError(f"the format {format} does not write arguments as JSON; no grammar is made for it")
     first_character = f"{layout.before_calls}{first_call}"[0]
     barred = "" if first_character.isalnum() else first_character
@@ -61,10 +62,10 @@ def find_format_grammar(format: str) -> FormatGrammar:
 
 
 def _find_text_end(text_format: TextFormat, call: str) -> str | None:
-    """Return the value of `FormatGrammar.text_end`.
+    """Return the value of `FormatGrammar.text_end` for a format in which `call` is the text of a call.
 
-    A format with names before its markers requires a separator, so that the last word of the text is not read as a
-    name.
+    A format with tool names before its start markers requires a separator, so that the last word of the free text is
+    not read as a part of the name.
     """
     named_blocks = text_format.build_named_blocks(("f",))
     matching_blocks = [block for block in (*text_format.blocks, *named_blocks) if block.start_marker in call]

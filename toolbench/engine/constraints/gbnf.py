@@ -28,12 +28,13 @@ from toolbench.engine.constraints.schema_support import SizeLimits
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MAX_OTHER_KEYS = 64  # keys without a schema of their own in an object that allows them
+MAX_OTHER_KEYS = 64  # keys that are not in `properties`, in an object that allows them
 _HEX = "[0-9a-fA-F]"
 _JSON_CHARACTER = (
     r'[^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt]'
     rf' | "\\u" ([0-9a-cA-CeEfF] {_HEX}{{3,3}} | [dD] [0-7] {_HEX}{{2,2}})'
 )
+# 29 February is not allowed, since a grammar cannot express leap years.
 _DATE = (
     '[0-9]{4,4} "-" (("0" [13578] | "1" [02]) "-" ("0" [1-9] | [1-2] [0-9] | "3" [0-1])'
     ' | ("0" [469] | "11") "-" ("0" [1-9] | [1-2] [0-9] | "30") | "02-" ("0" [1-9] | "1" [0-9] | "2" [0-8]))'
@@ -43,6 +44,7 @@ _TIME = (
     ' ("Z" | [+\\x2D] ([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9])'
 )
 _BYTE = '([0-9] | [1-9] [0-9] | "1" [0-9]{2,2} | "2" [0-4] [0-9] | "25" [0-5])'
+# Text of strings with a `format`, without the quotes.
 FORMAT_RULES = {
     "date": _DATE,
     "time": _TIME,
@@ -93,7 +95,7 @@ class GbnfGrammar:
 
         Args:
             pairs: key, symbol of the value, and whether the key is required, in the order of the object.
-            additional: symbol of a key and value that may follow, up to MAX_OTHER_KEYS times; "" for none.
+            additional: symbol of a further key and value, which may follow up to MAX_OTHER_KEYS times; "" for none.
         """
         member_symbols = [
             (self.define("pair", f"{render_json_literal(key)} {self._define_gap(':')} {value}"), is_required)
@@ -103,7 +105,7 @@ class GbnfGrammar:
         return self.define("object", f'"{{" {self.define_space()} {members_body} "}}"')
 
     def define_list(self, item: str, min_count: int, max_count: int) -> str:
-        """Return a symbol for an array of `min_count` to `max_count` times the symbol `item`."""
+        """Return a symbol for an array of `min_count` to `max_count` items; `item` is the symbol of an item."""
         if max_count == 0:
             return self.define("list", f'"[" {self.define_space()} "]"')
         further_item = self.define("more", f"{self._define_gap(',')} {item}")
@@ -115,7 +117,7 @@ class GbnfGrammar:
         return self._define_bracketed(items, may_be_empty=not min_count)
 
     def define_space(self) -> str:
-        """Return a symbol for optional white space, up to the limit."""
+        """Return a symbol for optional white space of up to `limits.max_whitespace` characters."""
         max_whitespace = self._limits.max_whitespace
         return self.define("space", f"[ \\t\\n]{{0,{max_whitespace}}}") if max_whitespace else '""'
 
@@ -123,15 +125,16 @@ class GbnfGrammar:
         return self.define("gap", f'{self.define_space()} "{token}" {self.define_space()}')
 
     def _define_reference(self, reference: str) -> str:
+        """Return a symbol for the definition to which a `$ref` refers."""
         name = reference.rpartition("/")[2]
         rule = f"def-{name.replace('_', '-')}"
         if rule not in self._rules:
-            self._rules[rule] = ""
+            self._rules[rule] = ""  # so that a recursive schema finds its own rule
             self._rules[rule] = self.define_value(self._definitions[name])
         return rule
 
     def _define_plain_value(self, schema: JsonObject) -> str:
-        """Return a symbol for a schema that is not a reference; `define_value` caches it."""
+        """Return a symbol for the values of a schema that is not a reference; `define_value` caches it."""
         if "anyOf" in schema:
             return self.define("choice", " | ".join(self.define_value(option) for option in schema["anyOf"]))
         if "enum" in schema:
@@ -224,19 +227,23 @@ class GbnfGrammar:
         return self.define("key", f"{render_char_class(complement_ranges(((0, 31), (34, 34), (92, 92))))}{{0,64}}")
 
     def _build_members(self, pairs: list[tuple[str, bool]], additional: str) -> str:
-        """Return the body between the braces.
+        """Return the body between the braces of an object.
 
         The body is built from the last pair to the first: `remaining_members` is the part that may follow the current
         pair, and `first_alternatives` are the alternatives with which the object may begin.
+
+        Args:
+            pairs: symbol of key and value, and whether the key is required, in the order of the object.
+            additional: symbol of a key and value that may follow; "" for none.
         """
         comma = self._define_gap(",")
         remaining_members = f"({comma} {additional}){{0,{MAX_OTHER_KEYS}}}" if additional else ""
         first_alternatives = [f"{additional} {remaining_members}"] if additional else []
         is_empty_allowed = all(not is_required for _, is_required in pairs)
-        for index, (name, is_required) in reversed(list(enumerate(pairs))):
-            alternative = f"{name} {remaining_members}".strip()
+        for index, (pair, is_required) in reversed(list(enumerate(pairs))):
+            alternative = f"{pair} {remaining_members}".strip()
             first_alternatives = [alternative] if is_required else [alternative, *first_alternatives]
-            next_pair = f"{comma} {name}" if is_required else f"({comma} {name})?"
+            next_pair = f"{comma} {pair}" if is_required else f"({comma} {pair})?"
             remaining_members = self.define("rest", f"{next_pair} {remaining_members}".strip()) if index else ""
         if not first_alternatives:
             return ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from toolbench.engine.constraints.regex import Ranges, complement_ranges, join_ranges
 
-MAX_REPEAT = 1024  # llama.cpp refuses or ignores counts of 2000 and more
+MAX_REPEAT = 1024  # repetitions in one count; llama.cpp refuses or ignores counts of 2000 and more
 
 _LITERAL_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ASCII = range(128)
@@ -18,6 +18,7 @@ _QUOTE_AND_BACKSLASH = ((34, 34), (92, 92))
 _JSON_ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 DefineRule = Callable[[str, str], str]
+"""Takes the beginning of a name and the body of a rule, and returns the name of the rule: `GbnfGrammar.define`."""
 
 
 def render_literal(text: str) -> str:
@@ -31,10 +32,10 @@ def render_json_literal(value: object) -> str:
 
 
 def render_json_class(ranges: Ranges) -> str:
-    """Return an expression for one character of a JSON string in these ranges; "" if it can be none.
+    """Return an expression for one character in these ranges, as JSON writes it in a string.
 
     Quotes, backslashes and control characters with a short escape are written as JSON escapes; other control characters
-    are left out.
+    are left out. The result is "" if no character remains.
     """
     unescaped = complement_ranges(join_ranges(complement_ranges(ranges), _CONTROL_CHARACTERS, _QUOTE_AND_BACKSLASH))
     options = [render_char_class(unescaped)] if unescaped else []
@@ -45,7 +46,10 @@ def render_json_class(ranges: Ranges) -> str:
 
 
 def render_char_class(ranges: Ranges) -> str:
-    """Return `[a-z]`, or `[^…]` if only ASCII characters are excluded; XGrammar accepts no others there."""
+    """Return the ranges as `[…]`, or as `[^…]` if only ASCII characters are excluded.
+
+    XGrammar accepts no other characters in `[^…]`. Surrogates do not count, since no text contains them.
+    """
     excluded_ranges = [
         character_range
         for character_range in complement_ranges(ranges)
@@ -80,18 +84,18 @@ def _render_code_point(code: int) -> str:
 def render_repeat(symbol: str, min_count: int, max_count: int, define: DefineRule) -> str:
     """Return an expression for `min_count` to `max_count` repetitions of `symbol`.
 
-    Counts above MAX_REPEAT are composed of smaller ones; `define(hint, body)` adds a rule and returns its name.
+    Counts above MAX_REPEAT are composed of smaller ones, in rules that `define` adds.
     """
     if max_count <= MAX_REPEAT:
         return _render_counted(symbol, min_count, max_count)
-    chunk = define("many", _render_counted(symbol, MAX_REPEAT, MAX_REPEAT))
-    chunk_count, remainder = divmod(min_count, MAX_REPEAT)
+    group = define("many", _render_counted(symbol, MAX_REPEAT, MAX_REPEAT))
+    group_count, remainder = divmod(min_count, MAX_REPEAT)
     levels, last_count = divmod(max_count - min_count, MAX_REPEAT)
     optional_part = define("some", _render_counted(symbol, 0, last_count)) if last_count else ""
-    for _ in range(levels):
-        optional_part = define("some", f"{chunk} {optional_part} | {symbol}{{0,{MAX_REPEAT - 1}}}")
+    for _ in range(levels):  # each level allows MAX_REPEAT more repetitions
+        optional_part = define("some", f"{group} {optional_part} | {symbol}{{0,{MAX_REPEAT - 1}}}")
     return " ".join(
-        [*[chunk] * chunk_count, *([_render_counted(symbol, remainder, remainder)] if remainder else []), optional_part]
+        [*[group] * group_count, *([_render_counted(symbol, remainder, remainder)] if remainder else []), optional_part]
     )
 
 
@@ -102,14 +106,18 @@ def _render_counted(symbol: str, min_count: int, max_count: int) -> str:
 
 
 def render_other_name(names: Iterable[str], define: DefineRule) -> str:
-    """Return a symbol for the inside of a JSON string of up to 64 plain characters that is none of these names."""
+    """Return a symbol for the inside of a JSON string of plain characters that is none of these names.
+
+    At most 64 characters follow the first one that distinguishes the text from all names.
+    """
     return define("other", _build_other_name(sorted(set(names)), 0, define))
 
 
 def _build_other_name(names: list[str], length: int, define: DefineRule) -> str:
-    """Return the alternatives that continue a text of `length` characters so that it is none of the names.
+    """Return the body for the ends of a text of which the first `length` characters are known.
 
-    All names begin with that text. The closing quote is not included.
+    All names begin with these characters, and the whole text must be none of the names. The closing quote is not
+    included.
     """
     next_characters = sorted({name[length] for name in names if len(name) > length})
     excluded = join_ranges(

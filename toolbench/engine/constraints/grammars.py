@@ -10,6 +10,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
+# Keyword of llguidance by which JSON has no white space between tokens.
 COMPACT_WHITESPACE: JsonObject = {"x-guidance": {"whitespace_flexible": False}}
 
 
@@ -19,7 +20,7 @@ def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "
     Args:
         answers: the allowed answers, normalised for GBNF_SUPPORT.
         limits: limits of strings, lists and white space.
-        text_format: a text format; "" for JSON.
+        text_format: name of the text format of the answer; "" for JSON.
 
     Raises:
         PlanError: a grammar cannot enforce the format.
@@ -42,7 +43,7 @@ def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "
 def _build_format_root(
     grammar: GbnfGrammar, answers: AllowedAnswers, limits: SizeLimits, format_grammar: FormatGrammar
 ) -> str:
-    """Return the body of the start rule for answers in a text format: calls, or free text if it is allowed."""
+    """Return the body of the start rule for answers in a text format: calls, or free text if allowed."""
     _check_answers(answers, format_grammar)
     calls = []
     for name, arguments in answers.call_schemas:
@@ -77,7 +78,10 @@ def _build_format_root(
 
 
 def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "") -> str:
-    """Return a grammar in llguidance's Lark, with compact white space; arguments and errors as in `build_gbnf`."""
+    """Return a grammar in llguidance's Lark, in which JSON has no white space.
+
+    Arguments and exceptions are those of `build_gbnf`; the answers must be normalised for LLGUIDANCE_SUPPORT.
+    """
     if not text_format:
         schema = {**COMPACT_WHITESPACE, **deduplicate_schema(build_answer_schema(answers))}
         return f"%llguidance {{}}\nstart: %json {write_json(schema)}"

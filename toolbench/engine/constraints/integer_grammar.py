@@ -1,13 +1,14 @@
 """Grammar of the whole numbers between two bounds."""
 
-MAX_DIGITS = 16  # digits of the largest whole number
+MAX_DIGITS = 16  # digits of the largest whole number if there is no bound
 MAX_INTEGER = 10**MAX_DIGITS - 1
 
 
 def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
     """Return GBNF for the decimal text of each whole number from `minimum` to `maximum`, both included.
 
-    The text has no leading zeros and no plus. None stands for MAX_INTEGER or its negative.
+    The text has no leading zeros and no plus. None stands for -MAX_INTEGER or MAX_INTEGER, and so does a minimum below
+    or a maximum above it. If this leaves no number, only `minimum` is allowed, or `maximum` if `minimum` is None.
     """
     lowest = max(minimum, -MAX_INTEGER) if minimum is not None else -MAX_INTEGER
     highest = min(maximum, MAX_INTEGER) if maximum is not None else MAX_INTEGER

@@ -1,4 +1,4 @@
-"""Token masks for a program that runs the model itself: the tokens that a constraint allows next.
+"""Token masks for a program that runs the model itself: which tokens a constraint allows next.
 
     mask = Mask(vocabulary, compile_constraint(tools, "grammar", ConstraintOptions()).grammar)
     while not mask.stopped:
@@ -52,7 +52,9 @@ class _LlguidanceTokens:
 
 
 class Vocabulary:
-    """The tokens of a model as bytes; the id of a token is its index. Building a vocabulary is slow; share it.
+    """The tokens of a model as bytes; the id of a token is its index.
+
+    Building a vocabulary is slow; share it between masks.
 
     Args:
         tokens: the bytes of each token.
@@ -99,9 +101,10 @@ class Mask:
         return self._ended or self._matcher.is_stopped()
 
     def allowed(self) -> bytes:
-        """Return the allowed next tokens as one bit for each token, token 0 in the lowest bit of the first byte.
+        """Return the allowed next tokens as one bit for each token of the vocabulary.
 
-        The bit of the ending token is set where the answer may end; once stopped, it is the only one.
+        Token 0 is the lowest bit of the first byte; zeros pad the bits to a multiple of four bytes. The bit of the
+        ending token is set if the answer may end here; after the ending token was consumed, it is the only one.
         """
         if self._ended:
             return (1 << self._vocabulary.end).to_bytes((self._vocabulary.token_count + 31) // 32 * 4, "little")

@@ -19,9 +19,9 @@ from toolbench.engine.constraints.schema_types import has_type, list_types
 from toolbench.engine.errors import PlanError
 from toolbench.engine.types import JsonObject
 
-MAX_PARTS = 10_000  # schemas inside of the schemas of all tools
+MAX_PARTS = 10_000  # schemas at any depth in the schemas of all tools, with references written out
 MAX_DEPTH = 40  # levels of nested schemas
-MAX_ANY_LEVELS = 4  # levels of a value without a schema; a scalar is one level
+MAX_ANY_LEVELS = 4  # levels of a value that has no schema of its own; a scalar is one level
 MAX_UNROLLED_LEVELS = 3  # levels of a recursive schema, where a constraint does not support recursion
 UNSUPPORTED_KEYWORDS = ("not", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef")
 NULL_SCHEMA: JsonObject = {"type": "null"}
@@ -31,7 +31,7 @@ class SchemaNormaliser:
     """A normaliser of the schemas of a set of tools.
 
     Attributes:
-        definitions: the schemas to which the `$ref`s of the results refer, by name.
+        definitions: the schemas to which the `$ref`s of the normalised schemas refer, by name.
     """
 
     def __init__(self, support: SchemaSupport, limits: SizeLimits) -> None:
@@ -41,7 +41,7 @@ class SchemaNormaliser:
         self._dropped_by_keyword: dict[tuple[str, str], DroppedKeyword] = {}
         self._part_count = 0
         self._name_prefix = ""
-        self._names: dict[str, str] = {}
+        self._name_by_pointer: dict[str, str] = {}  # names of definitions, by the pointer in the tool's schema
         # Pointers of the recursive schemas that were entered since the last list or object.
         self._entered_pointers: tuple[str, ...] = ()
         # Pointers of the recursive schemas that are being unrolled, outermost first.
@@ -61,20 +61,20 @@ class SchemaNormaliser:
             index: the index of the tool in the set, for the paths of dropped keywords.
 
         Raises:
-            PlanError: the parameters are not an object, the schema has a reference without a target or an unknown type,
-                or the schemas have more than MAX_PARTS parts.
+            PlanError: the parameters are not an object, the schema has an unknown type or a reference to another
+                document or a missing part, or the schemas of all tools so far have more than MAX_PARTS parts.
         """
         parameters = tool.get("parameters") or {}
         if not isinstance(parameters, dict):
             raise PlanError(f"tool {tool['name']}: its parameters are no JSON Schema object")
-        self._name_prefix, self._names, self._entered_pointers = f"t{index}", {}, ()
+        self._name_prefix, self._name_by_pointer, self._entered_pointers = f"t{index}", {}, ()
         self._references = SchemaReferences(parameters, str(tool["name"]))
         path = f"$[{index}].parameters"
         schema = {**parameters, "type": "object"}
         if not {"properties", "additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"} & set(
             schema
         ):
-            schema["properties"] = {}
+            schema["properties"] = {}  # without parameters, only an empty object is allowed
         return self._normalise(schema, path, 0)
 
     def build_text_schema(self) -> JsonObject:
@@ -89,7 +89,10 @@ class SchemaNormaliser:
         self._dropped_by_keyword.setdefault((dropped_keyword.path, keyword), dropped_keyword)
 
     def _normalise(self, part: Any, path: str, depth: int) -> JsonObject:
-        """Return the normalised form of a schema at any depth."""
+        """Return the normalised form of a schema, which is inside of `depth` other schemas.
+
+        It is {} for a reference that leads back to itself without a list or an object between.
+        """
         self._part_count += 1
         if self._part_count > MAX_PARTS:
             raise PlanError(f"the schemas of the tools have more than {MAX_PARTS} parts with references written out")
@@ -119,10 +122,11 @@ class SchemaNormaliser:
         return pointer if target is not None and self._references.is_recursive(pointer) else ""
 
     def _build_definition(self, pointer: str, path: str, depth: int) -> JsonObject:
+        """Return a `$ref` to the definition of a recursive schema; add the definition if it is missing."""
         if pointer in self._entered_pointers:
-            return {}  # a reference back without a list or object between adds no value
-        if pointer not in self._names:
-            name = self._names[pointer] = f"{self._name_prefix}_{len(self._names)}"
+            return {}  # a reference back without a list or object between allows no further value
+        if pointer not in self._name_by_pointer:
+            name = self._name_by_pointer[pointer] = f"{self._name_prefix}_{len(self._name_by_pointer)}"
             outer_pointers, self._entered_pointers = self._entered_pointers, (*self._entered_pointers, pointer)
             target = self._references.find_target(pointer)
             while (
@@ -136,9 +140,10 @@ class SchemaNormaliser:
                 path, pointer
             )
             self._entered_pointers = outer_pointers
-        return {"$ref": f"#/$defs/{self._names[pointer]}"}
+        return {"$ref": f"#/$defs/{self._name_by_pointer[pointer]}"}
 
     def _unroll(self, pointer: str, path: str, depth: int) -> JsonObject:
+        """Return a recursive schema written out MAX_UNROLLED_LEVELS times; inside of it, any scalar."""
         if self._unrolled_pointers.count(pointer) >= MAX_UNROLLED_LEVELS:
             self.record_dropped(path, "$ref", pointer, f"{MAX_UNROLLED_LEVELS} levels of it")
             return self._build_any_value(1)
@@ -148,6 +153,7 @@ class SchemaNormaliser:
         return schema
 
     def _build_self_reference(self, path: str, pointer: str) -> JsonObject:
+        """Return the schema of any value, for a definition that consists only of references back to itself."""
         self.record_dropped(path, "$ref", pointer, "anything: the reference leads only to itself")
         return self._build_any_value(MAX_ANY_LEVELS)
 
@@ -172,7 +178,7 @@ class SchemaNormaliser:
         return result
 
     def _build_union(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
-        """Return the alternatives of a schema, each merged with the schema's other keywords; {} if there are none."""
+        """Return the alternatives of a schema, each merged with its other keywords; {} if there are none."""
         keyword = "anyOf" if schema.get("anyOf") else "oneOf"
         options = schema.get(keyword)
         if not isinstance(options, list) or not options:
@@ -196,6 +202,7 @@ class SchemaNormaliser:
         return _build_any_of(alternatives)
 
     def _build_typed_schema(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
+        """Return the listed values, or one alternative for each type of a schema; without both, any value."""
         types = list_types(schema)
         listed_values = [schema["const"]] if "const" in schema else schema.get("enum")
         if any(type(value) not in self._support.enum_types for value in listed_values or ()):
@@ -256,6 +263,7 @@ class SchemaNormaliser:
         return {**result, **self._build_item_counts(schema, path, max_items)}
 
     def _build_item_counts(self, schema: JsonObject, path: str, max_items: int) -> JsonObject:
+        """Return the enforced bounds of the number of items, of which `max_items` is the maximum."""
         min_items, max_min_items = min(schema.get("minItems", 0), max_items), self._support.max_min_items
         if max_min_items is not None and min_items > max_min_items:
             self.record_dropped(path, "minItems", min_items, f"at least {max_min_items}")
@@ -302,6 +310,7 @@ class SchemaNormaliser:
     def _build_closed_object(
         self, schema: JsonObject, path: str, members: JsonObject, required: list[str]
     ) -> JsonObject:
+        """Return an object schema with only the keys of `members`, for a constraint that closes objects."""
         for keyword in ("patternProperties", "propertyNames", "dependentRequired", "minProperties", "maxProperties"):
             if keyword in schema:
                 self.record_dropped(path, keyword, schema[keyword])
@@ -346,7 +355,7 @@ class SchemaNormaliser:
 
         Args:
             schema: the schema without references.
-            path: its path.
+            path: the path of the schema.
             additional: the schema of other keys, or False for none.
             are_keys_required: whether every named key is required; otherwise bounds are not enforced.
         """
@@ -380,7 +389,7 @@ class SchemaNormaliser:
 
 
 def make_nullable(schema: JsonObject) -> JsonObject:
-    """Return the schema with null allowed; in a strict object null stands for a key that is left out."""
+    """Return a schema that also allows null, by which a model omits a key that strict mode requires."""
     options = schema.get("anyOf", [schema])
     return schema if NULL_SCHEMA in options else {"anyOf": [*options, NULL_SCHEMA]}
 

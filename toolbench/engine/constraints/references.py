@@ -19,7 +19,7 @@ class SchemaReferences:
         self._is_recursive_by_pointer: dict[str, bool] = {}
 
     def find_target(self, pointer: str) -> Any:
-        """Return the part of the schema that a local pointer names; None for a reference by anchor.
+        """Return the part of the schema to which a local pointer refers; None for a reference by anchor.
 
         Raises:
             PlanError: the pointer refers to another document or to a missing part.
@@ -40,6 +40,7 @@ class SchemaReferences:
         return self._is_recursive_by_pointer[pointer]
 
     def _find_reachable_pointers(self, pointer: str) -> set[str]:
+        """Return the pointers of all references in the target of a pointer, and in their targets."""
         reached_pointers: set[str] = set()
         pending_pointers = [pointer]
         while pending_pointers:

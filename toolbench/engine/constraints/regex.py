@@ -1,6 +1,6 @@
-"""Parser for the regular expressions that every grammar can express.
+"""Parser for the regular expressions that grammars can express.
 
-They have characters, classes, groups, alternatives, repetitions, and anchors at the ends, but no look-around, back
+These have characters, classes, groups, alternatives, repetitions, and anchors at the ends, but no look-around, back
 references or word boundaries.
 """
 
@@ -82,7 +82,7 @@ class Branch:
 
 
 class _UnsupportedPatternError(Exception):
-    pass
+    """A grammar cannot express a pattern."""
 
 
 def iterate_classes(node: Node) -> Iterator[CharacterClass]:
@@ -118,7 +118,7 @@ def join_ranges(*groups: Ranges) -> Ranges:
 
 
 def complement_ranges(ranges: Ranges) -> Ranges:
-    """Return the ranges of all code points that are in none of the given ranges."""
+    """Return the ranges of all code points that are in none of `ranges`."""
     complement, next_code = [], 0
     for low, high in join_ranges(ranges):
         if low > next_code:
@@ -130,7 +130,10 @@ def complement_ranges(ranges: Ranges) -> Ranges:
 
 
 class _PatternParser:
-    """Parser of one pattern, by recursive descent; it raises _UnsupportedPatternError for other patterns."""
+    """Parser of one pattern, by recursive descent.
+
+    Its methods raise _UnsupportedPatternError if a grammar cannot express the pattern.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text

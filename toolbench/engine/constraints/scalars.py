@@ -7,19 +7,25 @@ from toolbench.engine.constraints.regex import MAX_CODE_POINT, CharacterClass, i
 from toolbench.engine.constraints.schema_support import LENGTH_KEYWORDS, NUMBER_KEYWORDS, SchemaSupport, SizeLimits
 from toolbench.engine.types import JsonObject
 
-OnDropped = Callable[[str], None]
+OnKeywordDropped = Callable[[str], None]
 
-UNCHECKED_KEYWORDS = ("contentEncoding", "contentMediaType", "contentSchema")
+UNCHECKED_KEYWORDS = ("contentEncoding", "contentMediaType", "contentSchema")  # no constraint enforces them
 
 
 def normalise_string(
-    merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnDropped
+    merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnKeywordDropped
 ) -> JsonObject:
     """Return a string schema with a pattern, a format or bounds of the length.
 
-    With a pattern or a format, the length is enforced only if the constraint supports both
-    (`combines_length_and_pattern`). A maximum length is kept in any case for Toolbench's GBNF grammars, where it limits
-    the open ends of the pattern. `on_dropped` is called with each keyword that is not enforced.
+    With a format, no length is enforced. With a pattern, it is enforced only if the constraint supports both
+    (`combines_length_and_pattern`); for GBNF the maximum length is kept nevertheless, since it limits the text at the
+    ends of a pattern that are not anchored.
+
+    Args:
+        merged_schema: the schema without references.
+        support: the keywords that the constraint enforces.
+        limits: the maximum length of strings whose schema has none.
+        on_dropped: called with each keyword that is not enforced.
     """
     for keyword in UNCHECKED_KEYWORDS:
         if keyword in merged_schema:
@@ -34,7 +40,10 @@ def normalise_string(
     return {"type": "string", **kept_keywords, **({"maxLength": lengths["maxLength"]} if has_max_length else {})}
 
 
-def _select_string_constraint(merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnDropped) -> JsonObject:
+def _select_string_constraint(
+    merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnKeywordDropped
+) -> JsonObject:
+    """Return the `pattern` or else the `format` that is enforced; {} if there is neither."""
     kept_keywords: JsonObject = {}
     if "pattern" in merged_schema:
         if is_pattern_supported(merged_schema["pattern"], support.pattern_support):
@@ -50,13 +59,13 @@ def _select_string_constraint(merged_schema: JsonObject, support: SchemaSupport,
 
 
 def is_pattern_supported(pattern: Any, pattern_support: str) -> bool:
-    """Return whether a constraint enforces a pattern; `pattern_support` is a value of `SchemaSupport.patterns`."""
+    """Return whether a constraint enforces a pattern; see `SchemaSupport.pattern_support`."""
     branches = parse_pattern(pattern) if isinstance(pattern, str) and pattern_support != "none" else None
     if branches is None:
         return False
     if pattern_support == "unescaped":
         return not any(
-            _has_negated_escape(character_class)
+            _excludes_quote_or_backslash(character_class)
             for branch in branches
             for character_class in iterate_classes(branch.node)
         )
@@ -65,8 +74,11 @@ def is_pattern_supported(pattern: Any, pattern_support: str) -> bool:
     )
 
 
-def _has_negated_escape(character_class: CharacterClass) -> bool:
-    """Return whether a class contains the last code point, as negated ones do, but not both `"` and the backslash."""
+def _excludes_quote_or_backslash(character_class: CharacterClass) -> bool:
+    """Return whether a negated class excludes `"` or the backslash.
+
+    A class that contains the last code point counts as negated.
+    """
     are_contained = [any(low <= ord(character) <= high for low, high in character_class.ranges) for character in '"\\']
     return (
         not all(are_contained) and character_class.ranges[-1:] != () and character_class.ranges[-1][1] == MAX_CODE_POINT
@@ -74,9 +86,9 @@ def _has_negated_escape(character_class: CharacterClass) -> bool:
 
 
 def _normalise_lengths(
-    merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnDropped
+    merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnKeywordDropped
 ) -> JsonObject:
-    """Return the bounds of a string's length that are enforced; `on_dropped` is called with the others."""
+    """Return the enforced bounds of a string's length; `on_dropped` is called with the other keywords."""
     if not support.keywords >= LENGTH_KEYWORDS:
         for keyword in sorted(LENGTH_KEYWORDS & set(merged_schema)):
             on_dropped(keyword)
@@ -94,7 +106,7 @@ def _normalise_lengths(
 
 
 def normalise_number(
-    json_type: str, merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnDropped
+    json_type: str, merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnKeywordDropped
 ) -> JsonObject:
     """Return a number schema with the bounds that are enforced.
 
@@ -118,9 +130,9 @@ def normalise_number(
 
 
 def _round_bounds(schema: JsonObject) -> JsonObject:
-    """Return an integer schema whose bounds are whole numbers in `minimum` and `maximum`, as grammars require.
+    """Return an integer schema with its bounds as whole numbers in `minimum` and `maximum`.
 
-    If the bounds exclude every number, `maximum` is left out.
+    Grammars require this form. If the bounds exclude every number, those above are left out.
     """
     result = {"type": "integer"}
     minimums = [-(-value // 1) for value in _list_bound(schema, "minimum")]

@@ -7,14 +7,14 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MIN_SHARED_CHARACTERS = 24  # characters of JSON; a shorter part is not longer than a reference to it
+MIN_SHARED_CHARACTERS = 24  # of JSON; a shorter part is not longer than a reference to it
 SCHEMA_KEYWORDS = ("items", "additionalProperties")
 SCHEMA_LIST_KEYWORDS = ("anyOf", "prefixItems")
 SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "$defs")
 
 
 def deduplicate_schema(schema: JsonObject) -> JsonObject:
-    """Return a normalised schema in which repeated parts are references to shared definitions, `same0` and so on."""
+    """Return a normalised schema with repeated parts as references to definitions, `same0` and so on."""
     parts = _SchemaParts()
     root = parts.add_part(schema)
     parts.name_repeated_parts()
@@ -28,7 +28,9 @@ def deduplicate_schema(schema: JsonObject) -> JsonObject:
 
 
 class _SchemaParts:
-    """The distinct parts of a schema by number; inner parts are replaced by their numbers.
+    """The distinct parts of a schema, numbered from 0.
+
+    In each part, inner parts are replaced by their numbers.
 
     Attributes:
         names: names of the parts that become definitions, by number.
@@ -84,6 +86,7 @@ def _map_parts(schema: JsonObject, convert: Any) -> JsonObject:
 
 
 def _list_part_numbers(part: JsonObject) -> Iterator[int]:
+    """Return the numbers of the parts inside a part, each as often as it occurs."""
     inner_values = [part[keyword] for keyword in SCHEMA_KEYWORDS if keyword in part]
     for keyword in SCHEMA_LIST_KEYWORDS:
         inner_values += part.get(keyword, ())

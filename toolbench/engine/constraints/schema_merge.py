@@ -5,7 +5,7 @@ from typing import Any
 
 from toolbench.engine.types import JsonObject
 
-OnDropped = Callable[[str, Any], None]
+OnValueDropped = Callable[[str, Any], None]  # takes a keyword and its value
 
 _SMALLEST_VALUE_KEYWORDS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 _GREATEST_VALUE_KEYWORDS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
@@ -16,7 +16,7 @@ ANNOTATIONS = frozenset(
 
 
 def merge_schemas(
-    first_schema: Mapping[str, Any], second_schema: Mapping[str, Any], on_dropped: OnDropped
+    first_schema: Mapping[str, Any], second_schema: Mapping[str, Any], on_dropped: OnValueDropped
 ) -> JsonObject:
     """Return a schema that requires what both schemas require.
 
@@ -32,8 +32,8 @@ def merge_schemas(
     return result
 
 
-def _merge_keyword(keyword: str, first_value: Any, second_value: Any, on_dropped: OnDropped) -> Any:
-    """Return the value of a keyword that satisfies both schemas, or that of `first_value` if they cannot be merged."""
+def _merge_keyword(keyword: str, first_value: Any, second_value: Any, on_dropped: OnValueDropped) -> Any:
+    """Return the merged value of a keyword, or `first_value` if the values cannot be merged."""
     if keyword in _SMALLEST_VALUE_KEYWORDS:
         return min(first_value, second_value)
     if keyword in _GREATEST_VALUE_KEYWORDS:
@@ -63,7 +63,7 @@ def _merge_nested(first_schema: Any, second_schema: Any) -> Any:
 
 
 def _intersect(keyword: str, first_value: Any, second_value: Any) -> Any:
-    """Return the values of two enums, or the types, that are common to both; None if there are none.
+    """Return the values that two `enum`s, or the types that two `type`s have in common; None without any.
 
     The result is None for other keywords, too. `integer` and `number` have `integer` in common.
     """

@@ -19,9 +19,10 @@ class SizeLimits:
     """Limits of strings and lists whose schema has none, and of white space between two JSON tokens.
 
     Attributes:
-        max_string_length: characters of a string.
-        max_items: items of a list, or keys of an object without named keys.
-        max_whitespace: white space characters between two tokens, in GBNF.
+        max_string_length: maximum number of characters of a string.
+        max_items: maximum number of items of a list, or of keys of an object that allows keys outside of
+            `properties`.
+        max_whitespace: maximum number of white space characters between two JSON tokens, in GBNF.
     """
 
     max_string_length: int = 4096
@@ -34,18 +35,19 @@ class SchemaSupport:
     """The keywords of JSON Schema that a constraint enforces.
 
     Attributes:
-        keywords: keywords that are enforced besides type, enum, const, properties, required, items, anyOf,
+        name: the name in records of dropped keywords.
+        keywords: keywords that are enforced besides type, enum, const, properties, required, items, anyOf and
             additionalProperties, which all constraints enforce.
         formats: values of `format` that are enforced.
         pattern_support: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any; the
             length of the text at an end without an anchor is limited), "anchored" (only `^…$`), "unescaped" (none with
             a negated class that excludes a quotation mark or a backslash, because llguidance 1.9 would accept them
             escaped), or "none".
-        max_length: the largest enforced bound of the length of strings; None for no limit.
-        bounds_fractions: whether bounds are enforced for `number`, too; otherwise only for `integer`.
+        max_length: the largest value of `minLength` and `maxLength` that is enforced; None for no limit.
+        bounds_fractions: whether bounds of `number` are enforced; bounds of `integer` always are.
         combines_length_and_pattern: whether a length is enforced together with a pattern.
-        closes_objects: whether objects may have only the keys in `properties`.
-        requires_all_keys: whether all keys of an object are required; an optional one may then be null.
+        closes_objects: whether the constraint allows only the keys in `properties` in every object.
+        requires_all_keys: whether the constraint requires all keys of an object; an optional one may then be null.
         allows_recursion: whether references may be recursive.
         max_min_items: the largest enforced `minItems`; None for no limit.
         enum_types: types that values of an enum may have.

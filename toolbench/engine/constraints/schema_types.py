@@ -4,6 +4,7 @@ from typing import Any
 
 from toolbench.engine.types import JsonObject
 
+# The JSON type of values to which a keyword applies.
 IMPLIED_TYPES = {
     "properties": "object",
     "additionalProperties": "object",
@@ -25,9 +26,10 @@ IMPLIED_TYPES = {
 
 
 def list_types(schema: JsonObject) -> list[str]:
-    """Return the JSON types that a schema without references declares, or else the type that its keywords imply.
+    """Return the JSON types that a schema declares, or else the type that its keywords imply.
 
-    The list is empty if the schema allows any type, or if it lists its values and declares no type.
+    References are not followed. The list is empty if the schema allows any type, or if it lists its values and declares
+    no type.
     """
     declared_type = schema.get("type")
     if isinstance(declared_type, str):

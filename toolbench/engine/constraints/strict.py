@@ -1,4 +1,4 @@
-"""Strict tools of OpenAI and Anthropic: their schemas, and removal of nulls that OpenAI's strict mode adds."""
+"""Strict tools of OpenAI and Anthropic, and removal of the nulls that OpenAI's strict mode requires."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,9 +45,13 @@ def build_strict_tools(
 
 
 def remove_added_nulls(value: Any, schema: Any) -> Any:
-    """Return arguments without the nulls that strict mode puts in the place of optional keys.
+    """Return arguments without the nulls that a model gives in strict mode for optional keys.
 
     A key with null is removed if the schema has the key, does not require it, and does not allow null for it.
+
+    Args:
+        value: the arguments, or a value in them.
+        schema: the tool's own schema of the value.
     """
     if isinstance(value, list) and isinstance(schema, Mapping):
         return [remove_added_nulls(item, schema.get("items")) for item in value]
@@ -62,6 +66,7 @@ def remove_added_nulls(value: Any, schema: Any) -> Any:
 
 
 def _is_null_allowed(schema: Any) -> bool:
+    """Return whether a schema allows null; True for a reference, which is not followed."""
     if not isinstance(schema, Mapping) or schema.get("nullable") is True or "$ref" in schema:
         return True
     if "const" in schema or "enum" in schema:

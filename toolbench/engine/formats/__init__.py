@@ -1,4 +1,4 @@
-"""Calls that a model writes into its text: parsed, rendered and streamed in every known text format.
+"""Calls that a model writes into its text: parsed and rendered in every known text format.
 
     parsed = parse(text, format="hermes", tools=tools)
 
@@ -43,8 +43,9 @@ def stream(format: str = AUTO, tools: Iterable[Tool] = (), *, guess_untyped: boo
 
     Args:
         format: the name of a text format; `auto` reads all of them.
-        tools: the tools that are offered.
-        guess_untyped: read a tagged value without a schema as JSON where it is valid JSON; else it stays text.
+        tools: the tools that are offered to the model.
+        guess_untyped: whether a value between tags that has no schema is converted if it is valid JSON. Otherwise it
+            stays text.
 
     Raises:
         PlanError: the format is unknown.
@@ -53,7 +54,7 @@ def stream(format: str = AUTO, tools: Iterable[Tool] = (), *, guess_untyped: boo
 
 
 def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_untyped: bool = False) -> ParsedText:
-    """Parse a complete text; the arguments are those of `stream`.
+    """Parse a complete text; the parameters are those of `stream`.
 
     Every text can be parsed: a call that cannot be read stays in the result's text.
 
@@ -66,9 +67,10 @@ def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_un
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Return the text without its reasoning, and the reasoning, which may be in the tags of any model family.
+    """Return the text without its reasoning, and the reasoning, both trimmed.
 
-    If the reasoning has no end, return the text unchanged and "", because the model may have meant a call in it.
+    The reasoning may be in the tags of any model family. Without an end tag of reasoning, or if the last reasoning has
+    no end, the result is the unchanged text and "": a call may follow a start tag without an end.
     """
     if not any(end_marker in text for _, end_marker in REASONING_FORMAT.reasoning_markers):
         return text, ""

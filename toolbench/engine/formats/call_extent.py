@@ -20,9 +20,9 @@ _STRING_END_OR_ESCAPE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _DECODER = json.JSONDecoder()
 MAX_LOOKAHEAD = 16_384  # characters that are first parsed as one JSON value, which is faster and gives the same result
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "{[(", "}])"
-MAX_BLANKS = 32  # characters of white space within which an end marker or a further value must follow
-_BLANK = re.compile(rf"\s{{0,{MAX_BLANKS}}}")
-_VALUE_SEPARATOR = re.compile(rf"\s{{0,{MAX_BLANKS}}}[,;]?\s{{0,{MAX_BLANKS}}}")
+MAX_WHITE_SPACE_LENGTH = 32  # characters of white space within which an end marker or a further value must follow
+_WHITE_SPACE = re.compile(rf"\s{{0,{MAX_WHITE_SPACE_LENGTH}}}")
+_VALUE_SEPARATOR = re.compile(rf"\s{{0,{MAX_WHITE_SPACE_LENGTH}}}[,;]?\s{{0,{MAX_WHITE_SPACE_LENGTH}}}")
 
 
 class ExtentScanner(Protocol):
@@ -32,7 +32,8 @@ class ExtentScanner(Protocol):
         read_length: the number of characters read so far.
         has_ended: whether the end of the call was found. Until then `body_length` and `total_length` are not valid.
         body_length: the length of the body.
-        total_length: the length of the body and the end marker.
+        total_length: the length of the body, the end marker and white space between them; without an end marker, that
+            of the body.
     """
 
     read_length: int
@@ -43,17 +44,17 @@ class ExtentScanner(Protocol):
     def scan(self, text: str, index: int, *, final: bool) -> int:
         """Read on from `index` and return the index up to which the text was read.
 
-        With `final` no text follows.
+        `index` is where the last call of this method stopped. With `final` no text follows.
         """
         ...
 
 
 class MarkerExtentScanner:
-    """A scanner for a call that ends with the first of `end_markers` or before the first of `next_markers`.
+    """A scanner for a call that ends with one of `end_markers` or before one of `next_markers`.
 
-    Between the two `value_markers` all of these are plain text, except an end marker that is followed directly by
-    another marker or the end of the text. The second value marker counts only if a marker follows it directly. White
-    space between markers is ignored.
+    Between the two `value_markers` markers of both kinds are plain text, except an end marker that is followed directly
+    by one of `next_markers` or the end of the text. The second value marker counts only if a marker follows it
+    directly, unless it is the same as the first. White space between markers is ignored.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class MarkerExtentScanner:
         return index
 
     def _skip_text(self, text: str) -> None:
-        """Count text before a marker; unless it is blank, a marker before it was part of a value."""
+        """Count text before a marker. Unless it is blank, an unconfirmed marker before it was part of a value."""
         self.read_length += len(text)
         if not text.strip():
             return
@@ -96,17 +97,17 @@ class MarkerExtentScanner:
             self._set_end(*self._possible_end)
 
     def _read_marker(self, marker: str, end: int) -> int:
-        """Count a marker, and end the value or the call if the marker ends it. Return the index after the marker."""
-        size_before, self.read_length = self.read_length, self.read_length + len(marker)
+        """Count a marker, let it begin or end a value or end the call, and return `end`, the index after it."""
+        length_before, self.read_length = self.read_length, self.read_length + len(marker)
         if marker in self._value_markers:
             is_toggle = self._value_markers[0] == self._value_markers[-1]
             self._is_in_value = not self._is_in_value if is_toggle else marker == self._value_markers[0]
             self._is_value_end_unconfirmed = not is_toggle and not self._is_in_value
             self._possible_end = None
         elif not self._is_in_value:
-            self._set_end(size_before, self.read_length if marker in self._end_markers else size_before)
+            self._set_end(length_before, self.read_length if marker in self._end_markers else length_before)
         elif marker in self._end_markers:
-            self._possible_end = (size_before, self.read_length)
+            self._possible_end = (length_before, self.read_length)
         elif self._possible_end:
             self._set_end(*self._possible_end)
         return end
@@ -127,7 +128,7 @@ class BracketExtentScanner:
     Args:
         end_markers: end markers that belong to the call.
         next_markers: markers before which the call ends.
-        skipped_markers: markers with brackets that may occur in the heading.
+        skipped_markers: markers that contain brackets, and may occur in the heading.
         allows_many_values: whether several values may follow one another, with a comma, a semicolon or nothing between
             them.
     """
@@ -221,17 +222,17 @@ class BracketExtentScanner:
 
         No character counts as read before it is certain which of the three follows.
         """
-        window = text[index : index + 2 * MAX_BLANKS + self._max_marker_length + 2]
-        after_blanks = window[_measure_match(_BLANK, window) :]
-        end_marker = next((marker for marker in self._end_markers if after_blanks.startswith(marker)), "")
+        window = text[index : index + 2 * MAX_WHITE_SPACE_LENGTH + self._max_marker_length + 2]
+        after_space = window[_measure_match(_WHITE_SPACE, window) :]
+        end_marker = next((marker for marker in self._end_markers if after_space.startswith(marker)), "")
         if end_marker:
-            end = index + len(window) - len(after_blanks) + len(end_marker)
+            end = index + len(window) - len(after_space) + len(end_marker)
             self._set_end(self.read_length, self.read_length + end - index)
             return end, False
-        if not final and any(marker.startswith(after_blanks) for marker in (*self._end_markers, *self._next_markers)):
+        if not final and any(marker.startswith(after_space) for marker in (*self._end_markers, *self._next_markers)):
             return index, True
         next_text = window[_measure_match(_VALUE_SEPARATOR, window) :] if self._allows_many_values else "-"
-        if after_blanks.startswith(tuple(self._next_markers)) or next_text[:1] not in ("{", "[", ""):
+        if after_space.startswith(tuple(self._next_markers)) or next_text[:1] not in ("{", "[", ""):
             self._set_end(self.read_length, self.read_length)
             return index, False
         if next_text:

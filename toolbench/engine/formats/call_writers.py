@@ -8,7 +8,7 @@ from toolbench.engine.types import JsonObject
 
 
 def render_spaced_json(value: object) -> str:
-    """Render JSON with a blank after commas and colons, as chat templates do."""
+    """Render JSON with a space after commas and colons, as chat templates do."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -51,7 +51,7 @@ def build_tool_lines_writer(
 
 
 def build_tool_list_writer(
-    prefix: str, suffix: str = "", *, is_flat: bool = False, indent_blanks: int | None = None
+    prefix: str, suffix: str = "", *, is_flat: bool = False, indent_spaces: int | None = None
 ) -> Callable[..., str]:
     """Return a writer of tools as one JSON list between two texts.
 
@@ -59,12 +59,12 @@ def build_tool_list_writer(
         prefix: the text before the list.
         suffix: the text after the list.
         is_flat: write the functions alone, without OpenAI's wrapper around them.
-        indent_blanks: blanks by which a level of the JSON is indented; None for JSON on one line.
+        indent_spaces: spaces by which a level of the JSON is indented; None for JSON on one line.
     """
 
     def write(tools: Sequence[JsonObject]) -> str:
         definitions = [get_function(tool) for tool in tools] if is_flat else list(tools)
-        return prefix + json.dumps(definitions, ensure_ascii=False, indent=indent_blanks) + suffix
+        return prefix + json.dumps(definitions, ensure_ascii=False, indent=indent_spaces) + suffix
 
     return write
 
@@ -97,17 +97,17 @@ def _fill_placeholders(text: str, call: TextCall, index: int) -> str:
 
 
 def render_canonical_json(value: object) -> str:
-    """Render JSON with sorted keys and without blanks."""
+    """Render JSON with sorted keys and without spaces."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def render_indented_json(value: object) -> str:
-    """Render JSON over several lines, each indented by four more blanks, as an item of an indented list."""
+    """Render JSON over several lines, each indented by four more spaces, as an item of an indented list."""
     return "    " + json.dumps(value, ensure_ascii=False, allow_nan=False, indent=4).replace("\n", "\n    ")
 
 
 def render_tag_value(value: object) -> str:
-    """Render a tagged value: a text unchanged, anything else as JSON."""
+    """Render a value that is written between tags: a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else render_spaced_json(value)
 
 
@@ -139,7 +139,7 @@ def build_tagged_call_writer(
 
 
 def build_named_json_call_writer(prefix: str, separator: str, suffix: str) -> Callable[[TextCall, int], str]:
-    """Return a writer of calls as a name and arguments in JSON, with these texts around and between the two."""
+    """Return a writer of calls as a name and JSON arguments, with these texts around and between the two."""
 
     def write(call: TextCall, index: int) -> str:
         return prefix + call.name + separator + render_spaced_json(call.arguments) + suffix

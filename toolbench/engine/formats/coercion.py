@@ -1,4 +1,4 @@
-"""Conversion of tagged values, which are plain text, to the types in the tool's schema."""
+"""Conversion of values between tags, which are plain text, to the types in the tool's schema."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ _TYPE_WORDS = {
 _TYPE_BY_WORD = {word: json_type for json_type, words in _TYPE_WORDS.items() for word in words.split()}
 _FIRST_WORD = re.compile(r"[a-z]+")
 _UNION_KEYS = ("anyOf", "oneOf", "allOf")
-_MAX_REFERENCES = 16  # nested references and unions that are followed
-_MAX_EXACT_FLOAT = 2.0**63  # whole floats up to this limit are converted to integers
+_MAX_HOPS = 16  # levels of references and unions that are followed; in `find_subschema`, schemas that are visited
+_MAX_WHOLE_FLOAT = 2.0**63  # whole floats nearer to 0 than this become integers where a schema requires them
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def convert_value(text: str, tool_name: str, parameter_name: str, offered_tools:
 
 
 def convert_items(text: str, tool_name: str, parameter_name: str, offered_tools: ToolSchemas) -> list[Any]:
-    """Convert the text of a list parameter to items: those of a list, or one item of the items' schema."""
+    """Return the items in the text of a list parameter: those of a list, or the text as the only item."""
     value = convert_value(text, tool_name, parameter_name, offered_tools)
     if isinstance(value, list):
         return value
@@ -89,7 +89,8 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], offere
     - If the schema does not restrict the type, the value is the text, or with `guess_untyped` its JSON value.
     - If an enum or constant contains the text, with or without outer white space, that string is the value.
     - If any string is allowed, the value is the text, or None for `null` if the schema allows null.
-    - If the text is JSON or a Python literal of an allowed type or value, that is the value; otherwise the text is.
+    - If the text is JSON or a Python literal of an allowed type or value, that is the value; otherwise the text is. A
+      whole float such as 2.0 becomes an integer if integers are allowed and other numbers are not.
 
     Args:
         text: the text as the model wrote it.
@@ -167,9 +168,10 @@ def group_by_key(
 def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
     """Return the schema of the property `key`, or of an array's items if the key is "".
 
-    The result is None if there is no such schema.
+    References and unions are followed. A property that is not listed has the schema of `additionalProperties`. The
+    result is None if there is no such schema.
     """
-    schemas, remaining_hops = [schema], _MAX_REFERENCES
+    schemas, remaining_hops = [schema], _MAX_HOPS
     while schemas and remaining_hops:
         subschema, remaining_hops = schemas.pop(0), remaining_hops - 1
         if not isinstance(subschema, Mapping):
@@ -186,16 +188,19 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
     return None
 
 
-def parse_as_types(text: str, types: Iterable[str]) -> Any:
-    """Return the JSON value or Python literal in `text` if it has one of these types, else the text."""
+def parse_as_types(text: str, type_names: Iterable[str]) -> Any:
+    """Return the JSON value or Python literal in `text` if it has one of these types, else the text.
+
+    The names of the types are read as in `get_json_type_of_word`.
+    """
     try:
-        return _convert_to_types(read_value(text), set(map(get_json_type_of_word, types)), text)
+        return _convert_to_types(read_value(text), set(map(get_json_type_of_word, type_names)), text)
     except InvalidJsonError:
         return text
 
 
 def _convert_to_types(value: Any, types: Collection[str], text: str) -> Any:
-    if isinstance(value, float) and "integer" in types and "number" not in types and abs(value) < _MAX_EXACT_FLOAT:
+    if isinstance(value, float) and "integer" in types and "number" not in types and abs(value) < _MAX_WHOLE_FLOAT:
         return int(value) if value.is_integer() else text
     return value if _has_type(value, types) else text
 
@@ -217,7 +222,7 @@ def _get_allowed_values(schema: object, root: Mapping[str, Any]) -> AllowedValue
     """Return the values that a schema inside of `root` allows."""
     any_value_types: set[str] = set()
     listed_values: list[Any] = []
-    for subschema in _iterate_subschemas(schema, root, _MAX_REFERENCES):
+    for subschema in _iterate_subschemas(schema, root, _MAX_HOPS):
         types = {json_type for json_type in map(get_json_type_of_word, _list_type_words(subschema)) if json_type}
         values = [*_get_list(subschema, "enum"), *([subschema["const"]] if "const" in subschema else [])]
         fitting_values = [value for value in values if not types or _has_type(value, types)]

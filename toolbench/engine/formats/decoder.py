@@ -104,7 +104,7 @@ class TextDecoder:
         return True
 
     def _read_reasoning_marker(self) -> bool:
-        """Begin or end reasoning with a marker, or keep it as text if the sentence only mentions it."""
+        """Begin or end reasoning with a marker; keep a mentioned marker as text, and drop a second end."""
         token, end_marker = self._marker, self._markers.reasoning_end_by_start.get(self._marker, "")
         is_mentioned = self._is_marker_mentioned() if self._state.is_within_line() else False
         if is_mentioned is None:
@@ -129,7 +129,7 @@ class TextDecoder:
         return is_marker_mentioned(self._marker, next_text, self._offered_tools.schemas, is_all_text=is_all_text)
 
     def _get_next_text(self) -> tuple[str, bool]:
-        """Return the text after the marker that decides on it, and whether it does not get longer."""
+        """Return the text after the marker that is examined, and whether this text does not get longer."""
         buffer, max_length = self._buffer, self._markers.next_text_length
         next_text = buffer.text[buffer.index : buffer.index + max_length]
         return next_text, buffer.final or len(next_text) == max_length
@@ -200,7 +200,7 @@ class TextDecoder:
         return True
 
     def _read_call_in_reasoning(self) -> bool:
-        """Hold back a call that begins inside reasoning: it does not count if the reasoning is closed later."""
+        """Hold back a call inside reasoning; decode it again, as a call, if the reasoning has no end."""
         buffer = self._buffer
         match = get_marker_finder(self._awaited_end).find(buffer.text, buffer.index, final=buffer.final)
         self._held_text.append(buffer.take(match.start))
@@ -227,13 +227,13 @@ class TextDecoder:
         if is_mentioned is None:
             return False
         for block in self._markers.blocks.get(self._marker, ()):
-            is_never_mentioned = block.is_certain or block.body_starts  # a required text excludes a mention
+            is_never_mentioned = block.is_certain or block.body_starts  # a text that must follow excludes a mention
             if (is_mentioned and not is_never_mentioned) or not self._may_begin_here(block):
                 continue
-            is_begun = block.may_begin_with(next_text, is_all_text=is_all_text)
-            if is_begun is None:
+            begins_here = block.may_begin_with(next_text, is_all_text=is_all_text)
+            if begins_here is None:
                 return False
-            if is_begun:
+            if begins_here:
                 self._begin_block(block)
                 return True
         self._state.add_text(self._marker)
@@ -249,7 +249,7 @@ class TextDecoder:
         )
 
     def _begin_block(self, block: Block) -> None:
-        """Begin a block after its start marker and choose the scanner that finds its end."""
+        """Begin a block and choose the scanner that finds its end; of a wrapper, only hold the marker."""
         if block.is_wrapper:
             self._state.hold_token(self._marker)
             self._read_next = self._read_text
@@ -291,8 +291,8 @@ class TextDecoder:
     def _finish_unended_block(self, text: str) -> None:
         """Finish a block when the answer has ended.
 
-        It ends at the first end marker that quotes or value markers had hidden, if any; from then on they hide none.
-        Otherwise it is truncated. After a bare block without end, no bare block is expected any more.
+        It ends at the first end or next marker that quotes or value markers had hidden, if any; from then on they hide
+        none. Otherwise it is truncated. After a bare block without end, no bare block is expected any more.
         """
         block = self._block
         assert block is not None
@@ -311,7 +311,7 @@ class TextDecoder:
             self._finish_block(text, "", is_truncated=True)
 
     def _finish_block(self, body: str, end_marker: str, *, is_truncated: bool) -> None:
-        """Read a block whose end is known, and add its calls or, if it is only mentioned, its text."""
+        """Read a block and add its calls; add its text if it is only mentioned or has no readable call."""
         block = self._block
         assert block is not None
         raw_text = self._marker + body + end_marker
@@ -323,7 +323,7 @@ class TextDecoder:
             return
         # Both markers without a body are mentions in a sentence.
         are_markers_mentioned = block.is_end_marker_optional and end_marker != "" and not body.strip()
-        if are_markers_mentioned or self._refuse_as_text(block, parsed_block, body, is_truncated=is_truncated):
+        if are_markers_mentioned or self._counts_as_text(block, parsed_block, body, is_truncated=is_truncated):
             self._state.add_text(raw_text)
             return
         self._state.add_reasoning(parsed_block.reasoning)
@@ -347,8 +347,8 @@ class TextDecoder:
             return False
         return not any(call.name in names for call in parsed_block.calls)
 
-    def _refuse_as_text(self, block: Block, parsed_block: ParsedBlock, body: str, *, is_truncated: bool) -> bool:
-        """Return whether a block with markers is text, and add a finding if it is text although it has arguments.
+    def _counts_as_text(self, block: Block, parsed_block: ParsedBlock, body: str, *, is_truncated: bool) -> bool:
+        """Return whether a block with markers is text; add a finding if it is text in spite of arguments.
 
         It is text if it has no readable call and reads as prose, if the format requires names of offered tools and it
         has none, or if no tools are offered and its calls stand in a sentence.
@@ -373,14 +373,14 @@ class TextDecoder:
         return is_name_only and not self._state.is_blank and may_be_ordinary_text(block.start_marker)
 
     def _finish_bare_block(self, block: Block, parsed_block: ParsedBlock, raw_text: str, *, is_truncated: bool) -> None:
-        """Add the calls of a block without markers if it names only offered tools, else its text."""
+        """Add the calls of a bare block if it can be read and names only offered tools, else its text."""
         offered_flags = [call.name in self._offered_tools.schemas for call in parsed_block.calls]
         is_mixed = any(offered_flags) and not all(offered_flags)
         problem_code = parsed_block.problem_code or ("call_unreadable" if is_mixed else "")
         if problem_code or not any(offered_flags):
             if problem_code and any(name in raw_text for name in self._offered_tools.schemas):
                 self._state.add_finding(problem_code)
-            # Of a truncated block only the opening bracket is text: a call may begin after it.
+            # Of a truncated block only the first character is text: a call may begin after it.
             text_length = 1 if is_truncated and block.has_start_marker_in_body else len(raw_text)
             self._state.add_text(raw_text[:text_length])
             self._buffer.put_back(raw_text[text_length:])

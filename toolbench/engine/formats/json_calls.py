@@ -48,7 +48,10 @@ class CallKeys:
     wrapper_keys: tuple[str, ...] = ("function",)
 
     def iterate_calls(self, value: object) -> Iterator[ParsedCall | None]:
-        """Yield the calls in a JSON value, and None for each object that is not a call."""
+        """Yield the calls in a JSON value, and None for a value that is no call.
+
+        Items of arrays that are not objects are skipped.
+        """
         if isinstance(value, list):
             for item in value:
                 yield from self.iterate_calls(item) if isinstance(item, dict) else ()
@@ -63,7 +66,11 @@ class CallKeys:
             yield self._parse_call(value)
 
     def _parse_call(self, value: dict[str, Any]) -> ParsedCall | None:
-        """Return the call that an object is; None if it has no name, no arguments or keys that a call does not have."""
+        """Return the call that an object is.
+
+        The result is None if it has no name, if its arguments cannot be read, or if it has none and keys that do not
+        belong to a call.
+        """
         name_key = next((key for key in self.name_keys if isinstance(value.get(key), str)), None)
         if name_key is None or not clean_name(value[name_key]):
             return None
@@ -76,7 +83,7 @@ class CallKeys:
 
 
 def clean_name(name: str) -> str:
-    """Return a tool's name without leaked tokens and outer white space.
+    """Return a tool's name up to a special token, such as `<|channel|>`, that was leaked into it, trimmed.
 
     The result is "" if it has neither a letter nor a digit.
     """
@@ -87,7 +94,7 @@ def clean_name(name: str) -> str:
 def parse_object(value: object) -> dict[str, Any] | None:
     """Return arguments as an object, or None if they are neither an object nor the text of one.
 
-    None and blank text count as an empty object.
+    None, "" and the text `null` count as an empty object.
     """
     if isinstance(value, str) and value.strip():
         try:
@@ -185,11 +192,15 @@ def read_values(text: str, deviation_codes: set[str]) -> Iterator[Any]:
 
 
 def _read_value(text: str, index: int, deviation_codes: set[str]) -> tuple[Any, int]:
-    """Return the value that begins at `index` and the index after it; BrokenValueError if it cannot be read."""
+    """Return the value that begins at `index` and the index after it.
+
+    Raises:
+        BrokenValueError: the value cannot be read.
+    """
     if not deviation_codes:  # after a first value that was not JSON, JSON is not tried again: its errors take time
         with suppress(InvalidJsonError):
             return read_json_at(text, index)
-    end = _find_value_end(text, index)
+    end = _get_value_end(text, index)
     value_text = text[index:end]
     if value_text.startswith("{{") and value_text.endswith("}}"):
         deviation_codes.add("doubled_braces")
@@ -203,7 +214,12 @@ def _read_value(text: str, index: int, deviation_codes: set[str]) -> tuple[Any, 
     return value, end
 
 
-def _find_value_end(text: str, index: int) -> int:
+def _get_value_end(text: str, index: int) -> int:
+    """Return the index after the value that begins at `index`.
+
+    Raises:
+        BrokenValueError: the value has no end.
+    """
     end = find_value_end(text, index)
     if end is None:
         raise BrokenValueError(is_truncated=True)

@@ -58,7 +58,8 @@ def parse_python(text: str, *, is_exact: bool = False) -> ast.expr:
 def evaluate_literal(node: ast.expr) -> Any:
     """Return the JSON value of a literal; tuples and sets become lists.
 
-    The value is not nested deeper than the tree, whose depth `parse_python` limits.
+    The names true, false and null are read as in JSON. The value is not nested deeper than the tree, whose depth
+    `parse_python` limits.
 
     Raises:
         InvalidJsonError: the node is not a literal, or JSON cannot hold its value.
@@ -74,7 +75,7 @@ def _evaluate_literal(node: ast.expr) -> Any:
         if isinstance(node.value, str) or _is_json_constant(node.value):
             return node.value
     elif isinstance(node, ast.Dict):
-        return {_render_key(key): _evaluate_literal(value) for key, value in zip(node.keys, node.values, strict=True)}
+        return {_evaluate_key(key): _evaluate_literal(value) for key, value in zip(node.keys, node.values, strict=True)}
     elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return [_evaluate_literal(item) for item in node.elts]
     return _evaluate_atom(node)
@@ -100,7 +101,7 @@ def _is_json_constant(value: object) -> bool:
     return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _render_key(key: ast.expr | None) -> str:
+def _evaluate_key(key: ast.expr | None) -> str:
     name = _evaluate_literal(key) if key is not None else None
     if not isinstance(name, str):
         raise InvalidJsonError("not_literal", "the keys of an object must be texts")

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from toolbench.engine.formats.markers import MarkerFinder, get_marker_finder
-from toolbench.engine.formats.specification import MAX_NEXT_TEXT_LENGTH, Block, TextFormat
+from toolbench.engine.formats.specification import MIN_NEXT_TEXT_LENGTH, Block, TextFormat
 
 
 class MarkerSet:
@@ -30,7 +30,7 @@ class MarkerSet:
         self.blocks: dict[str, list[Block]] = {}
         for block in blocks:
             self.blocks.setdefault(block.start_marker, []).append(block)
-        self.next_text_length = MAX_NEXT_TEXT_LENGTH + max(
+        self.next_text_length = MIN_NEXT_TEXT_LENGTH + max(
             (len(start) for block in blocks for start in block.body_starts), default=0
         )
         self.dropped_tokens = frozenset(text_format.dropped_tokens)
@@ -44,7 +44,7 @@ class MarkerSet:
         self.line_or_backticks_finder = MarkerFinder(["\n"], finds_backticks=True)
 
     def get_reasoning_finder(self, end_marker: str) -> MarkerFinder:
-        """Return a finder of the end marker of reasoning and of the start markers of calls."""
+        """Return a finder of this end marker and of the start markers of blocks that are not bare."""
         return get_marker_finder(end_marker, *self._start_markers)
 
 

@@ -30,13 +30,13 @@ class MarkerMatch:
 
 
 class MarkerFinder:
-    """A set of words to search for; the leftmost match counts, then the longest.
+    """A finder of the first of several words; of words that begin at the same place, the longest counts.
 
     If the text ends with the beginning of a word, nothing is found there until more text arrives, so that the result
     does not depend on the chunks.
 
     Args:
-        words: the words; empty ones are ignored.
+        words: the words; empty ones are ignored, and with `finds_backticks` words of backticks alone.
         finds_backticks: whether to search for runs of backticks, too.
     """
 
@@ -78,7 +78,10 @@ class MarkerFinder:
 
 
 def _build_pattern(words: Sequence[str], levels: int = MAX_PREFIX_LEVELS) -> str:
-    """Return a pattern for these words, the longest first; words with the same beginning share it."""
+    """Return a pattern for these words, the longest first.
+
+    Words with the same beginning share it, in up to `levels` nested groups.
+    """
     if levels == 0:
         return "|".join(map(re.escape, words))
     groups: dict[str, list[str]] = {}
@@ -88,7 +91,7 @@ def _build_pattern(words: Sequence[str], levels: int = MAX_PREFIX_LEVELS) -> str
 
 
 def _build_prefix_pattern(words: Sequence[str], levels: int) -> str:
-    """Return a pattern for words with the same first character: their common beginning and a group of their ends."""
+    """Return a pattern for words with the same first character: their common beginning, then their ends."""
     characters_by_position = zip(*words, strict=False)
     prefix_length = next(
         (index for index, characters in enumerate(characters_by_position) if len(set(characters)) > 1), len(words[-1])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 
-_BLANKS = " \t"
+_SPACES = " \t"
 _QUOTES = "\"'`´‘’‚“”„«»‹›「」『』《》〈〉"
 _OPENING_CHARACTERS = _QUOTES + "([（【¿¡"
 _CLOSING_CHARACTERS = _QUOTES + ")]）】.,;:!?…-–—/、。，；：！？।،؛؟"
@@ -19,8 +19,9 @@ _ORDINARY_MARKUP = re.compile(r"</?[A-Za-z]|\[[A-Z]")
 def is_marker_mentioned(marker: str, next_text: str, names: Collection[str], *, is_all_text: bool) -> bool | None:
     """Return whether a marker within a line is a word of a sentence, or None if more text is needed.
 
-    The result is True if a blank and a word that is not a tool's name follow the marker, or a character that closes a
-    quotation, a bracket or a sentence.
+    The result is True if a space and a word that is not a tool's name follow the marker, or a character that closes a
+    quotation, a bracket or a sentence. After a marker in square brackets, a quote or a minus sign that follows a space
+    does not count.
 
     Args:
         marker: the marker.
@@ -28,13 +29,13 @@ def is_marker_mentioned(marker: str, next_text: str, names: Collection[str], *, 
         names: the names of the offered tools.
         is_all_text: whether `next_text` does not get longer.
     """
-    after_blanks = next_text.lstrip(_BLANKS)
-    if not after_blanks:
+    after_spaces = next_text.lstrip(_SPACES)
+    if not after_spaces:
         return False if is_all_text else None
-    if after_blanks[0] in _CLOSING_CHARACTERS:
+    if after_spaces[0] in _CLOSING_CHARACTERS:
         return not (
-            after_blanks[0] == "["
-            or (after_blanks[0] in "-'\"" and len(after_blanks) < len(next_text) and marker.endswith("]"))
+            after_spaces[0] == "["
+            or (after_spaces[0] in "-'\"" and len(after_spaces) < len(next_text) and marker.endswith("]"))
         )
     next_word = _WORD.match(next_text)
     if next_word is None:
@@ -59,14 +60,14 @@ def is_reasoning_start_mentioned(previous_character: str) -> bool:
 
 def is_reasoning_end_mentioned(previous_character: str) -> bool:
     """Return whether an end marker of reasoning after this character may be only mentioned."""
-    return previous_character != "" and previous_character in _OPENING_CHARACTERS + _BLANKS
+    return previous_character != "" and previous_character in _OPENING_CHARACTERS + _SPACES
 
 
 def is_prose(body: str, names: Collection[str], *, begins_in_line: bool, is_truncated: bool) -> bool:
     """Return whether unreadable text after a call's marker is a sentence about calls.
 
-    This is so if the marker stands within a line or a blank follows it, and the text has neither a tool's name nor
-    code.
+    This is so if the marker stands within a line, or a space and a word follow it, and the text has neither a tool's
+    name nor code.
 
     Args:
         body: the text after the marker.
@@ -81,12 +82,12 @@ def is_prose(body: str, names: Collection[str], *, begins_in_line: bool, is_trun
 
 
 def is_bare_name(body: str) -> bool:
-    """Return whether the body of a call is only a name."""
+    """Return whether the body of a call has no sign of code, so that it can only be a name or words."""
     return _CODE_SIGN.search(body) is None
 
 
 def is_markup_token(token: str) -> bool:
-    """Return whether a token is written as markup or as a word in brackets."""
+    """Return whether a token is a tag, `<name>` or `</name>`, or a word in brackets, `[WORD]`."""
     return _TAG.fullmatch(token) is not None
 
 
@@ -101,13 +102,14 @@ def may_be_ordinary_text(start_marker: str) -> bool:
 
 
 def is_leaked_at_end(token: str, previous_character: str, is_opened: Callable[[str], bool]) -> bool:
-    """Return whether a token at the end of an answer was leaked.
+    """Return whether a token at the end of an answer was leaked by the server, so that it is not text.
 
-    Control tokens and markup that closes nothing are leaked.
+    This is so for control tokens, and for tags that close no other tag. Words in brackets are text.
 
     Args:
         token: the token.
-        previous_character: the character before the token; "" at the beginning. Markup after a blank is not leaked.
+        previous_character: the character before the token; "" at the beginning. A tag after white space or at the
+            beginning is text.
         is_opened: returns whether a tag of this name stands before the token.
     """
     match = _MARKUP.fullmatch(token)

@@ -48,7 +48,10 @@ class BlockCalls:
 
 
 class ParseState:
-    """Collector of the text, reasoning, calls and findings of one answer; the decoder calls it in text order.
+    """Collector of the text, reasoning, calls and findings of one answer, in the order of the text.
+
+    Args:
+        treats_tokens_as_markup: as in TextFormat.
 
     Attributes:
         new_events: the events since the last `fetch_events`.
@@ -57,7 +60,8 @@ class ParseState:
 
     def __init__(self, *, treats_tokens_as_markup: bool = False) -> None:
         self._treats_tokens_as_markup = treats_tokens_as_markup
-        self._pending_parts: list[tuple[str, bool]] = []  # tokens that may be text (True), white space (False)
+        # Pairs of a text and whether it is a token, which may turn out to be text; other parts are white space.
+        self._pending_parts: list[tuple[str, bool]] = []
         self._has_reasoning_ended = False  # also after empty reasoning
         # Whether an end marker of reasoning came without start marker: if text follows, the text before is reasoning.
         self._may_be_reasoning = False
@@ -66,14 +70,14 @@ class ParseState:
         self.findings: list[Finding] = []
         self._text_parts: list[str] = []
         self._written_parts: list[str] = []  # text and calls as written, needed if all of it turns out to be reasoning
-        self._separators = ""  # separators after a call, which are text only if text follows
+        self._separators = ""  # white space and commas after a call, which are text only if other text follows
         self._follows_call = False
         self._has_line_ended = True
         self._is_text_blank = True
         self._reasoning_parts: list[str] = []
         self._calls: list[TextCall] = []
         self._proposed_calls: tuple[str, Sequence[ParsedCall]] | None = None
-        # Calls that are not decided yet, and the text (False) and tokens (True) after them.
+        # Calls that are not decided yet, and after them pairs of a text and whether it is a token.
         self._held_parts: list[BlockCalls | tuple[str, bool]] = []
 
     @property
@@ -83,7 +87,7 @@ class ParseState:
 
     @property
     def has_words(self) -> bool:
-        """Whether the answer has words so far, not counting words that may be reasoning."""
+        """Whether the answer has words or proposed calls so far; words that may be reasoning do not count."""
         return self._proposed_calls is not None or not (self._is_text_blank or self._may_be_reasoning)
 
     @property
@@ -197,7 +201,10 @@ class ParseState:
             self.findings.append(Finding(code, _FINDING_MESSAGES[code], "$.content"))
 
     def propose_calls(self, calls: Sequence[ParsedCall], raw_text: str) -> None:
-        """Add calls that count only if nothing but white space follows them; `raw_text` is the text of their block."""
+        """Add calls that count only if nothing but white space follows them.
+
+        `raw_text` is the text of their block.
+        """
         self._prepare_for_call()
         self._written_parts.append(raw_text)
         self._proposed_calls = (raw_text, calls)

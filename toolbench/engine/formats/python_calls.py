@@ -19,7 +19,8 @@ _SEPARATORS = re.compile(r"[\s,;\[\]]*")
 _NAME = re.compile(r"(?P<name>[\w.-]+)\s*\(")
 _NAME_START = re.compile(r"[\w.-]+\s*")
 _KEY = re.compile(r"\s*(?P<key>[\w-]+)\s*=(?!=)")
-_UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")  # Python's parser treats them differently or refuses them
+# With these characters, one parse and reading the calls one by one may give different results.
+_UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")
 _NEXT_KEY = re.compile(r",\s*(?=[\w-]+\s*=)")
 
 
@@ -50,7 +51,7 @@ class PythonCallReader:
             name_match = _NAME.match(body, index)
             end = find_value_end(body, name_match.end() - 1) if name_match else None
             if name_match and end is None and not is_truncated:
-                end = body.rfind(")") + 1
+                end = body.rfind(")") + 1  # quotes that are not escaped may hide the bracket
             if name_match is None or not end or end <= name_match.end() - 1:
                 is_name_begun = name_match is not None or _NAME_START.fullmatch(body, index) is not None
                 problem_code = "call_cut" if is_truncated and is_name_begun else "call_unreadable"
@@ -91,7 +92,11 @@ def _read_with_one_parse(body: str, suffix: str, offered_tools: ToolSchemas) -> 
 
 
 def _build_call(node: ast.expr, raw_text: str, suffix: str, offered_tools: ToolSchemas) -> ParsedCall:
-    """Return the call of a node, whose text is `raw_text`; InvalidJsonError if it is no call with literals."""
+    """Return the call of a node, whose text is `raw_text`.
+
+    Raises:
+        InvalidJsonError: the node is no call, or a value is no literal.
+    """
     name_match = _NAME.match(raw_text)
     if (
         name_match is None
@@ -161,6 +166,13 @@ def _group_arguments(
 
 
 def _iterate_pairs(parts: list[str], tool_name: str, offered_tools: ToolSchemas) -> Iterator[tuple[str, Any]]:
+    """Yield the key and the value of each part.
+
+    A value without a key gets the name of the tool's parameter at the same position.
+
+    Raises:
+        InvalidJsonError: a value is no literal, or has neither a key nor a parameter at its position.
+    """
     names = _get_parameter_names(offered_tools, tool_name)
     if not parts[-1].strip():
         parts = parts[:-1]
@@ -173,7 +185,7 @@ def _iterate_pairs(parts: list[str], tool_name: str, offered_tools: ToolSchemas)
 
 
 def _parse_quoted_pair(part: str) -> tuple[str, Any]:
-    """Parse a key and its value, which ends at its last quotation mark."""
+    """Parse a key and its value; a value in quotes ends at its last quotation mark."""
     key_match = _KEY.match(part)
     if key_match is None:
         raise InvalidJsonError("no_name", "a value without a name")

@@ -60,7 +60,7 @@ FORMATS = (
 
 
 def list_format_names() -> tuple[str, ...]:
-    """Return the names of all formats; the last is `auto`, which can only be parsed."""
+    """Return the names of all formats; the last is `auto`, which parses them all and renders like hermes."""
     return tuple(_FORMATS_BY_NAME)
 
 
@@ -76,7 +76,7 @@ def get_format(name: str) -> TextFormat:
 
 
 def _build_auto_format() -> TextFormat:
-    """Build the format that parses all others."""
+    """Build the format that parses texts in all others."""
     blocks = _merge_blocks(block for text_format in FORMATS for block in text_format.blocks)
     start_markers = {block.start_marker for block in blocks}
     dropped_tokens = (
@@ -136,6 +136,7 @@ def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
 
 def _join_blocks(first_block: Block, second_block: Block) -> Block:
+    """Return the first block, extended by the reader and the markers of the second."""
     return replace(
         first_block,
         reader=_join_readers(first_block.reader, second_block.reader),
@@ -148,8 +149,8 @@ def _join_blocks(first_block: Block, second_block: Block) -> Block:
 def _join_readers(first_reader: BlockReader, second_reader: BlockReader) -> BlockReader:
     """Return a reader that tries both readers.
 
-    Both headings are tried before either reader falls back to JSON without a heading, because the arguments may have
-    the form of a call themselves.
+    Two NamedJsonReaders share the fallback to JSON without a heading: it comes after both headings were tried, because
+    the arguments may have the form of a call themselves.
     """
     if not (isinstance(first_reader, NamedJsonReader) and isinstance(second_reader, NamedJsonReader)):
         return FirstMatchReader((first_reader, second_reader))

@@ -1,4 +1,4 @@
-"""Rendering of calls, tools and results in a text format."""
+"""Rendering of calls, tools and results in a text format. An unknown format raises PlanError."""
 
 from collections.abc import Iterable, Sequence
 

@@ -13,8 +13,8 @@ from toolbench.engine.formats.types import TextCall, Tool, ToolSchemas, build_to
 def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterable[Tool] = ()) -> bool:
     """Return whether parsing the output of `render` gives the same names and arguments.
 
-    A few formats can write only one call, or no string that contains their own tags. Some need the schemas of `tools`
-    to restore the types of values.
+    A format may be unable to write some names or keys, or strings that contain its own tags. Some formats need the
+    schemas of `tools` to restore the types of values.
     """
     limits, offered_tools = get_format(format).round_trip_limits, build_tool_schemas(tools)
     return len(calls) <= limits.max_calls and all(_is_call_safe(limits, call, offered_tools) for call in calls)

@@ -8,8 +8,9 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-MAX_NEXT_TEXT_LENGTH = 64  # characters after a start marker that decide which block begins
-BLANK = re.compile(r"\s*")
+# Characters after a start marker that decide which block begins; the length of the longest `body_starts` is added.
+MIN_NEXT_TEXT_LENGTH = 64
+WHITE_SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class ParsedCall:
 
     Attributes:
         id: the call's id in the text; "" for none.
-        raw_text: the text of the call; "" if the call is the whole block.
+        raw_text: the text of this call alone; "" if the reader does not separate it from the rest of the block.
     """
 
     name: str
@@ -64,7 +65,8 @@ def drop_calls_without_name(parsed_block: ParsedBlock) -> ParsedBlock:
 class BlockReader(Protocol):
     """A reader of the text between the markers of a block.
 
-    `is_truncated` says that the text of the answer ended before the block did.
+    `offered_tools` has the schemas for values without a type. `is_truncated` says that the text of the answer ended
+    before the block did.
     """
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
@@ -85,18 +87,18 @@ class Block:
         skipped_pattern: text that may stand between `start_marker` and `body_starts`.
         ends_after_values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
         allows_many_values: whether several values may follow one another.
-        skipped_markers: markers with brackets that may occur before the first value.
+        skipped_markers: markers that contain brackets, and may occur before the first value.
         value_markers: start and end marker of a value, between which end markers of the block are plain text.
         is_bare: the block has no markers of its own (`start_marker` is a bracket, a code fence or a tool's name), and
             counts only if all its names are those of offered tools.
         must_be_whole_answer: the block counts only if it is the whole answer.
-        must_begin_line: the block counts only at the beginning of a line.
+        must_begin_line: the block counts only at the beginning of a line or after a call.
         has_start_marker_in_body: `start_marker` is also the first part of the body.
-        is_wrapper: `start_marker` is dropped, and other blocks may begin after it.
+        is_wrapper: `start_marker` is dropped, and other blocks may begin after it; `reader` is never called.
         needs_offered_name: if tools are offered, the block counts only with their names, because its markers are
             ordinary markup.
         is_certain: the start marker always begins a call and is never only mentioned.
-        is_end_marker_optional: a missing end marker is not a finding.
+        is_end_marker_optional: a missing end marker is not a finding, and both markers without a body are text.
     """
 
     start_marker: str
@@ -104,7 +106,7 @@ class Block:
     end_markers: tuple[str, ...] = ()
     next_markers: tuple[str, ...] = ()
     body_starts: tuple[str, ...] = ()
-    skipped_pattern: re.Pattern[str] = BLANK
+    skipped_pattern: re.Pattern[str] = WHITE_SPACE
     ends_after_values: bool = False
     allows_many_values: bool = True
     skipped_markers: tuple[str, ...] = ()
@@ -119,7 +121,7 @@ class Block:
     is_end_marker_optional: bool = False
 
     def may_begin_with(self, next_text: str, *, is_all_text: bool) -> bool | None:
-        """Return whether a block of this kind begins with `next_text`, or None if more text is needed.
+        """Return whether a block begins if `next_text` follows its start marker; None if more text is needed.
 
         Args:
             next_text: the beginning of the text after the start marker.
@@ -141,7 +143,7 @@ class CallLayout:
     """The layout of calls in a text.
 
     Attributes:
-        write_call: writes one call; it gets the position of the call, from 0.
+        write_call: writes one call; it gets the position of the call in the answer, from 0.
         before_calls: the text before all calls.
         between_calls: the text between two calls.
         after_calls: the text after all calls.
@@ -159,7 +161,8 @@ class PromptLayout:
 
     Attributes:
         write_tools: writes the list of tools.
-        write_result: writes one result; it gets the position of the call, from 0.
+        write_result: writes one result; it gets the call, the text of the result, and its position among the results
+            that are written together, from 0.
         results_before: the text before all results.
         results_between: the text between two results.
         results_after: the text after all results.
@@ -176,18 +179,18 @@ class PromptLayout:
 
 @dataclass(frozen=True, slots=True)
 class RoundTripLimits:
-    """The calls that a text format can write and read back.
+    """Limits of the calls that a text format can write and read back unchanged.
 
     Attributes:
         name_pattern: a pattern that matches the whole name of the tool.
         key_pattern: a pattern that matches the whole key of each argument.
-        forbidden_texts: texts that no string may contain.
-        max_calls: the largest number of calls.
+        forbidden_texts: texts that no string and no key in the arguments may contain.
+        max_calls: the largest number of calls in an answer.
         needs_schema: whether values need a schema to get their types back.
         keeps_ids: whether the format keeps the ids of calls.
         checks_nested_keys: whether `key_pattern` applies to the keys of nested objects, too.
-        is_call_safe: returns whether a call is parsed as it was written; it replaces the check by `needs_schema`. None
-            for no such check.
+        is_call_safe: returns whether a call is parsed as it was written; None to check the values as `needs_schema`
+            requires.
     """
 
     name_pattern: str = r"\S+"
@@ -209,17 +212,18 @@ class TextFormat:
         blocks: the blocks that are parsed.
         layout: the layout in which calls are written.
         prompt: the layout of tools and results in a prompt.
-        dropped_tokens: tokens that are removed from the text. Ordinary markup is removed only beside a call or at the
-            end.
+        dropped_tokens: tokens that are removed from the text. A token that looks like ordinary markup, such as
+            `</tool_call>`, is removed only beside a call or at the end.
         reasoning_markers: start and end markers of reasoning.
         written_reasoning_markers: the start and end marker written around reasoning; None for the first ones of
             `reasoning_markers`.
-        build_bare_blocks: builds the blocks without markers from the names of the tools.
-        build_named_blocks: builds the blocks with a name before their marker from the names of the tools.
+        build_bare_blocks: builds the blocks with `is_bare` from the names of the offered tools; it is not called if no
+            tools are offered.
+        build_named_blocks: builds the blocks whose start markers contain a tool's name, from the tools' names.
         is_native: whether servers know the format and models were trained on it.
         round_trip_limits: the calls that the format can write and read back.
         treats_tokens_as_markup: whether all `dropped_tokens` are treated like ordinary markup, and a block with
-            `needs_offered_name` counts only with such a name also if no tools are offered.
+            `needs_offered_name` never counts if no tools are offered.
     """
 
     name: str

@@ -27,9 +27,10 @@ from toolbench.engine.formats.specification import (
 )
 from toolbench.engine.formats.types import ToolSchemas
 
+# JSON types by an attribute such as `string="true"`, which says whether the value is a string.
 TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
 _WRAPPER_KEYS = ("arguments", "input")  # parameters in which models wrap all arguments
-ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]
+ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]  # of text, tool name, key and schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class TaggedReader:
         call_end: a text that may end the call.
         strips_line_breaks: whether one line break is removed from both ends of a value.
         is_escaped: whether markup in a value is written as entities.
-        types_by_word: JSON types by the words of group `kind`.
+        types_by_word: JSON types by the words of group `kind`, several separated by `|`; other words are type names.
         decode_attribute: decodes the text of a name or key.
         decode_value: decodes the text of a value without `kind`.
     """
@@ -116,15 +117,13 @@ class TaggedReader:
     def _is_extent_doubtful(self, start: re.Match[str], value: str) -> bool:
         """Return whether a lost tag hides where a value begins or ends.
 
-        This is so if the value contains a part of its end tag, or if there are blanks where a tag should be.
+        This is so if the value contains a part of its end tag, or if there is white space where a tag should be.
         """
         if self.value_end in value:
-            return _get_trailing_blanks(start[0]) not in ("", "\n") or self._has_stray_end(value)
+            return _get_trailing_space(start[0]) not in ("", "\n") or self._has_stray_end(value)
         value_text = self._remove_call_end(value)
         has_tag_part = any(token in value_text for token in _TAG.findall(self.value_end))
-        return (
-            has_tag_part or _get_trailing_blanks(start[0]) not in ("", "\n") or _get_trailing_blanks(value_text) != ""
-        )
+        return has_tag_part or _get_trailing_space(start[0]) not in ("", "\n") or _get_trailing_space(value_text) != ""
 
     def _remove_call_end(self, value: str) -> str:
         """Return a value without the end of the call and one line break before it.
@@ -168,7 +167,7 @@ class TaggedReader:
     def _convert_value_text(
         self, tool_name: str, start: re.Match[str], text: str, offered_tools: ToolSchemas, convert: ConvertValue
     ) -> Any:
-        """Convert the text from the beginning of a value to the next one to a value, as the format decodes it."""
+        """Convert the text from the beginning of a value to that of the next one, as the format decodes it."""
         end = text.rfind(self.value_end)
         value_text = text[:end] if end >= 0 else self._remove_call_end(text)
         if self.strips_line_breaks:
@@ -186,7 +185,7 @@ class TaggedReader:
 _TAG = re.compile(r"<[^<>]+>")
 
 
-def _get_trailing_blanks(text: str) -> str:
+def _get_trailing_space(text: str) -> str:
     return text[len(text.rstrip()) :]
 
 
@@ -209,7 +208,7 @@ class FirstMatchReader:
 
 @dataclass(frozen=True, slots=True)
 class AttributeReader:
-    """A reader of a name followed by `key=value` pairs; values with blanks are in quotes."""
+    """A reader of a name followed by `key=value` pairs; values with white space are in quotes."""
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the call in the text of a block."""
@@ -263,7 +262,7 @@ def _read_json_arguments(name: str, text: str, value_end: str, *, is_truncated: 
 
 
 def _unwrap_arguments(arguments: dict[str, Any], tool_name: str, offered_tools: ToolSchemas) -> dict[str, Any] | None:
-    """Return the arguments in the only parameter if it is a wrapper that the tool does not have, else None."""
+    """Return the arguments that models wrap in one parameter which the tool does not have, else None."""
     key = next(iter(arguments), "")
     properties = offered_tools.schemas.get(tool_name, {}).get("properties")
     if len(arguments) != 1 or key not in _WRAPPER_KEYS or not isinstance(properties, dict) or key in properties:

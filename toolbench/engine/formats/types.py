@@ -8,16 +8,17 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import Finding, JsonObject
 
-Tool = JsonObject | ToolDefinition
+Tool = JsonObject | ToolDefinition  # an object has the form of OpenAI's API, or is the function in it
 
 
 @dataclass(frozen=True, slots=True)
 class TextCall:
-    """A call that was read from text.
+    """A call that was read from a text, or that is to be rendered as text.
 
     Attributes:
-        id: the id in the text, else `call_1`, `call_2` and so on by position.
-        raw_text: the text of the call with its markers; the text of the whole block if the block has several calls.
+        id: the id in the text. A parsed call without one gets `call_1`, `call_2` and so on by position.
+        raw_text: the text of the block that contains the call, with its markers; for a Python call, which may share
+            its block with others, the text of the call alone. "" if the call was not read from a text.
     """
 
     name: str
@@ -43,11 +44,11 @@ class ParsedText:
 
 @dataclass(frozen=True, slots=True)
 class DecoderEvent:
-    """A part of an answer that became certain while the text arrives.
+    """A part of an answer that was decoded before the whole text has arrived.
 
     Attributes:
-        kind: `text`, `reasoning`, `call` (complete), or `void`: all text so far was reasoning, and the calls so far do
-            not count.
+        kind: `text`, `reasoning`, `call` (complete), or `void`: the text of all earlier events was reasoning, and their
+            calls do not count.
         text: the text of the part; for void the whole reasoning so far.
         call: the call; None for other kinds.
     """
@@ -62,7 +63,8 @@ class ToolSchemas:
     """The parameter schemas of the offered tools, by name.
 
     Attributes:
-        guess_untyped: read a tagged value without a schema as JSON where it is valid JSON; else it stays text.
+        guess_untyped: whether a value between tags that has no schema is converted if it is valid JSON. Otherwise it
+            stays text.
     """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -75,7 +77,7 @@ class ToolSchemas:
         return schema if isinstance(schema, Mapping) else None
 
     def has_no_parameters(self, tool: str) -> bool:
-        """Return whether a known tool has no parameters, so that its name alone is a complete call."""
+        """Return whether a tool is offered and has no parameters, so that its name alone is a complete call."""
         return tool in self.schemas and not self.schemas[tool].get("properties")
 
 
@@ -97,7 +99,7 @@ def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) ->
 
 
 def get_function(tool: Tool) -> JsonObject:
-    """Return a tool's function, with `name`, `description` and `parameters`; {} for anything else."""
+    """Return the object with a tool's `name`, `description` and `parameters`; {} if there is none."""
     tool_json = tool.to_openai() if isinstance(tool, ToolDefinition) else tool
     if not isinstance(tool_json, dict):
         return {}

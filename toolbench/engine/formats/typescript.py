@@ -8,15 +8,15 @@ from toolbench.engine.formats.call_writers import render_spaced_json
 from toolbench.engine.formats.types import get_function
 from toolbench.engine.types import JsonObject
 
-_MAX_DEPTH = 8
+_MAX_DEPTH = 8  # nested arrays and objects; the types of deeper ones are `any`
 
 
 def render_function_type(function: JsonObject, *, indent: str = "", last_separator: str = ",") -> str:
-    """Render a function as a type.
+    """Render a tool's function as a TypeScript type.
 
     Args:
         function: the function of a tool.
-        indent: the text before each field.
+        indent: the text before each line of the fields.
         last_separator: the text after the last field; the others have a comma.
     """
     comment = _render_comment(function)

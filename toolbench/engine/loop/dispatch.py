@@ -1,16 +1,16 @@
-"""Checks of a call, which give a call that may run or a refusal for the model.
+"""Checks of a call, and the result of a call for the model.
 
-A refused call never runs. The checks, in order: arguments that are too large (ARGUMENTS_TOO_LARGE) or not a JSON object
-(ARGUMENTS_JSON_PARSE_ERROR); a tool that is unknown, hidden or masked (TOOL_NOT_ALLOWED); arguments that violate the
-tool's JSON Schema (ARGUMENT_ERROR). ARGUMENT_ERROR is also the code that a tool gives for arguments it refuses, as the
-case study's scenarios expect; its message lists the JSON paths and errors, and ToolResult.schema_errors has one item
-for each error.
+A checked call may run, or it is refused and never runs. Reasons of a refusal, in the order of the checks: the arguments
+are too large (ARGUMENTS_TOO_LARGE) or not a JSON object (ARGUMENTS_JSON_PARSE_ERROR); the tool is unknown or not
+offered (TOOL_NOT_ALLOWED); the arguments violate the tool's JSON Schema (ARGUMENT_ERROR, whose message lists the JSON
+paths and errors). A tool that runs and refuses its arguments gives ARGUMENT_ERROR too, as the case study's scenarios
+expect; ToolResult.schema_errors then has no items.
 """
 
 from toolbench.engine.arguments import TOO_LARGE, read_arguments
 from toolbench.engine.events import Outcome, PreparedCall, ToolResult
 from toolbench.engine.light_dataclass import light
-from toolbench.engine.loop.result_envelope import build_envelope, build_refusal, render_envelope
+from toolbench.engine.loop.result_envelope import build_envelope, build_error_envelope, render_envelope
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.strict_json import copy_json
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
@@ -23,7 +23,9 @@ class DispatchedCall:
     """A checked call, with either `prepared_call` or `refusal` set.
 
     Attributes:
-        tool_name: name of the tool; if no tool was found, the name that the model wrote.
+        tool_name: name of the tool; if there is no such tool, the name in the call.
+        refusal: the envelope with the error that the model gets instead of a result.
+        schema_errors: violations of the tool's schema, if these are the reason of the refusal.
     """
 
     call: ToolCall
@@ -50,11 +52,11 @@ def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedC
             refusal=_refuse_unreadable(tool_name, arguments_read, policy.max_tool_args_bytes),
         )
     if tool is None:
-        refusal = build_refusal(tool_name, "TOOL_NOT_ALLOWED", f"There is no tool named {tool_name!r} here.")
+        refusal = build_error_envelope(tool_name, "TOOL_NOT_ALLOWED", f"There is no tool named {tool_name!r} here.")
         return DispatchedCall(call, arguments_read, tool_name, refusal=refusal)
     schema_errors = list_schema_errors(tool, arguments_read.arguments) if policy.validate_arguments else ()
     if schema_errors:
-        refusal = build_refusal(tool_name, "ARGUMENT_ERROR", _describe_schema_errors(schema_errors))
+        refusal = build_error_envelope(tool_name, "ARGUMENT_ERROR", _describe_schema_errors(schema_errors))
         return DispatchedCall(call, arguments_read, tool_name, refusal=refusal, schema_errors=schema_errors)
     arguments = copy_json(arguments_read.arguments)
     return DispatchedCall(
@@ -80,15 +82,15 @@ def find_tool(
 
 
 def build_tool_result(dispatched_call: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:
-    """Return the result of a call: its refusal, or the tool's output.
+    """Return the result of a call: its refusal, or the envelope of the tool's outcome.
 
     Args:
         dispatched_call: the checked call.
-        outcome: what the tool returned; None for a refused call.
+        outcome: what the tool returned or raised; None for a refused call.
         policy: the settings of the run.
 
     Raises:
-        ValueError: the call ran and has no outcome.
+        ValueError: the call was not refused and `outcome` is None.
     """
     envelope = dispatched_call.refusal
     if envelope is None:
@@ -107,9 +109,9 @@ def build_tool_result(dispatched_call: DispatchedCall, outcome: Outcome | None, 
         parse_status=dispatched_call.read_arguments.status,
         envelope=rendered_envelope.envelope,
         content=rendered_envelope.content,
-        executed=dispatched_call.refusal is None,
+        was_executed=dispatched_call.refusal is None,
         schema_errors=dispatched_call.schema_errors,
-        output_replaced=rendered_envelope.is_replaced,
+        is_output_replaced=rendered_envelope.is_replaced,
         changes=rendered_envelope.changes,
         duration_ms=outcome.duration_ms if outcome else 0.0,
     )
@@ -118,11 +120,11 @@ def build_tool_result(dispatched_call: DispatchedCall, outcome: Outcome | None, 
 def _refuse_unreadable(name: str, arguments_read: ReadArguments, max_bytes: int) -> Envelope:
     if arguments_read.status == TOO_LARGE:
         message = f"Not executed: {arguments_read.problem}. Call the tool again with shorter arguments."
-        return build_refusal(name, "ARGUMENTS_TOO_LARGE", message, {"max_bytes": max_bytes})
+        return build_error_envelope(name, "ARGUMENTS_TOO_LARGE", message, {"max_bytes": max_bytes})
     message = (
         f"Not executed: the arguments are not a JSON object ({arguments_read.problem}). Send one JSON object only."
     )
-    return build_refusal(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
+    return build_error_envelope(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
 
 
 def _describe_schema_errors(schema_errors: tuple[SchemaError, ...]) -> str:

@@ -1,7 +1,7 @@
 """Events of the loop, with the names that the case study gave them.
 
-The listener adds the times of requests. The `elapsed_ms` of a tool call is the duration of its
-outcome. `tool_call_end` has the ToolResult as `result`.
+Events do not have the durations of requests, which the listener measures. The `elapsed_ms` of a tool call is the
+duration of its outcome. `tool_call_end` has the ToolResult as `result`.
 """
 
 from contextlib import suppress
@@ -40,7 +40,13 @@ class EventEmitter:
             self._emit_to_listener(Event(event_type, turn, data))
 
     def emit_request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
-        """Emit `llm_request_start`."""
+        """Emit `llm_request_start`.
+
+        Args:
+            request: the request.
+            history_count: number of messages of the conversation without the system text.
+            attempts_left: how often the turn may still be repeated without tools.
+        """
         if self._is_brief:
             return
         are_tools_sent = request.has_tools
@@ -87,7 +93,12 @@ class EventEmitter:
         )
 
     def emit_request_retry(self, turn: int, attempts_left: int) -> None:
-        """Emit `llm_request_retry`, before the turn is repeated without tools."""
+        """Emit `llm_request_retry`, before the turn is repeated without tools.
+
+        Args:
+            turn: number of the turn, from 0.
+            attempts_left: how often the turn may be repeated after this repetition.
+        """
         self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 
     def emit_request_end(self, turn: int, answer: Turn, has_tools: bool) -> None:
@@ -134,7 +145,7 @@ class EventEmitter:
             ok=result.envelope.ok,
             elapsed_ms=round(result.duration_ms),
             output_bytes=count_utf8_bytes(result.content),
-            output_replaced=result.output_replaced,
+            output_replaced=result.is_output_replaced,
             error_codes=[error["code"] for error in result.envelope.errors],
             result=result,
         )
@@ -150,7 +161,7 @@ class EventEmitter:
         )
 
     def emit_tool_not_executed(self, turn: int, answer: Turn) -> None:
-        """Emit `tool_not_executed` for a call that could not run; the next request quotes the error."""
+        """Emit `tool_not_executed` for a call that could not run, before the re-prompt that quotes the error."""
         self._emit_event("tool_not_executed", turn, reason=answer.unexecuted_reason, ask_again=True)
 
     def emit_final(self, turn: int, state: RunState, text: str) -> None:

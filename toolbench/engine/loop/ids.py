@@ -9,8 +9,8 @@ from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 def repair_ids(ids: Iterable[str], taken_ids: Collection[str] = ()) -> tuple[str, ...]:
     """Return unique ids in the same order.
 
-    An id is kept at its first use, trimmed. A blank id becomes `tc_<position from 1>`. A repeated or taken id gets the
-    suffix `__2`, `__3` and so on.
+    Each id is trimmed. A blank id becomes `tc_` with its position, from 1. An id that is taken or repeats an earlier
+    one gets the suffix `__2`, `__3` and so on.
     """
     used_ids = set(taken_ids)
     suffix_by_id: dict[str, int] = {}
@@ -26,7 +26,7 @@ def repair_ids(ids: Iterable[str], taken_ids: Collection[str] = ()) -> tuple[str
 
 
 def list_call_ids(messages: Iterable[Message]) -> Iterator[str]:
-    """Yield the ids of all calls in a conversation, except those that are not strings."""
+    """Yield the ids of all calls in `tool_calls` of a conversation, except those that are not strings."""
     for message in messages:
         for call in list_structured_calls(message) if "tool_calls" in message else ():
             if isinstance(call.get("id"), str):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import TurnSetup
-from toolbench.engine.methods.json_in_text import UNREADABLE_CODES, find_unread_call
+from toolbench.engine.methods.json_in_text import UNREADABLE_CODES, find_attempted_call
 from toolbench.engine.types import Finding, Turn
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer
 
@@ -23,14 +23,14 @@ def parse_refused_answer(
     """Parse the text of the model that a server quotes in an error.
 
     Args:
-        setup: the setup of the turn.
+        setup: the setup of the run.
         text: the quoted text.
         has_tools: whether the request had tools.
         taken_ids: ids of calls in the conversation.
 
     Returns:
-        The turn, if the policy reads calls in text and there is one. Otherwise a sentence on the call in the text; ""
-        if there is none.
+        The turn, if the policy reads calls in text and the text has a call that can be read. Otherwise a sentence about
+        the call in the text; "" if there is none.
     """
     tool_names = [tool.name for tool in setup.tools.definitions] if has_tools else []
     reads_calls_in_text = CALLS_FROM_TEXT_TRANSFORM in setup.policy.response_transforms and bool(tool_names)
@@ -40,11 +40,11 @@ def parse_refused_answer(
         turn = parse_chat_turn(setup, ChatAnswer(message, findings=(finding,)), has_tools=True, taken_ids=taken_ids)
         if turn.calls:
             return turn
-    call_text = find_unread_call(_add_missing_start_marker(text, tool_names), tool_names)
-    if not call_text:
+    name_or_code = find_attempted_call(_add_missing_start_marker(text, tool_names), tool_names)
+    if not name_or_code:
         return ""
-    description = f"What the model wrote is a call ({call_text})"
-    is_unreadable = reads_calls_in_text or call_text in UNREADABLE_CODES
+    description = f"What the model wrote is a call ({name_or_code})"
+    is_unreadable = reads_calls_in_text or name_or_code in UNREADABLE_CODES
     return (
         f"{description} that cannot be read."
         if is_unreadable

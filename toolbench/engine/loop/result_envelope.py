@@ -16,9 +16,10 @@ class RenderedEnvelope:
     """An envelope and its text.
 
     Attributes:
-        envelope: before result transforms.
+        envelope: the envelope before result transforms.
         content: the text sent to the model, after result transforms.
-        is_replaced: whether the result was too large, so that `envelope` and `content` are a refusal.
+        is_replaced: whether the result was too large, so that `envelope` and `content` are an error in its place.
+        changes: the changes that result transforms made.
     """
 
     envelope: Envelope
@@ -27,24 +28,26 @@ class RenderedEnvelope:
     changes: tuple[TransformChange, ...]
 
 
-def build_refusal(tool_name: str, code: str, message: str, data: JsonObject | None = None) -> Envelope:
-    """Return a failed envelope with one error."""
+def build_error_envelope(tool_name: str, code: str, message: str, data: JsonObject | None = None) -> Envelope:
+    """Return the envelope of a refused or failed call, with one error."""
     return Envelope(False, tool_name, data or {}, (), ({"code": code, "message": message},))
 
 
 def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
-    """Return the envelope of a tool's output, with a copy of its value that the tool cannot change later.
+    """Return the envelope of a tool outcome, with a copy of its value that the tool cannot change later.
 
     A value that is not JSON becomes the error TOOL_OUTPUT_SERIALIZATION_ERROR. An object with `ok` is read as an
-    envelope.
+    envelope that the tool returned; a value that is no object becomes the key `value` of `data`.
     """
     if outcome.error_code:
-        return build_refusal(tool_name, outcome.error_code, outcome.error_message)
+        return build_error_envelope(tool_name, outcome.error_code, outcome.error_message)
     try:
         value = read_json(write_json(outcome.value))
     except (TypeError, ValueError, RecursionError, InvalidJsonError) as error:
         details = {"error_class": type(error).__name__, "message": str(error)[:200]}
-        return build_refusal(tool_name, "TOOL_OUTPUT_SERIALIZATION_ERROR", "The tool's result is not JSON.", details)
+        return build_error_envelope(
+            tool_name, "TOOL_OUTPUT_SERIALIZATION_ERROR", "The tool's result is not JSON.", details
+        )
     if not isinstance(value, dict):
         return Envelope(True, tool_name, {"value": value})
     return _read_returned_envelope(value, tool_name) if "ok" in value else Envelope(True, tool_name, value)
@@ -93,7 +96,7 @@ def render_envelope(
 ) -> RenderedEnvelope:
     """Apply the transforms, write the text and check its size.
 
-    A text of more than `max_bytes` is replaced by a short refusal, which is transformed too and not checked again.
+    A text of more than `max_bytes` is replaced by a short error, which is transformed too and not checked again.
     """
     content, changes = _render_content(envelope, transforms, call_id)
     content_bytes = count_utf8_bytes(content)
@@ -101,9 +104,9 @@ def render_envelope(
         return RenderedEnvelope(envelope, content, False, changes)
     message = f"The result is {content_bytes} bytes; at most {max_bytes} are allowed. Ask for less."
     size_data = {"bytes": content_bytes, "max_bytes": max_bytes}
-    refusal = build_refusal(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, size_data)
-    content, changes = _render_content(refusal, transforms, call_id)
-    return RenderedEnvelope(refusal, content, True, changes)
+    error_envelope = build_error_envelope(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, size_data)
+    content, changes = _render_content(error_envelope, transforms, call_id)
+    return RenderedEnvelope(error_envelope, content, True, changes)
 
 
 def _render_content(

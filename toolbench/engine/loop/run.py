@@ -1,8 +1,8 @@
 """The tool loop: request an answer and run its calls until the model answers without calls.
 
-The loop is a generator without I/O: it yields `Ask` and `Execute` steps and receives the reply by `send()` (see
-events). `StopRun` may be sent as any reply and ends the run; all results are kept. Turns count from 0 over all messages
-of the user; a retried request belongs to the same turn.
+The loop is a generator without I/O: it yields `Ask` and `Execute` steps and receives the reply to each by `send()` (see
+events). `StopRun` may be sent as any reply and ends the run; the result has everything that was recorded before. Turns
+count from 0 over all messages of the user; a repeated request belongs to the same turn.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -44,7 +44,7 @@ from toolbench.engine.types import JsonObject, Message, ResultMessage, Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.engine.wire_formats.registry import choose_wire_format
 
-MAX_REASON_LENGTH = 300  # characters of the error message that OmittedParameter.why keeps
+MAX_REASON_LENGTH = 300  # characters of the error message that OmittedParameter.reason keeps
 Loop: TypeAlias = Generator[Ask | Execute, LoopInput, LoopResult]
 
 
@@ -53,15 +53,18 @@ class LoopPlan:
     """Model, policy, messages, tools and options of a run. The loop does not modify it.
 
     Attributes:
+        system: text of the system message; blank for none.
+        user_text: text of the first user message; a blank text adds none to the history.
         history: messages before `user_text` in OpenAI's format. A message without a role and a plain string are user
             messages.
         options: fields of the request body, above the policy's defaults and below its overrides.
-        is_streamed: whether answers are streamed.
-        wire: name of the wire format.
         seed: the seed sent with each request; None for none.
+        is_streamed: whether answers are streamed.
+        wire: name of the wire format, such as `chat`.
         further_messages: further user messages, each sent after an answer without calls; `max_turns` applies to each
             message.
-        omitted_parameters: parameters that the endpoint is known to refuse, for policies that drop them.
+        omitted_parameters: parameters that the endpoint is known to refuse. They are left out from the first request on
+            if the policy has `drop_refused_parameters`.
     """
 
     model: str
@@ -120,10 +123,13 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, is_brief: bool = False) -> Loop
 def _ask_model(run: "_LoopRun", turn: int, has_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
     """Yield requests until there is an answer or the run ends.
 
-    In relaxed mode, a request is repeated without tools if the endpoint says that it cannot use them. A request whose
-    optional parameters were refused is repeated without them.
+    In relaxed mode, a request is repeated without tools if the endpoint says that it cannot use them, up to
+    `fallback_retries` times. A request whose optional parameters were refused is repeated without them.
+
+    Returns:
+        The answer, or the result of the run if it ended with an error or `StopRun`.
     """
-    retries = run.fallback_retries
+    retries_left = run.fallback_retries
     while True:
         ask = build_ask(
             run.setup,
@@ -135,11 +141,11 @@ def _ask_model(run: "_LoopRun", turn: int, has_tools: bool) -> Generator[Ask | E
         )
         ask = replace(
             ask,
-            request=run.add_message_number(ask.request),
-            parse_refused_answer=run.build_refused_reader(has_tools=has_tools),
+            request=run.add_message_index(ask.request),
+            parse_refused_answer=run.build_refused_answer_parser(has_tools=has_tools),
         )
         run.state.record_request(ask.request)
-        run.emitter.emit_request_start(ask.request, len(run.state.messages), retries)
+        run.emitter.emit_request_start(ask.request, len(run.state.messages), retries_left)
         reply = yield ask
         match reply:
             case Turn():
@@ -151,14 +157,14 @@ def _ask_model(run: "_LoopRun", turn: int, has_tools: bool) -> Generator[Ask | E
                 run.emitter.emit_request_error(turn, error, has_tools)
                 if run.omit_refused_parameters(error, ask.request):
                     continue
-                if not (error.tool_support and has_tools and retries):
+                if not (error.tool_support and has_tools and retries_left):
                     return run.state.build_result(EndReason.PROVIDER_ERROR, error.message, error)
             case StopRun():
                 return run.state.build_stopped_result(reply)
             case _:
                 raise TypeError(f"an Ask is answered by Turn, FailedExchange or StopRun, not {type(reply).__name__}")
-        retries, has_tools = retries - 1, False
-        run.emitter.emit_request_retry(turn, retries)
+        retries_left, has_tools = retries_left - 1, False
+        run.emitter.emit_request_retry(turn, retries_left)
 
 
 def _execute_calls(run: "_LoopRun", turn: int, answer: Turn) -> Generator[Ask | Execute, LoopInput, LoopResult | None]:
@@ -196,23 +202,23 @@ class _LoopRun:
         self.setup = self._setups[0]
         self._further_messages = plan.further_messages
         self._message_index = 0
-        self._unsent_text = ""  # text of the current message, until a request contains it
-        self._first_turn = 0  # of the current message
+        self._unsent_text = ""  # text of the current user message if it is a further one, until a request has it
+        self._first_turn = 0  # of the current user message
         history = self.setup.call_method.render_history([_to_message(item) for item in plan.history])
         self.state = RunState(plan.policy, history)
         self.state.add_user_message(plan.user_text)
         self.emitter = EventEmitter(self.setup, emit, is_brief=is_brief)
         self._emit_event, self._is_brief = emit, is_brief
         self._has_reprompted_for_text = False
-        self._has_called = False  # whether the current message led to calls
+        self._has_called = False  # whether the model made calls since the current user message
 
     @property
     def has_tools(self) -> bool:
-        """Whether there are tools for the current message."""
+        """Whether tools are offered for the current user message."""
         return bool(self.setup.tools.definitions)
 
     def is_turn_limit_reached(self, turn: int) -> bool:
-        """Return whether the current user message has used `max_turns` turns before `turn`."""
+        """Return whether `max_turns` turns were used for the current user message before the turn `turn`."""
         return turn - self._first_turn >= self.setup.policy.max_turns
 
     @property
@@ -231,18 +237,18 @@ class _LoopRun:
         self.emitter = EventEmitter(self.setup, self._emit_event, is_brief=self._is_brief)
         return self.has_tools
 
-    def add_message_number(self, request: Request) -> Request:
-        """Return the request with the index of its user message; it is unchanged for the first user message.
+    def add_message_index(self, request: Request) -> Request:
+        """Return the request with the index of its user message; for the first user message it is unchanged.
 
-        The first request of a further message also gets its text.
+        The first request after a further user message also gets the text of that message.
         """
         if not self._message_index:
             return request
         user_message, self._unsent_text = self._unsent_text, ""
         return replace(request, message_index=self._message_index, user_message=user_message)
 
-    def build_refused_reader(self, *, has_tools: bool) -> Callable[[str], Turn | str]:
-        """Return the function that parses an answer that the server quotes in an error; see parse_refused_answer."""
+    def build_refused_answer_parser(self, *, has_tools: bool) -> Callable[[str], Turn | str]:
+        """Return a function that parses the answer that a server quotes in an error; see parse_refused_answer."""
 
         def parse_quoted_answer(text: str) -> Turn | str:
             taken_ids = frozenset(list_call_ids(self.state.messages))
@@ -254,13 +260,15 @@ class _LoopRun:
         """Leave the parameters that the endpoint refused out of all further requests.
 
         Returns:
-            False if the policy does not allow it or the error names no parameter that can be left out.
+            True if the request is to be repeated: the policy has `drop_refused_parameters`, and the error names an
+            optional parameter of the request.
         """
         if not self.setup.policy.drop_refused_parameters:
             return False
         refused_names = list_refused_parameters(error, list_object_keys(request.body))
         omitted_parameters = [
-            OmittedParameter(name, error.message[:MAX_REASON_LENGTH], was_known=False) for name in refused_names
+            OmittedParameter(name, error.message[:MAX_REASON_LENGTH], was_omitted_from_start=False)
+            for name in refused_names
         ]
         self._setups = tuple(setup.omit_parameters(omitted_parameters) for setup in self._setups)
         self.setup = self._setups[self._message_index]
@@ -268,23 +276,25 @@ class _LoopRun:
 
     @property
     def must_call(self) -> bool:
-        """Whether the mode is enforced and the run has no call yet."""
+        """Whether the tool use mode is enforced and the run has no call yet."""
         return self.setup.policy.tool_use_mode == "enforced" and not self.state.has_calls
 
     @property
     def fallback_retries(self) -> int:
-        """How often a turn may be repeated without tools; 0 unless the mode is relaxed."""
+        """How often a turn may be repeated without tools; 0 unless the tool use mode is relaxed."""
         policy = self.setup.policy
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
 
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
         """Return whether to re-prompt because a call could not run. This happens at most once per run."""
         policy = self.setup.policy
-        is_due = policy.repair_request and not self.state.reprompt_count and not self.is_turn_limit_reached(turn + 1)
-        return is_due and answer.has_unexecuted_call and self.has_tools
+        may_reprompt = (
+            policy.repair_request and not self.state.reprompt_count and not self.is_turn_limit_reached(turn + 1)
+        )
+        return may_reprompt and answer.has_unexecuted_call and self.has_tools
 
     def reprompt_for_call(self, turn: int, answer: Turn) -> None:
-        """Add the user message that quotes the error."""
+        """Add the user message that quotes the error, and emit `tool_not_executed`."""
         self.state.reprompt_count += 1
         self.state.add_user_message(
             build_reprompt(self.setup.call_method.method, answer.unexecuted_reason, self.setup.tools_json)
@@ -292,13 +302,17 @@ class _LoopRun:
         self.emitter.emit_tool_not_executed(turn, answer)
 
     def should_reprompt_for_text(self, answer: Turn) -> bool:
-        """Return whether to re-prompt for a blank answer after calls. This happens at most once per user message."""
+        """Return whether to re-prompt for a blank answer after calls, at most once for each user message."""
         policy = self.setup.policy
-        is_due = policy.fix_empty_final and not self._has_reprompted_for_text
-        return is_due and self._has_called and is_blank(answer.text)
+        may_reprompt = policy.fix_empty_final and not self._has_reprompted_for_text
+        return may_reprompt and self._has_called and is_blank(answer.text)
 
     def reprompt_for_text(self, turn: int) -> bool:
-        """Add the user message that asks for an answer; return whether the next request has tools."""
+        """Add the user message that asks for an answer and emit `fix_empty_final`.
+
+        Returns:
+            Whether the next request has tools.
+        """
         policy = self.setup.policy
         self._has_reprompted_for_text = True
         self.state.add_user_message(policy.fix_empty_final_user_text)
@@ -316,7 +330,7 @@ class _LoopRun:
             self.emitter.emit_call_end(turn, result)
 
     def finish(self, turn: int) -> LoopResult:
-        """Return the result after an answer without calls."""
+        """Return the result after an answer without calls; emit `final` if it is no error."""
         result = self.state.build_final_result()
         if result.end in ANSWERED_ENDS:
             self.emitter.emit_final(turn, self.state, result.final_text)
@@ -345,6 +359,7 @@ def _prepare_setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
 
 
 def _to_message(message_or_text: Message | str) -> Message:
+    """Return a copy of a message, or a text as a user message. A `ResultMessage` keeps its class."""
     if isinstance(message_or_text, ResultMessage):
         return deepcopy(message_or_text)
     return (

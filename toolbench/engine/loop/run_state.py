@@ -1,4 +1,4 @@
-"""The state of a running loop, and the further messages of its user."""
+"""The state of a running loop, and the type of further user messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,9 +30,9 @@ class RunState:
 
     Attributes:
         messages: the conversation without the system text.
-        has_calls: whether any answer had a call that the loop kept.
-        has_success: whether any call returned an envelope with `ok`.
-        reprompt_count: number of re-prompts because a call could not run.
+        has_calls: whether any answer so far had a call that the loop kept.
+        has_success: whether any call so far succeeded.
+        reprompt_count: number of re-prompts because a call could not run; the loop counts them.
     """
 
     def __init__(self, policy: Policy, history: Sequence[Message]) -> None:
@@ -43,7 +43,7 @@ class RunState:
         self._policy = policy
         self._turns: list[TurnRecord] = []
         self._usage = Usage()
-        self._is_ok_by_tool: dict[str, bool] = {}
+        self._is_ok_by_tool: dict[str, bool] = {}  # whether the latest call of each tool succeeded
         self._last_text = ""
         self._is_truncated = False
 
@@ -74,7 +74,7 @@ class RunState:
 
         Args:
             results: the results.
-            tool_names: for each result, the name of the tool after alias resolution.
+            tool_names: for each result, the name of the tool, or the name in the call if there is no such tool.
         """
         self._turns[-1] = replace(self._turns[-1], results=results)
         for result, tool_name in zip(results, tool_names, strict=True):
@@ -84,7 +84,8 @@ class RunState:
     def build_final_result(self) -> LoopResult:
         """Return the result after an answer without calls.
 
-        Only the enforced mode can turn it into an error. LENGTH means that the answer was truncated at the token limit.
+        The end is FINAL, or LENGTH if the answer was truncated at the token limit. In enforced mode it may be an error:
+        NO_TOOL_CALLS or TOOL_ERROR.
         """
         return replace(self._build_judged_result(), final_text=self._last_text)
 

@@ -35,7 +35,7 @@ from toolbench.engine.wire_formats.findings import list_findings
 from toolbench.engine.wire_formats.parse_answer import get_message_text
 from toolbench.engine.wire_formats.published_standard import keep_standard_calls
 
-USAGE_OPTIONS: JsonObject = {"include_usage": True}
+USAGE_OPTIONS: JsonObject = {"include_usage": True}  # `stream_options` of streamed requests without their own
 
 
 def build_ask(
@@ -66,21 +66,23 @@ def build_ask(
 
 
 def _build_decoder(
-    setup: TurnSetup, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, has_tools: bool
+    setup: TurnSetup, parse_turn: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, has_tools: bool
 ) -> AnswerDecoder:
     tools = setup.tools.definitions if has_tools else ()
     build_watcher = setup.call_method.build_watcher(tools) if setup.is_streamed and tools else None
     if build_watcher is None:
-        return setup.wire_format.build_decoder(read, on_delta, is_streamed=setup.is_streamed)
+        return setup.wire_format.build_decoder(parse_turn, on_delta, is_streamed=setup.is_streamed)
     return CallWatchingDecoder(
-        lambda listener: setup.wire_format.build_decoder(read, listener, is_streamed=True), on_delta, build_watcher
+        lambda listener: setup.wire_format.build_decoder(parse_turn, listener, is_streamed=True),
+        on_delta,
+        build_watcher,
     )
 
 
 def build_request(
     setup: TurnSetup, turn: int, messages: Sequence[Message], *, has_tools: bool, must_call: bool = False
 ) -> Request:
-    """Return the request of one turn.
+    """Return the request of one turn; the arguments are those of `build_ask`.
 
     If the body has no `tools`, `parallel_tool_calls` is left out: some endpoints refuse it then.
     """
@@ -98,7 +100,7 @@ def build_request(
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
-    stream_fields = _merge_stream_options(options.pop("stream_options", USAGE_OPTIONS)) if setup.is_streamed else {}
+    stream_fields = _build_stream_fields(options.pop("stream_options", USAGE_OPTIONS)) if setup.is_streamed else {}
     body, body_changes = apply_request({**body, **options, **stream_fields}, setup.policy.request_transforms)
     wire_body, wire_changes = setup.wire_format.encode(body)
     omitted_parameters = tuple(omitted for name, omitted in setup.omitted_parameters.items() if name in wire_body)
@@ -126,8 +128,8 @@ def _build_omission_change(omitted_parameter: OmittedParameter, value: Any) -> T
 def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
     """Return the names of the message transforms.
 
-    In order: the one for the reasoning history, those of the policy, and the one that fits call ids to the endpoint's
-    pattern, if it has one.
+    In order: the transform for the reasoning history, those of the policy, and the one that makes call ids match the
+    endpoint's pattern. The first and the last are left out if there is no such transform or pattern.
     """
     reasoning = REASONING_HISTORY.get(policy.reasoning_history)
     return (
@@ -137,8 +139,8 @@ def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
     )
 
 
-def _merge_stream_options(options: Any) -> JsonObject:
-    return {"stream": True, **({} if options is None else {"stream_options": options})}
+def _build_stream_fields(stream_options: Any) -> JsonObject:
+    return {"stream": True, **({} if stream_options is None else {"stream_options": stream_options})}
 
 
 def _get_tool_choice(policy: Policy, must_call: bool) -> RequestChoice:
@@ -148,10 +150,11 @@ def _get_tool_choice(policy: Policy, must_call: bool) -> RequestChoice:
 
 
 def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, taken_ids: Collection[str] = ()) -> Turn:
-    """Parse an answer: apply the transforms, find the calls, repair them, and keep those that may run.
+    """Parse an answer: apply transforms, find calls, repair their arguments, select the calls to keep.
 
-    The message for the history has the kept calls only, so that each call has a result. Without tools no call is kept.
-    Generated ids differ from `taken_ids`; an id from the endpoint is kept even if it is among them.
+    At most `setup.max_calls` calls are kept; none without tools or if the stream was truncated. The message for the
+    history has the kept calls only, so that each call in it gets a result. Generated ids differ from `taken_ids`, those
+    of the conversation; an id from the endpoint is kept even if it is among them.
     """
     policy = setup.policy
     message, changes = apply_response(
@@ -162,12 +165,14 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     reported_findings = _list_reported_findings(setup, parsed_answer, answer.finish_reason)
     calls, call_changes = apply_calls(parsed_answer.calls, policy.tool_call_transforms if has_tools else ())
     mode = get_mode_name(setup.call_method.method) if has_tools else ""
-    calls_to_repair, values = (calls, () if call_changes else parsed_answer.parsed_arguments) if has_tools else ((), ())
-    repaired_calls = repair_calls(
-        calls_to_repair, policy, mode=mode, is_truncated=answer.finish_reason == "length", parsed_values=values
+    calls_to_repair, parsed_values = (
+        (calls, () if call_changes else parsed_answer.parsed_arguments) if has_tools else ((), ())
     )
-    new_taken_ids = frozenset(taken_ids).difference(list_call_ids([answer.message]))
-    kept_calls = [] if answer.is_truncated else _complete_calls(repaired_calls.calls, new_taken_ids)[: setup.max_calls]
+    repaired_calls = repair_calls(
+        calls_to_repair, policy, mode=mode, is_truncated=answer.finish_reason == "length", parsed_values=parsed_values
+    )
+    reserved_ids = frozenset(taken_ids).difference(list_call_ids([answer.message]))
+    kept_calls = [] if answer.is_truncated else _complete_calls(repaired_calls.calls, reserved_ids)[: setup.max_calls]
     history_message = _build_history_message(parsed_answer.message or message)
     return Turn(
         message=setup.call_method.build_assistant_message(history_message, kept_calls),
@@ -198,9 +203,14 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
 def _select_standard_calls(
     setup: TurnSetup, message: Message, received: Message
 ) -> tuple[Message, tuple[Finding, ...]]:
-    """Remove calls that depart from the published standard.
+    """Return the message without calls that no published standard allows, and a finding for each.
 
-    Only for the method native and a policy that reads standard calls only; otherwise return the message unchanged.
+    The message is unchanged unless the method is native and the policy has `wire_standard_only`.
+
+    Args:
+        setup: the setup of the run.
+        message: the message after response transforms.
+        received: the message before them.
     """
     is_standard_only = setup.policy.wire_standard_only and isinstance(setup.call_method, NativeMethod)
     return keep_standard_calls(message, received) if is_standard_only else (message, ())
@@ -209,9 +219,10 @@ def _select_standard_calls(
 def _list_reported_findings(
     setup: TurnSetup, parsed_answer: ParsedAnswer, finish_reason: str | None
 ) -> Iterator[Finding]:
-    """Yield the findings on the format of an answer, without those that are usual for the endpoint.
+    """Yield the findings about the format of an answer, without those that are usual for the endpoint.
 
-    `arguments_missing` is left out if the policy reads standard calls only, since no arguments are added then.
+    `arguments_missing`, which says that missing arguments were read as `{}`, is left out if the policy has
+    `wire_standard_only`: such a call is then a parse error.
     """
     excluded_codes = {*setup.wire_format.usual_findings, *setup.policy.usual_findings}
     if setup.policy.wire_standard_only:
@@ -249,6 +260,7 @@ def _build_tool_call(call: JsonObject, arguments_read: ReadArguments | None = No
 
 
 def _render_scalar(value: Any) -> str:
+    """Return a string or an integer as trimmed text; "" for other values."""
     return str(value).strip() if isinstance(value, (str, int)) else ""
 
 

@@ -24,7 +24,7 @@ from toolbench.engine.types import JsonObject, TransformChange
 from toolbench.engine.wire_formats.registry import CHAT, WireFormat
 
 _OMITTED_BY_SETTINGS = "The settings leave it out."
-MAX_PARALLEL_CALLS = 8  # of one constrained answer, if parallel calls are requested and the policy sets no limit
+MAX_PARALLEL_CALLS = 8  # of one constrained answer, if `parallel_tool_calls` is true and the policy sets no limit
 
 
 @light(frozen=True, slots=True)
@@ -32,14 +32,15 @@ class TurnSetup:
     """Setup shared by all turns of a run.
 
     Attributes:
-        options: fields of every request body.
+        system: text of the system message; blank for none.
+        options: fields of every request body, sorted by name.
         tools: the tools that are sent and may run; none in disabled mode.
+        tools_json: the tools in OpenAI's format after tool transforms.
         tools_text: `tools_json` as JSON text.
         tool_changes: changes that tool transforms and the method made to the tools.
         call_method: the method by which calls are requested.
         max_calls: maximum number of calls of one answer; None for no limit.
-        is_streamed: whether answers are streamed; `stream_options` may be among the options, null for none.
-        wire_format: the wire format.
+        is_streamed: whether answers are streamed. `stream_options` in `options` replaces the default; null sends none.
         omitted_parameters: parameters to leave out of requests, by name.
     """
 
@@ -65,13 +66,17 @@ class TurnSetup:
         )
 
     def build_transform_context(self, *, has_tools: bool) -> TransformContext:
-        """Return the context of the transforms."""
+        """Return the context of the transforms; it has the tools only if the request has tools."""
         tools = self.tools.definitions if has_tools else ()
         policy = self.policy
         return TransformContext(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
 
     def get_unchanged_json(self, body: JsonObject) -> dict[str, str]:
-        """Return the JSON text of `tools_json` by field name; {} if the method changed the tools in `body`."""
+        """Return the JSON text of the fields of `body` for which it is known, so that it is not written again.
+
+        Returns:
+            `tools_text` by the name `tools`; {} if the tools in `body` are not those of `tools_json`.
+        """
         tools_json = body.get("tools")
         are_tools_unchanged = (
             isinstance(tools_json, list)
@@ -84,9 +89,10 @@ class TurnSetup:
 def prepare_turns(
     model: str, policy: Policy, *, system: str, tools: ToolRegistry, options: JsonObject, seed: int | None
 ) -> TurnSetup:
-    """Return the setup of a run.
+    """Return the setup of a run without streaming and for the wire format of chat completions.
 
-    Options in ascending priority: the policy's defaults, `options`, the policy's overrides, the seed.
+    The caller replaces `is_streamed` and `wire_format` if they differ. Options in ascending priority: the policy's
+    defaults, `options`, the policy's overrides, the seed.
 
     Raises:
         PlanError: the model is blank, or tools or options cannot be sent.
@@ -144,7 +150,13 @@ def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDe
 
 
 def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
-    """Return the options sorted by name, so that equal plans give equal bytes."""
+    """Return the options sorted by name, so that equal plans give equal bytes.
+
+    `stream` is left out, since the plan says whether answers are streamed.
+
+    Raises:
+        PlanError: an option is not JSON.
+    """
     try:
         merged_options = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
         body_options = {name: value for name, value in merged_options.items() if name != "stream"}
@@ -154,6 +166,11 @@ def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) ->
 
 
 def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
+    """Return the exposed tools that the policy allows; none in disabled mode.
+
+    Raises:
+        PlanError: a tool has a blank name or a schema that cannot be used.
+    """
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
     exposed_tools = ToolRegistry(tools.select(policy.tool_allowlist, policy.tool_denylist).list_exposed())
@@ -168,7 +185,7 @@ def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
 
 
 def _build_method(policy: Policy, options: JsonObject) -> CallMethod:
-    """Return the method; a constrained answer may have several calls only if parallel calls are on."""
+    """Return the method; constrained answers may have several calls only if `parallel_tool_calls` is true."""
     is_parallel = options.get("parallel_tool_calls") is True
     max_calls = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if is_parallel else 1
     limits = SizeLimits(policy.constraint_max_string, policy.constraint_max_items)

@@ -1,4 +1,4 @@
-"""Repair of calls whose arguments are not a JSON object.
+"""Repair of calls whose arguments are not a JSON object, and parse errors of answers.
 
 Each such call is recorded as a parse error, and repaired if the policy names repairs. Other calls are not affected.
 """
@@ -24,6 +24,7 @@ from toolbench.engine.types import (
 )
 from toolbench.engine.wire_formats.parse_answer import truncate_snippet
 
+# Names of methods in parse errors, where they differ from the name in the policy.
 MODE_BY_METHOD = {"native": "tool_use", "text_json": "json_fallback"}
 
 
@@ -32,8 +33,11 @@ class RepairedCalls:
     """Calls after repairs.
 
     Attributes:
-        calls: the calls, some with repaired arguments.
+        calls: all calls in OpenAI's format, some with repaired arguments.
         read_arguments: the parsed arguments of each call; None where they have to be parsed again.
+        changes: one change for each repair.
+        findings: one finding for each call whose arguments repairs could read, also if they are truncated.
+        parse_errors: one parse error for each call whose arguments are not a JSON object.
     """
 
     calls: list[JsonObject]
@@ -44,7 +48,7 @@ class RepairedCalls:
 
 
 def get_mode_name(method: str) -> str:
-    """Return how parse errors name the method: tool_use, json_fallback, or the method."""
+    """Return the name of a method in parse errors: tool_use, json_fallback, or the name of the method."""
     return MODE_BY_METHOD.get(method, method)
 
 
@@ -53,14 +57,14 @@ def repair_calls(
 ) -> RepairedCalls:
     """Parse and repair the arguments of calls.
 
-    Truncated arguments are recorded, but left unchanged, so that the call is refused.
+    Truncated arguments are recorded, but left unchanged, so that the call is refused later.
 
     Args:
         calls: calls in OpenAI's format.
         policy: the settings of the run.
-        mode: how the calls were requested.
+        mode: name of the method in parse errors, from `get_mode_name`.
         is_truncated: whether the answer was truncated at the token limit.
-        parsed_values: arguments that are parsed already, as in ParsedAnswer.
+        parsed_values: the arguments of each call if the method parsed them already; else empty.
     """
     repaired_calls = list(calls)
     all_arguments_read: list[ReadArguments | None] = []
@@ -106,12 +110,19 @@ def list_parse_errors(parsed_answer: ParsedAnswer, mode: str) -> tuple[ParseErro
 
 
 def build_violation_errors(violations: Sequence[Finding], received: Message, mode: str) -> tuple[ParseError, ...]:
-    """Return the parse errors of calls that no wire standard allows."""
+    """Return the parse errors of calls that no published standard allows.
+
+    Args:
+        violations: the findings about these calls.
+        received: the message before response transforms, whose calls are quoted.
+        mode: name of the method in parse errors.
+    """
     calls = received.get("tool_calls") or received.get("function_call")
     return _build_parse_errors(violations, mode, write_json(calls) if violations else "")
 
 
 def _build_parse_errors(findings: Sequence[Finding], mode: str, text: str) -> tuple[ParseError, ...]:
+    """Return one parse error for each `parse_error` finding, with its message up to the first semicolon."""
     messages = [finding.message.partition(";")[0] for finding in findings if finding.code == "parse_error"]
     return tuple(build_parse_error(mode, error, text) for error in messages)
 
@@ -124,7 +135,15 @@ def build_parse_error(
     call_index: int | None = None,
     repaired_arguments: RepairedArguments | None = None,
 ) -> ParseError:
-    """Return the record of unreadable text, with the beginning of `text`."""
+    """Return the parse error of a call.
+
+    Args:
+        mode: name of the method in parse errors.
+        error: why the call could not be read.
+        text: the text of the call; the parse error has its beginning.
+        call_index: index of the call, from 0; None if there is no call.
+        repaired_arguments: the result of the repairs; None for none.
+    """
     repair_names, is_truncated = (
         (repaired_arguments.repair_names, repaired_arguments.is_truncated) if repaired_arguments else ((), False)
     )
@@ -132,7 +151,7 @@ def build_parse_error(
 
 
 def build_repair_finding(repaired_arguments: RepairedArguments, path: str) -> Finding:
-    """Return the finding that names the repairs of a call."""
+    """Return the finding that names the repairs of a call, and says if the call was truncated."""
     names = ", ".join(repaired_arguments.repair_names)
     if repaired_arguments.is_truncated:
         message = (
@@ -145,7 +164,10 @@ def build_repair_finding(repaired_arguments: RepairedArguments, path: str) -> Fi
 def build_repair_changes(
     text_before: str, repaired_arguments: RepairedArguments, path: str
 ) -> tuple[TransformChange, ...]:
-    """Return one change for each repair; the first has the text before, the last the text after."""
+    """Return one change for each repair.
+
+    The first has the beginning of the text before all repairs, the last that of the text after them.
+    """
     ((_, before_excerpt, after_excerpt),) = list_changes(text_before, repaired_arguments.text)
     last_index = len(repaired_arguments.repair_names) - 1
     return tuple(

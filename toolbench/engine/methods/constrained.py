@@ -1,16 +1,16 @@
 """The method constrained: a schema or a grammar allows only calls and final answers.
 
-Each answer is valid JSON of the schema; its values may still be wrong.
+If the endpoint enforces it, each complete answer is valid JSON of the schema; its values may still be wrong.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from toolbench.engine.constraints.allowed_answers import FINAL_ANSWER_KEY, is_final_answer_allowed, select_tools
+from toolbench.engine.constraints.allowed_answers import ANSWER_KEY, is_final_answer_allowed, select_tools
 from toolbench.engine.constraints.compiling import CompiledConstraint, ConstraintOptions, compile_constraint
 from toolbench.engine.constraints.strict import remove_added_nulls
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.methods.inline_reasoning import split_message_reasoning, split_partial_reasoning
+from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_message_reasoning
 from toolbench.engine.methods.instructions import (
     append_to_system,
     build_instruction,
@@ -35,10 +35,10 @@ from toolbench.engine.wire_formats.parse_answer import (
 
 
 class ConstrainedMethod:
-    """Method that requests calls by a constraint, one of CONSTRAINTS.
+    """Method that requests calls by a constraint, one of CONSTRAINTS that is not in TOOL_CONSTRAINTS.
 
-    A final answer is allowed unless the tool choice is `required` or names a tool. Without tools there is no
-    constraint.
+    A final answer is allowed unless the tool choice is `required` or names a tool. Without tools, or with the tool
+    choice `none`, there is no constraint.
     """
 
     method = "constrained"
@@ -68,7 +68,10 @@ class ConstrainedMethod:
         return {**body, "messages": messages, **self._compile(tools_json, tool_choice).request_fields}
 
     def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
-        """Return the calls and the text of an answer; see CallMethod."""
+        """Return the calls and the text of an answer; see CallMethod.
+
+        Reasoning is removed from the text only if the whole text is not an answer of the schema.
+        """
         parsed_answer = self._parse_text(message, get_message_text(message), tools)
         if parsed_answer.method_used == "constrained":
             return parsed_answer
@@ -80,18 +83,18 @@ class ConstrainedMethod:
         )
 
     def _parse_text(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
-        """Return the calls or the final text in the text of an answer."""
+        """Return the calls or the final text in the text of an answer, with or without its reasoning."""
         try:
             value = read_json(text)
         except InvalidJsonError:
-            return _build_off_schema_answer(message, text, has_final=bool(tools))
+            return _build_off_schema_answer(message, text, has_tools=bool(tools))
         if self.constraint == "strict" and isinstance(value, dict):
-            value = value.get(FINAL_ANSWER_KEY, value)
+            value = value.get(ANSWER_KEY, value)
         if isinstance(value, dict) and isinstance(value.get("final"), str):
             return ParsedAnswer((), value["final"], "constrained")
         calls = self._parse_calls(value, tools)
         if not calls:
-            return _build_off_schema_answer(message, text, has_final=bool(tools))
+            return _build_off_schema_answer(message, text, has_tools=bool(tools))
         openai_calls = (
             build_openai_call(f"constrained_call_{number}", call.name, call.arguments)
             for number, call in enumerate(calls, start=1)
@@ -101,8 +104,8 @@ class ConstrainedMethod:
         )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a builder of functions that find calls in streamed text; see CallMethod."""
-        return lambda: JsonCallWatcher(lambda text: self._parse_text({}, split_partial_reasoning(text), tools).calls)
+        """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
+        return lambda: JsonCallWatcher(lambda text: self._parse_text({}, remove_partial_reasoning(text), tools).calls)
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
@@ -119,7 +122,7 @@ class ConstrainedMethod:
     def list_dropped_keywords(
         self, tools_json: list[JsonObject], tool_choice: RequestChoice
     ) -> tuple[TransformChange, ...]:
-        """Return the keywords that are not enforced; see CallMethod."""
+        """Return one change for each schema keyword that is not enforced; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return ()
         return tuple(
@@ -132,7 +135,7 @@ class ConstrainedMethod:
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
     def _parse_calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
-        """Return the calls of an answer; [] if any of them cannot be parsed or names an unknown tool."""
+        """Return the calls in the JSON of an answer; [] if one cannot be parsed or names an unknown tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
         call_values = value.get("calls") if isinstance(value, dict) and self._options.max_calls > 1 else None
         parsed_calls = [
@@ -143,19 +146,22 @@ class ConstrainedMethod:
             return []
         if self.constraint != "strict":
             return calls
-        return [JsonCall(c.name, remove_added_nulls(c.arguments, schemas[c.name]), c.is_exact) for c in calls]
+        return [
+            JsonCall(call.name, remove_added_nulls(call.arguments, schemas[call.name]), call.is_exact) for call in calls
+        ]
 
 
 def _render_final_json(text: str) -> str:
     return write_json({"final": text})
 
 
-def _build_off_schema_answer(message: Message, text: str, *, has_final: bool) -> ParsedAnswer:
+def _build_off_schema_answer(message: Message, text: str, *, has_tools: bool) -> ParsedAnswer:
     """Return the parsed answer without calls for a text that violates the schema.
 
-    The answer was truncated, or the endpoint ignores constraints.
+    The answer was truncated, or the endpoint ignores constraints. Without tools there was no schema, so that the text
+    is the final answer.
     """
-    if not has_final:
+    if not has_tools:
         return ParsedAnswer((), text, "text")
     if list_structured_calls(message):
         description = "The answer has tool_calls although no tools were sent; they were not executed."

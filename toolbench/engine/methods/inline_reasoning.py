@@ -10,16 +10,17 @@ from toolbench.engine.types import Message
 from toolbench.engine.wire_formats.parse_answer import get_message_text
 
 _REASONING_FIELD = "reasoning_content"
-_START_TAGS = tuple(opener for opener, _ in REASONING_FORMAT.reasoning_markers)
-_TAGS = (*_START_TAGS, *(closer for _, closer in REASONING_FORMAT.reasoning_markers))
-_PRIVATE_USE_CODES = range(0xE000, 0xF900)  # characters without a meaning in Unicode
+_START_TAGS = tuple(start_tag for start_tag, _ in REASONING_FORMAT.reasoning_markers)
+_TAGS = (*_START_TAGS, *(end_tag for _, end_tag in REASONING_FORMAT.reasoning_markers))
+_PRIVATE_USE_CODES = range(0xE000, 0xF900)  # code points without a meaning in Unicode
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
-    """Return the text without closed reasoning, so that no call is read from reasoning.
+    """Return the text of a message without closed reasoning, so that no call is read from reasoning.
 
     Returns:
-        The text, and the message with the reasoning in its own field; None instead of the message without reasoning.
+        The text, and a copy of the message with this text and the reasoning in `reasoning_content`. The copy is None if
+        the text has no closed reasoning.
     """
     text, reasoning = split_text_reasoning(get_message_text(message))
     if not reasoning:
@@ -29,7 +30,7 @@ def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
 
 
 def split_text_reasoning(text: str) -> tuple[str, str]:
-    """Return the text without the reasoning in it, in the tags of any format, and the reasoning.
+    """Return the text without the reasoning between the tags of any text format, and the reasoning.
 
     Tags inside a JSON object are part of a value. Reasoning that is not closed stays in the text, since it may
     contain calls.
@@ -43,8 +44,8 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
     return masked_json.unmask(visible_text), masked_json.unmask(reasoning)
 
 
-def split_partial_reasoning(text: str) -> str:
-    """Return the text so far of a streamed answer without its reasoning.
+def remove_partial_reasoning(text: str) -> str:
+    """Return the text of a streaming answer, as received so far, without its reasoning.
 
     Open reasoning is removed too, since it may be closed later.
     """
@@ -57,7 +58,13 @@ def split_partial_reasoning(text: str) -> str:
 
 
 class _MaskedJson:
-    """A text whose JSON objects are replaced by numbers between characters that do not occur in it."""
+    """A text whose JSON objects are replaced by masks, so that tags inside of them are not read as tags.
+
+    A mask is the index of the object between two characters that do not occur in the text.
+
+    Attributes:
+        text: the text with masks.
+    """
 
     def __init__(self, text: str) -> None:
         self._mask_character = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
@@ -72,7 +79,7 @@ class _MaskedJson:
         self.text = "".join([*text_parts, text[end:]])
 
     def is_single_object(self, text: str) -> bool:
-        """Return whether a text is one JSON object, with or without a fence."""
+        """Return whether a masked text is one JSON object, with or without a fence."""
         return (
             bool(self._masked_objects)
             and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._mask_character}\d+{self._mask_character}\s*(?:```)?\s*", text)
@@ -80,7 +87,7 @@ class _MaskedJson:
         )
 
     def unmask(self, text: str) -> str:
-        """Return a text with the JSON objects restored."""
+        """Return a masked text with its JSON objects restored."""
         if not self._masked_objects:
             return text
         return re.sub(

@@ -11,6 +11,7 @@ from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 _PROMPTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "prompts.json").read_text("utf-8"))
 
 RenderCall = Callable[[str, str], str]
+"""Takes the name of a call and its arguments as JSON text, and returns the text of the call."""
 
 
 def get_prompt_version(method: str) -> str:
@@ -21,9 +22,9 @@ def get_prompt_version(method: str) -> str:
 def build_instruction(
     method: str, tools_json: Sequence[JsonObject], *, allows_final: bool = False, allows_several: bool = False
 ) -> str:
-    """Return the method's instruction with a line for each tool and an example of the first tool.
+    """Return the method's instruction with a line for each tool and an example call of the first tool.
 
-    The example has the name of a real tool, since small models copy it.
+    The example is a call of an offered tool, since small models copy it.
 
     Args:
         method: name of the method.
@@ -43,7 +44,13 @@ def build_instruction(
 
 
 def build_reprompt(method: str, error: str, tools_json: Sequence[JsonObject]) -> str:
-    """Return the text of a re-prompt: the error of a call that could not run, and the required form."""
+    """Return the text of a re-prompt: the error of a call that could not run, and the required form.
+
+    Args:
+        method: name of the method.
+        error: why the call could not run, as part of a sentence.
+        tools_json: the tools, at least one; the first is used in the example.
+    """
     lines = _PROMPTS["again"].get(method, _PROMPTS["again"]["otherwise"])
     text_before, _, text_after = "\n".join(lines).partition("{error}")
     return (
@@ -52,7 +59,10 @@ def build_reprompt(method: str, error: str, tools_json: Sequence[JsonObject]) ->
 
 
 def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
-    """Return the messages with a text at the end of the system message, or in a new one."""
+    """Return the messages with a text at the end of the system message, or in a new one.
+
+    Only the first message counts as the system message.
+    """
     first_message = messages[0] if messages else {}
     if first_message.get("role") != "system":
         return [{"role": "system", "content": text}, *messages]
@@ -65,7 +75,7 @@ def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
 
 
 def build_result_message(call: ToolCall, content: str) -> Message:
-    """Return a result as a message of the user; many endpoints without tool support refuse the role tool."""
+    """Return a result as a user message, since many endpoints without tool support refuse the role `tool`."""
     template = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
     return ResultMessage(role="user", content=template.replace("{content}", content, 1))
 
@@ -75,12 +85,13 @@ def render_history_as_text(
 ) -> list[Message]:
     """Return a history in OpenAI's format with its calls and results as text.
 
-    Each call becomes an assistant message, followed by its result as a user message.
+    Each call becomes an assistant message, followed by its result as a user message if it has one. The text beside
+    calls and results without a call are left out.
 
     Args:
         messages: the history.
-        render_call: returns the text of a call from its name and arguments.
-        render_final: returns the text of a final answer.
+        render_call: returns the text of a call.
+        render_final: returns the text of an answer without calls.
     """
     results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
     rewritten_messages: list[Message] = []
@@ -107,11 +118,15 @@ def _render_call_with_results(call: JsonObject, results: dict[str, str], render_
 
 
 def render_call_json(name: str, arguments: str) -> str:
-    """Return a call as JSON text; `arguments` is JSON text."""
+    """Return a call as JSON text; `arguments` are inserted as they are and must be JSON text."""
     return f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
 
 
 def _build_example(function: JsonObject) -> str:
+    """Return a call as JSON text, with placeholders as arguments.
+
+    They stand for the required arguments, or for the first one if none is required.
+    """
     schema = function.get("parameters") or {}
     properties = schema.get("properties") or {}
     required = schema.get("required") or list(properties)[:1]

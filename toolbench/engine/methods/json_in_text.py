@@ -14,19 +14,24 @@ from toolbench.engine.strict_json import read_json, read_json_at
 from toolbench.engine.types import JsonObject
 
 MAX_BLOCKS = 32  # fenced blocks that are read in one answer
-MAX_LINES = 32  # lines with a call in code form whose arguments are read
+MAX_LINES = 32  # lines with a call in code form, such as `name(…)`, whose arguments are read
 
 UNREADABLE_CODES = ("call_cut", "call_unreadable")  # codes of findings about an attempted call that cannot be read
 
 _CALL_CHARACTERS = "<[{("  # a call in any text format has one of these
-# Names for positional arguments.
+# Schema with which positional arguments of a call in code form can be read.
 _PLACEHOLDER_SCHEMA: JsonObject = {"properties": {f"value_{position}": {} for position in range(32)}}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 
 
 @light(frozen=True, slots=True)
 class JsonCall:
-    """A call of a known tool in a text. `is_exact` is False if its form is not {name, arguments}."""
+    """A call of a known tool in a text.
+
+    Attributes:
+        arguments: the arguments as in the JSON: an object, a text, or another value; None for none.
+        is_exact: whether the call is an object with the keys `name` and `arguments`, without a wrapper.
+    """
 
     name: str
     arguments: object
@@ -35,13 +40,15 @@ class JsonCall:
 
 @light(frozen=True, slots=True)
 class JsonBlock:
-    """A JSON value in a text.
+    """An object or list in a text, as JSON or broken JSON.
 
     Attributes:
         start: offset of the block in the text, including its fence.
         end: offset after the block, including its fence.
+        value: the JSON value; None if there is none.
         is_broken: whether it begins with `{` or `[` and is not JSON.
-        is_closed: whether its fence is closed.
+        is_fenced: whether it is in a fence.
+        is_closed: whether its fence is closed; True without a fence.
     """
 
     start: int
@@ -53,7 +60,10 @@ class JsonBlock:
 
 
 def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
-    """Return the call of a known tool that a JSON value contains in any known form; None if there is none."""
+    """Return the call of a known tool that a JSON value contains in any known form; None if there is none.
+
+    Of a list only the first item is read. `names` are those of the tools.
+    """
     if isinstance(value, list):
         return parse_call(value[0], names) if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict):
@@ -71,9 +81,10 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
 
 
 def find_blocks(text: str) -> Iterator[JsonBlock]:
-    """Yield the JSON values of a text that are in a fence or are the whole text.
+    """Yield the objects and lists of a text that are in a fence or are the whole text.
 
-    Fenced blocks that do not begin like JSON are ignored; at most the first 32 are read.
+    A text that begins with `{` or `[` and is not JSON there is one broken block. Otherwise at most the first 32 fences
+    are read; those whose content does not begin with `{` or `[` are ignored.
     """
     text_start = len(text) - len(text.lstrip())
     if text[text_start : text_start + 1] in ("{", "["):
@@ -95,6 +106,7 @@ def find_blocks(text: str) -> Iterator[JsonBlock]:
 
 
 def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
+    """Return the block of the fence at `start`; neither broken nor with a value if it is not JSON at all."""
     if text[content_start : content_start + 1] in ("{", "[") and (value_and_end := _read_value_at(text, content_start)):
         value, end = value_and_end
         blank_length = len(text[end:]) - len(text[end:].lstrip())
@@ -108,17 +120,18 @@ def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
 
 
 def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
-    """Return the JSON value at a position and its end; None if it is not JSON or nested too deeply."""
+    """Return the JSON value at an offset and its end; None if it is not JSON or nested too deeply."""
     try:
         return read_json_at(text, start)
     except InvalidJsonError:
         return None
 
 
-def find_unread_call(text: str, names: Collection[str]) -> str | None:
-    """Return the tool name or error code of an attempted call in a text; None if there is none.
+def find_attempted_call(text: str, names: Collection[str]) -> str | None:
+    """Return the tool name of a call that the model attempted in its text; None if there is none.
 
-    The code is one of UNREADABLE_CODES.
+    Instead of the name, the code of the finding is returned if a text format finds a call that cannot be read: one of
+    UNREADABLE_CODES.
     """
     if not any(character in text for character in _CALL_CHARACTERS):
         return None
@@ -138,7 +151,7 @@ def find_unread_call(text: str, names: Collection[str]) -> str | None:
 
 
 def has_readable_call(text: str, names: Collection[str]) -> bool:
-    """Return whether a text contains a readable call of one of these tools, in any format or form."""
+    """Return whether a text has a readable call of one of these tools: in a text format, as JSON, as code."""
     if parse(text, tools=[{"name": name} for name in names]).calls:
         return True
     if any(parse_call(block.value, names) for block in find_blocks(text)):
@@ -153,7 +166,7 @@ def _find_mentioned_tool(text: str, names: Collection[str]) -> str | None:
 
 
 def _find_call_as_code(text: str, names: Collection[str]) -> str | None:
-    """Return the tool of a call such as `name(…)` or `name {…}`; None if there is none.
+    """Return the tool name of a call such as `name(…)` or `name {…}`; None if there is none.
 
     The call is a line or the whole text.
     """

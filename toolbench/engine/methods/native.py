@@ -1,9 +1,9 @@
-"""The method native: tools in the field of the request, as most endpoints accept them."""
+"""The method native: tools are sent in the field `tools` of the request, which most endpoints accept."""
 
 from collections.abc import Callable, Sequence
 
 from toolbench.engine.methods.instructions import append_to_system, build_instruction, get_prompt_version
-from toolbench.engine.methods.json_in_text import find_unread_call
+from toolbench.engine.methods.json_in_text import find_attempted_call
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls
 from toolbench.engine.tools.choice import RequestChoice
@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text, list_st
 
 
 class NativeMethod:
-    """Method that sends tools and receives calls in their own fields.
+    """Method that sends tools and receives calls in the fields of the wire format.
 
     A call that the model writes into its text is reported and never runs. With `sends_instruction`, the system message
     tells the model to fill in parameters and to write no JSON.
@@ -46,16 +46,18 @@ class NativeMethod:
         calls, text = list_structured_calls(message), get_message_text(message)
         if calls:
             return ParsedAnswer(calls, text, "tool_use")
-        call_text = find_unread_call(text, [tool.name for tool in tools])
-        if call_text is None:
+        name_or_code = find_attempted_call(text, [tool.name for tool in tools])
+        if name_or_code is None:
             return ParsedAnswer((), text, "text")
-        description = f"The answer spells a call in its text ({call_text}) and has no tool_calls; it was not executed."
+        description = (
+            f"The answer spells a call in its text ({name_or_code}) and has no tool_calls; it was not executed."
+        )
         return ParsedAnswer(
             (), text, "text", (Finding("call_in_text", description, "$.content"),), has_unexecuted_call=True
         )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a builder of functions that find calls in streamed text; see CallMethod."""
+        """Return None: calls have their own field; see CallMethod."""
         return None
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
@@ -69,11 +71,11 @@ class NativeMethod:
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the history in the form of this method; see CallMethod."""
+        """Return the history unchanged; see CallMethod."""
         return list(messages)
 
     def list_dropped_keywords(
         self, tools_json: list[JsonObject], tool_choice: RequestChoice
     ) -> tuple[TransformChange, ...]:
-        """Return the keywords that are not enforced; see CallMethod."""
+        """Return (): this method sends no constraint, so no JSON Schema keyword is dropped; see CallMethod."""
         return ()

@@ -16,8 +16,8 @@ from toolbench.engine.types import JsonObject, Message, TransformChange, get_cal
 class NativeStrictMethod(NativeMethod):
     """Method that sends strict tools by one of TOOL_CONSTRAINTS.
 
-    All keys of OpenAI's strict schema are required, optional ones as null. These nulls are removed from the arguments,
-    so that the tool gets only the keys of its own schema.
+    A strict schema of OpenAI requires all keys, so that the model gives null for optional ones. These nulls are removed
+    from the arguments, since the tool's own schema may not allow them.
     """
 
     method = "constrained"
@@ -56,7 +56,7 @@ class NativeStrictMethod(NativeMethod):
     def list_dropped_keywords(
         self, tools_json: list[JsonObject], tool_choice: RequestChoice
     ) -> tuple[TransformChange, ...]:
-        """Return the keywords that are not enforced; see CallMethod."""
+        """Return one change for each schema keyword that is not enforced; see CallMethod."""
         compiled_constraint = compile_constraint(tools_json, self._constraint, self._options)
         return tuple(dropped_keyword.build_change() for dropped_keyword in compiled_constraint.dropped_keywords)
 

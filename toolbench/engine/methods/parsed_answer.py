@@ -12,9 +12,11 @@ class ParsedAnswer:
         calls: calls in OpenAI's format.
         text: the text without the calls.
         method_used: the method used: tool_use, json_fallback, constrained, template or text.
-        has_unexecuted_call: whether the model intended a call that will not run.
-        message: the answer for the history; None for the received message.
-        parsed_arguments: parsed arguments of each call, if the method parsed them already; else empty.
+        has_unexecuted_call: whether the model attempted a call that will not run.
+        message: the answer for the history; None if it is the received message.
+        parse_errors: parse errors with details; if empty, those of the `parse_error` findings are used.
+        changes: the changes that repairs made.
+        parsed_arguments: the arguments of each call, if the method parsed them already; else empty.
     """
 
     calls: tuple[JsonObject, ...]

@@ -23,7 +23,8 @@ class CallMethod(Protocol):
     """A method of requesting calls.
 
     Attributes:
-        prompt_version: name and version of the instruction that is sent; "" for none.
+        method: name of the method in the policy.
+        prompt_version: name and version of the instruction or prompt template that is sent; "" for none.
     """
 
     method: str
@@ -36,30 +37,32 @@ class CallMethod(Protocol):
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
-        """Return a new request body that requests calls of these tools; without tools, an equal body.
+        """Return a new request body that requests calls of these tools.
+
+        Without tools it is equal to `body`; the method template replaces the messages by its prompt all the same.
 
         Args:
-            body: the body so far.
-            tools: the tools.
-            tools_json: the tools after their transforms.
+            body: the body so far, with `messages`.
+            tools: the offered tools; empty for a request without tools.
+            tools_json: the same tools in OpenAI's format, after tool transforms.
             tool_choice: the tool choice.
         """
         ...
 
     def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
-        """Return the calls and the text of an answer."""
+        """Return the calls and the text of an answer; `tools` is empty if the request had no tools."""
         ...
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a function that builds a FindCalls for each attempt of a streamed answer.
 
         Returns:
-            None if calls have their own field.
+            The function; None if calls have their own field, so that their parts are received as such.
         """
         ...
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        """Return the answer for the history, with the kept calls only."""
+        """Return the answer for the history; `calls` are the calls that the loop keeps."""
         ...
 
     def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
@@ -86,7 +89,7 @@ def build_method(policy: Policy, options: ConstraintOptions | None = None) -> Ca
 
     Args:
         policy: the settings of the run.
-        options: options of a constraint.
+        options: options of a constraint; None for the defaults.
 
     Raises:
         PlanError: there is no such method, constraint or text format.

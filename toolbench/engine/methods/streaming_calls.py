@@ -20,12 +20,12 @@ FindCalls = Callable[[str], Sequence[JsonObject]]
 class JsonCallWatcher:
     """Finder of calls that are one JSON value each.
 
-    When a value is closed, `find_calls` is called with the text so far, at most 32 times. After the first calls that
-    `find_calls` returns, no others are searched.
+    When a value is closed, `find_calls_in_text` is called with the whole text so far, at most 32 times. It is not
+    called again after it has returned calls.
     """
 
-    def __init__(self, find_calls: Callable[[str], Sequence[JsonObject]]) -> None:
-        self._find_calls_in_text = find_calls
+    def __init__(self, find_calls_in_text: Callable[[str], Sequence[JsonObject]]) -> None:
+        self._find_calls_in_text = find_calls_in_text
         self._parts: list[str] = []
         self._bracket_tracker = _BracketTracker()
         self._remaining_reads = MAX_READS
@@ -45,7 +45,8 @@ class JsonCallWatcher:
 class _BracketTracker:
     """Tracker of brackets in a text with JSON in it, in time that is linear in its length.
 
-    A value that may be a call begins at the first bracket, after a fence, or at an object inside no other object.
+    A value that may be a call begins at a bracket inside no other one, after a fence, or at an object inside no other
+    object.
     A line that ends inside quotes is not JSON: all open brackets are then discarded.
     """
 
@@ -54,7 +55,7 @@ class _BracketTracker:
         self._open_object_count = 0
         self._is_quoted = False
         self._is_escaped = False
-        self._last_text = ""
+        self._last_text = ""  # the end of the text, where the fence of the next bracket may be
 
     def feed(self, part: str) -> bool:
         """Return whether a value that may be a call ends in this part."""
@@ -94,11 +95,11 @@ class _BuildDecoder(Protocol):
 
 
 class CallWatchingDecoder:
-    """Decoder of a streamed answer that also emits calls in its text, at the latest when it is closed.
+    """Decoder of a streamed answer that also emits the calls in its text, at the latest in `close`.
 
     Args:
         build_decoder: builds the inner decoder for a listener.
-        on_delta: the listener.
+        on_delta: called with each part of the answer and with each call.
         build_watcher: builds a FindCalls for each attempt.
     """
 

@@ -38,7 +38,7 @@ from toolbench.engine.wire_formats.parse_answer import (
     truncate_snippet,
 )
 
-DEFAULT_FORMAT = "hermes"  # for auto: most small models use ChatML
+DEFAULT_FORMAT = "hermes"  # the text format for `auto`: most small models use its ChatML turns
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
@@ -48,8 +48,8 @@ class TemplateMethod:
     Messages stay in OpenAI's format until they are sent. A call that cannot be read is reported and never runs.
 
     Args:
-        text_format: the format; auto is hermes.
-        guess_untyped: whether values without a type in the schema are guessed.
+        text_format: name of the text format; `auto` is hermes.
+        guess_untyped: whether tagged values without a type in the schema are read as JSON where they are JSON.
 
     Raises:
         PlanError: the turn tokens of the format are not known.
@@ -59,7 +59,7 @@ class TemplateMethod:
 
     def __init__(self, text_format: str = AUTO, *, guess_untyped: bool = False) -> None:
         self.text_format = DEFAULT_FORMAT if text_format == AUTO else text_format
-        self.prompt_version = f"{self.text_format} 2"
+        self.prompt_version = f"{self.text_format} 2"  # 2: version of the turn templates
         self._guess_untyped = guess_untyped
         self._stop_texts = get_turn_spec(self.text_format).stop_texts
 
@@ -85,7 +85,9 @@ class TemplateMethod:
         calls = tuple(map(_to_openai_call, parsed_text.calls))
         reasoning = {"reasoning_content": parsed_text.reasoning} if parsed_text.reasoning else {}
         parse_error_findings = tuple(
-            _build_parse_error(finding, text) for finding in parsed_text.findings if finding.code in UNREADABLE_CODES
+            _build_parse_error_finding(finding, text)
+            for finding in parsed_text.findings
+            if finding.code in UNREADABLE_CODES
         )
         return ParsedAnswer(
             calls,
@@ -110,7 +112,7 @@ class TemplateMethod:
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the history in the form of this method; see CallMethod."""
+        """Return the history unchanged; `prepare_body` renders it. See CallMethod."""
         return list(messages)
 
     def list_dropped_keywords(
@@ -124,7 +126,7 @@ def _build_call_finder(decoder: TextDecoder) -> FindCalls:
     return lambda text: [_to_openai_call(event.call) for event in decoder.feed(text) if event.call is not None]
 
 
-def _build_parse_error(finding: Finding, text: str) -> Finding:
+def _build_parse_error_finding(finding: Finding, text: str) -> Finding:
     message = finding.message.partition(";")[0]
     return Finding("parse_error", f"{message}; it was not executed: {truncate_snippet(text)}", finding.path)
 

@@ -1,4 +1,4 @@
-"""Calls in a text outside of valid fenced blocks: without a fence, or in a broken block."""
+"""Calls in a text that are not in a valid fenced block: without a fence, or in a broken block."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ from toolbench.engine.repairs import RepairedArguments, repair_arguments
 from toolbench.engine.repairs.tokens import find_objects
 from toolbench.engine.strict_json import read_json
 
-CALL_MARKERS = (
+CALL_MARKERS = (  # start markers of calls in other text formats
     "<tool_call",
     "<function=",
     "<function_call",
@@ -25,12 +25,12 @@ _FENCES = re.compile(r"\A\s*```[a-zA-Z_]*\s*|\s*```\s*\Z")
 
 @dataclass(frozen=True, slots=True)
 class RepairedBlock:
-    """A call of a known tool that repairs found.
+    """A block of a text in which repairs made a call of a known tool readable.
 
     Attributes:
         start: offset of the block in the text, fence included.
         end: offset after the block, fence included.
-        block_text: the text of the block without its fence.
+        block_text: the text of the block without its fence, before repairs.
     """
 
     start: int
@@ -41,9 +41,9 @@ class RepairedBlock:
 
 
 def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
-    """Yield the first 32 JSON objects of a text outside of fences.
+    """Yield the JSON objects among the first 32 outermost `{…}` of a text, with or without a fence.
 
-    There are none if the text names no tool or has markers of other formats.
+    No object is yielded if the text has no tool name or has markers of other formats.
     """
     if not any(name in text for name in names) or any(marker in text for marker in CALL_MARKERS):
         return
@@ -58,7 +58,10 @@ def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
 
 
 def find_repairable_block(text: str, names: Collection[str], repairs: Sequence[str]) -> RepairedBlock | None:
-    """Return the first broken block, or else the whole text, in which repairs find a call of a known tool."""
+    """Return the first broken block in which repairs find a call of a known tool; None if there is none.
+
+    A text without broken blocks is searched as a whole.
+    """
     if not repairs or "{" not in text:
         return None
     candidates = [block for block in find_blocks(text) if block.is_broken] or [JsonBlock(0, len(text), is_fenced=False)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbench.engine.methods.argument_repair import build_parse_error, build_repair_changes, build_repair_finding
-from toolbench.engine.methods.inline_reasoning import split_message_reasoning, split_partial_reasoning
+from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_message_reasoning
 from toolbench.engine.methods.instructions import (
     append_to_system,
     build_instruction,
@@ -13,7 +13,7 @@ from toolbench.engine.methods.instructions import (
     render_call_json,
     render_history_as_text,
 )
-from toolbench.engine.methods.json_in_text import JsonBlock, JsonCall, find_blocks, find_unread_call, parse_call
+from toolbench.engine.methods.json_in_text import JsonBlock, JsonCall, find_attempted_call, find_blocks, parse_call
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
 from toolbench.engine.methods.text_blocks import RepairedBlock, find_bare_blocks, find_repairable_block
@@ -26,10 +26,10 @@ CALL_ID = "text_call_1"
 
 
 class TextJsonMethod:
-    """Method that reads the first fenced JSON object that names a known tool as the call.
+    """Method that reads one call of an answer: the first fenced JSON object that names a known tool.
 
-    If there is none, the call is an object outside of fences, or else one that the named repairs make readable. A call
-    that cannot be read, or that is truncated, is reported and never runs.
+    If there is none, the call is an object without a fence, or else one that the policy's repairs make readable. A call
+    that cannot be read, or of which the end is missing, is reported and never runs.
     """
 
     method = "text_json"
@@ -57,7 +57,7 @@ class TextJsonMethod:
         return replace(parsed_answer, message=separated_message) if separated_message else parsed_answer
 
     def _parse_text(self, message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
-        """Return the call in the text of an answer, or the answer without a call."""
+        """Return the parsed answer, with at most one call; `text` is the text of `message` without reasoning."""
         block_calls = _read_calls(find_blocks(text), names) or _read_calls(find_bare_blocks(text, names), names)
         if not block_calls:
             repaired_block = find_repairable_block(text, names, self._repairs)
@@ -75,9 +75,9 @@ class TextJsonMethod:
         return ParsedAnswer((openai_call,), other_text, "json_fallback", findings, parsed_arguments=(call.arguments,))
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a builder of functions that find calls in streamed text; see CallMethod."""
+        """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
         names = [tool.name for tool in tools]
-        return lambda: JsonCallWatcher(lambda text: self._parse_text({}, split_partial_reasoning(text), names).calls)
+        return lambda: JsonCallWatcher(lambda text: self._parse_text({}, remove_partial_reasoning(text), names).calls)
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
@@ -94,7 +94,7 @@ class TextJsonMethod:
     def list_dropped_keywords(
         self, tools_json: list[JsonObject], tool_choice: RequestChoice
     ) -> tuple[TransformChange, ...]:
-        """Return the keywords that are not enforced; see CallMethod."""
+        """Return (): this method sends no constraint, so no JSON Schema keyword is dropped; see CallMethod."""
         return ()
 
 
@@ -107,7 +107,7 @@ def _list_values(block: JsonBlock) -> list[object]:
 
 
 def _build_repaired_answer(text: str, repaired_block: RepairedBlock) -> ParsedAnswer:
-    """Return an answer whose call needed repairs; a truncated call does not run."""
+    """Return the parsed answer for a call that needed repairs; it has no call if the call is truncated."""
     repaired_arguments = repaired_block.repaired_arguments
     parse_error = build_parse_error(
         "json_fallback",
@@ -154,7 +154,7 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
         return ParsedAnswer(
             (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), has_unexecuted_call=True
         )
-    if find_unread_call(text, names) or _has_unreadable_block(text):
+    if find_attempted_call(text, names) or _has_unreadable_block(text):
         description = f"No call of a known tool can be read; nothing was executed: {truncate_snippet(text)}"
         return ParsedAnswer(
             (), text, "text", (Finding("parse_error", description, "$.content"),), has_unexecuted_call=True
@@ -163,7 +163,7 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
 
 
 def _has_unreadable_block(text: str) -> bool:
-    """Return whether a block of the text is broken JSON or a call of an unknown tool."""
+    """Return whether a block of the text is broken JSON or has the form of a call."""
     return any(block.is_broken or _has_call_shape(block.value) for block in find_blocks(text))
 
 

@@ -11,7 +11,7 @@ from toolbench.engine.tools.choice import ToolChoice, to_request_choice
 
 LAST_LAYER = "last"  # the last layer that has the key wins
 BY_LEAF = "deep"  # objects are merged leaf by leaf
-UNION = "union"  # lists are joined in order, without repetitions; an empty list clears
+UNION = "union"  # lists are joined in order, without repetitions; an empty list resets the key to its default
 
 ParseValue = Callable[[Any], Any]
 
@@ -21,10 +21,11 @@ class KeyKind:
     """The type of a policy value.
 
     Attributes:
+        name: the name of the type for documentation, such as `flag`.
         accepts: a noun phrase for the accepted values, used in error messages.
         parse_value: returns the parsed value, or None for the default; raises ValueError for a value that is not
             accepted.
-        merge: LAST_LAYER, BY_LEAF or UNION.
+        merge: how the values of several layers are merged: LAST_LAYER, BY_LEAF or UNION.
         choices: the accepted words; () if the values are not limited to a list of words.
     """
 
@@ -110,7 +111,7 @@ def _parse_tool_choice(value: Any) -> Any:
 def _parse_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ValueError
-    write_json(value)
+    write_json(value)  # raises an exception if a part of the object is not JSON
     return deepcopy(dict(value))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from toolbench.engine.policy.keys import BY_LEAF, UNION, KeySpec
 from toolbench.engine.types import JsonObject
 
-ENGINE_LAYER = "engine"
+ENGINE_LAYER = "engine"  # the layer of values that no patch sets
+# Keys of the request body that options cannot set, since the loop and its method set them.
 RESERVED_KEYS = frozenset({"model", "messages", "tools", "tool_choice", "response_format"})
 
 
@@ -17,11 +18,12 @@ class OverriddenSetting:
     """A setting of one layer that a later one replaced.
 
     Attributes:
-        key: dotted name of a leaf; a cleared list or object has one name.
-        layer: the earlier layer.
-        value: its value.
+        key: the policy key, or for a leaf of an object its dotted name, such as `request_overrides.seed`. A list or
+            object that is reset to the default as a whole has only the key.
+        layer: the earlier layer; for a list or object that is reset, the layer of its last part.
+        value: the value that was replaced.
         by_layer: the later layer.
-        by_value: its value: the default after a reset, None for a leaf that no longer exists.
+        by_value: the value after it: the default after a reset, None for a leaf that no longer exists.
     """
 
     key: str
@@ -32,7 +34,10 @@ class OverriddenSetting:
 
 
 class LayeredValue:
-    """The value of one policy key, merged layer by layer, with the layer of each part."""
+    """The value of one policy key, merged layer by layer, with the layer of each part.
+
+    Parts are the elements of a list with the merge rule UNION and the leaves of an object with BY_LEAF.
+    """
 
     def __init__(self, key_spec: KeySpec) -> None:
         self.value: Any = deepcopy(key_spec.default)
@@ -51,7 +56,7 @@ class LayeredValue:
         merge = self._key_spec.kind.merge
         value = self._parse_value(raw_value)
         if raw_value is None or (merge == UNION and not value):
-            return self._clear(layer)
+            return self._reset(layer)
         if merge == BY_LEAF:
             return self._merge_object(layer, value)
         if merge == UNION:
@@ -59,7 +64,7 @@ class LayeredValue:
         return self._replace(layer, value)
 
     def iterate_origins(self) -> Iterator[tuple[str, str]]:
-        """Yield the dotted name of each part and its layer."""
+        """Yield the name of each part (`key`, `key[0]` or `key.leaf`) and its layer."""
         name = self._key_spec.name
         if not self._layer_by_part:
             yield name, self._layer
@@ -84,7 +89,7 @@ class LayeredValue:
         self._layer, self.value = layer, value
         return overridden
 
-    def _clear(self, layer: str) -> list[OverriddenSetting]:
+    def _reset(self, layer: str) -> list[OverriddenSetting]:
         last_layer = next(reversed(self._layer_by_part.values()), self._layer)
         default = deepcopy(self._key_spec.default)
         overridden = self._list_overridden(last_layer, layer, default)
@@ -92,6 +97,7 @@ class LayeredValue:
         return overridden
 
     def _list_overridden(self, earlier_layer: str, layer: str, value: Any) -> list[OverriddenSetting]:
+        """Return the whole value as one replaced setting; [] if it was the default or is equal to `value`."""
         if earlier_layer == ENGINE_LAYER or self.value == value:
             return []
         return [OverriddenSetting(self._key_spec.name, earlier_layer, self.value, layer, value)]
@@ -120,7 +126,10 @@ class LayeredValue:
 
 
 def merge_objects(base: JsonObject, patch: JsonObject) -> JsonObject:
-    """Return a copy of `base` with `patch`: objects are merged leaf by leaf, other values replaced."""
+    """Return a new object: `base` with `patch` merged into it leaf by leaf; other values are replaced.
+
+    Values of `patch` are copied. Values that only `base` has are not.
+    """
     result = dict(base)
     for name, value in patch.items():
         base_value = result.get(name)
@@ -147,9 +156,9 @@ def _render_value(value: Any) -> str:
 
 
 def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) -> JsonObject:
-    """Return the merged options: objects are merged at every depth, other values replaced by later ones.
+    """Return request options, merged in ascending priority.
 
-    Top-level keys in RESERVED_KEYS are dropped.
+    Objects are merged at every depth, other values replaced. Top-level keys in RESERVED_KEYS are dropped.
     """
     options: JsonObject = {}
     for layer in (defaults, *overrides):

@@ -10,7 +10,7 @@ from toolbench.engine.events import ExchangeError
 
 REFUSAL_CODES = ("request_rejected", "unprocessable")  # error codes of requests that were refused for their content
 _REFUSAL_STATUSES = (400, 422)
-_MAX_READ_CHARACTERS = 4000  # of an error message
+_MAX_READ_CHARACTERS = 4000  # of the message and the hint of an error
 _SUGGESTION = re.compile(r"(?i)\b(?:did you mean|use(?!\s+of)|try)\b[^.;\n]*")
 _NESTED_LOCATION = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d|\broles?\b")
 _LOCATION = re.compile(r"""(?i)["']loc["']\s*:\s*[\[(]([^\])]*)[\])]""")
@@ -23,17 +23,18 @@ class OptionalParameter:
     """An optional parameter of a request.
 
     Attributes:
-        differs: what a trial without the parameter does not measure; "" for nothing.
-        word: whether its name is a common word, so that it counts only in quotes or beside a word such as "parameter".
+        difference: a sentence on how a trial without the parameter differs; "" if nothing that is measured differs.
+        is_common_word: whether the name is a common word, so that an error message names the parameter only if the name
+            is in quotes, in a path, or beside a word such as "parameter".
     """
 
     name: str
-    differs: str
-    word: bool = False
+    difference: str
+    is_common_word: bool = False
 
 
 OPTIONAL_PARAMETERS: Mapping[str, OptionalParameter] = {
-    row["name"]: OptionalParameter(**row)
+    row["name"]: OptionalParameter(row["name"], row["differs"], is_common_word=row.get("word", False))
     for row in json.loads((Path(__file__).parents[1] / "data" / "optional_parameters.json").read_text("utf-8"))[
         "parameters"
     ]
@@ -41,19 +42,23 @@ OPTIONAL_PARAMETERS: Mapping[str, OptionalParameter] = {
 
 
 def describe_difference(name: str) -> str:
-    """Return what a trial without this parameter does not measure; "" for nothing."""
-    return OPTIONAL_PARAMETERS[name].differs if name in OPTIONAL_PARAMETERS else ""
+    """Return a sentence on how a trial without this parameter differs; "" if there is none."""
+    return OPTIONAL_PARAMETERS[name].difference if name in OPTIONAL_PARAMETERS else ""
 
 
 def list_refused_parameters(error: ExchangeError, body_keys: Collection[str]) -> tuple[str, ...]:
-    """Return the optional parameters that a refusal names and the request had.
+    """Return the optional parameters that the request had and the refusal names; () for other errors.
 
-    If the error has location fields (`param`, `loc`), only these count, otherwise its message. Names inside
-    messages or tools and names that the message suggests instead do not count.
+    An error is a refusal if its code is one of REFUSAL_CODES and its status is 400, 422, unknown or below 300. If the
+    error has location fields (`param`, `loc`), only these count, otherwise its message. A message about a place inside
+    messages or tools names no parameter, and a name that the message suggests to use instead does not count.
 
     Args:
         error: the error of the request.
         body_keys: the top-level keys of the request body.
+
+    Returns:
+        The names in the order of OPTIONAL_PARAMETERS.
     """
     if error.code not in REFUSAL_CODES or (
         error.status not in (None, *_REFUSAL_STATUSES) and (error.status or 0) >= 300
@@ -61,7 +66,7 @@ def list_refused_parameters(error: ExchangeError, body_keys: Collection[str]) ->
         return ()
     requested_names = [name for name in OPTIONAL_PARAMETERS if name in body_keys]
     error_text = f"{error.message}\n{error.hint}"[:_MAX_READ_CHARACTERS]
-    locations = [*error.named, *_list_locations(error_text)]
+    locations = [*error.named, *_iterate_locations(error_text)]
     if locations:
         named_keys = {_normalise_name(_get_first_key(location)) for location in locations}
         return tuple(name for name in requested_names if _normalise_name(name) in named_keys)
@@ -71,7 +76,7 @@ def list_refused_parameters(error: ExchangeError, body_keys: Collection[str]) ->
     return tuple(name for name in requested_names if _is_parameter_named(OPTIONAL_PARAMETERS[name], text))
 
 
-def _list_locations(text: str) -> Iterator[str]:
+def _iterate_locations(text: str) -> Iterator[str]:
     """Yield the `loc` values of pydantic errors in a text, as dotted names without `body`."""
     for location_text in _LOCATION.findall(text):
         parts = [part.strip().strip("\"'") for part in location_text.split(",") if part.strip()]
@@ -79,6 +84,7 @@ def _list_locations(text: str) -> Iterator[str]:
 
 
 def _get_first_key(location: str) -> str:
+    """Return the first key of a path such as `$.tool_choice.type`, `body.seed` or `#/seed`."""
     return re.split(r"[.\[/]", location.removeprefix("$.").removeprefix("body.").lstrip("#/"))[0]
 
 
@@ -90,7 +96,7 @@ def _normalise_name(name: str) -> str:
 def _is_parameter_named(parameter: OptionalParameter, text: str) -> bool:
     """Return whether an error message names the parameter as a parameter."""
     name = "_?".join(map(re.escape, parameter.name.split("_")))
-    if not parameter.word:
+    if not parameter.is_common_word:
         return re.search(rf"(?i)(?<![\w.-]){name}(?![\w-])", text) is not None
     patterns = (
         rf"{_QUOTES}{name}{_QUOTES}",

@@ -17,10 +17,11 @@ from toolbench.engine.types import JsonObject
 
 _DATA: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
 
-INFRASTRUCTURE = "infrastructure"
+INFRASTRUCTURE = "infrastructure"  # the preset, and its layer, of all strategies except raw and wire_standard
 STRATEGIES: tuple[str, ...] = tuple(_DATA["strategies"])
 
 Layers = tuple[tuple[str, JsonObject], ...]
+"""(name, patch) of each policy layer, lowest first."""
 
 
 class UnknownPresetError(EngineError):
@@ -78,7 +79,7 @@ def get_provider_patch(template: str) -> JsonObject:
 
 
 def has_no_defaults(strategy: str) -> bool:
-    """Return whether a built-in strategy uses no defaults, neither of Toolbench nor of the endpoint."""
+    """Return whether a strategy, such as raw, uses no defaults of infrastructure and provider."""
     definition = _DATA["strategies"].get(normalise_name(strategy))
     return definition is not None and not definition["infrastructure"]
 
@@ -91,9 +92,15 @@ def build_openrouter_routing(
     order: Iterable[str] = (),
     ignore: Iterable[str] = (),
 ) -> JsonObject:
-    """Return a patch that sets OpenRouter's choice of upstream.
+    """Return a policy patch that sets OpenRouter's choice of upstream; {} if all values are missing.
 
-    Missing values are not sent; an empty `transforms` is sent, since it turns off OpenRouter's own transforms.
+    Args:
+        route: OpenRouter's option `route`; "" for none.
+        transforms: OpenRouter's option `transforms`; None for none. An empty one is sent, since it turns off
+            OpenRouter's own transforms.
+        only: names of the upstreams that may be used; empty for any.
+        order: names of the upstreams to try first, in order; empty for none.
+        ignore: names of the upstreams that are not used; empty for none.
     """
     filters = {"only": list(only), "order": list(order), "ignore": list(ignore)}
     provider_filters = {key: value for key, value in filters.items() if value}
@@ -106,7 +113,11 @@ def build_openrouter_routing(
 
 
 def list_model_workarounds(model_name: str) -> tuple[str, ...]:
-    """Return the presets that a model is known to need, by its name in requests; empty for most."""
+    """Return the names of the presets that a model is known to need; () for most models.
+
+    Args:
+        model_name: the name of the model in requests.
+    """
     preset_names = (
         name for rule in _DATA["model_workarounds"] if _is_rule_match(rule, model_name) for name in rule["presets"]
     )
@@ -118,9 +129,16 @@ def build_layers(
 ) -> Layers:
     """Return name and patch of each layer, lowest first, without empty ones.
 
-    raw has no defaults of Toolbench below `patches`; wire_standard reads only what the published standards allow;
-    baseline adds the defaults of infrastructure and provider; production also the model's workarounds. Any other
-    strategy is the preset of that name on top of baseline; a preset of the case study is used as it was published.
+    The strategy raw has no defaults of Toolbench below `patches`; wire_standard reads only what the published standards
+    allow; baseline has the defaults of infrastructure and provider; production also the model's workarounds. Any other
+    strategy is the preset of that name on top of baseline. For a preset that the case study published, later additions
+    to the infrastructure's defaults are turned off.
+
+    Args:
+        strategy: name of a strategy or preset.
+        provider_template: name of the provider template; "" for none.
+        workarounds: names of the presets that the model needs.
+        patches: the patches of the trial; None for none.
 
     Raises:
         UnknownPresetError: there is no such strategy or preset.
@@ -154,9 +172,10 @@ def list_case_study_presets() -> tuple[str, ...]:
 
 
 def _get_strategy_addition(name: str) -> JsonObject:
-    """Return the settings that a case study preset gets in addition if it is the strategy; {} for others.
+    """Return the settings added to a preset as the strategy; {} unless the case study published it.
 
-    As a provider's default or a workaround it adds nothing, so that production keeps the infrastructure's settings.
+    They turn off what Toolbench added to the infrastructure after the publication. As the default of a provider or as a
+    workaround, the preset does not get them, so that production keeps the settings of the infrastructure.
     """
     is_published = _DATA["aliases"].get(normalise_name(name), normalise_name(name)) in list_case_study_presets()
     patch: JsonObject = _DATA["case_study"]["as_strategy"] if is_published else {}

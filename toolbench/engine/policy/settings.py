@@ -1,6 +1,6 @@
 """The policy: all settings of a trial, resolved from layers of patches.
 
-The fields of Policy are the only table of keys: validation, merging, forms and documentation read it.
+The fields of Policy are the only table of policy keys: validation, merging, forms and documentation read them.
 
 A layer is (name, patch), the lowest first. A missing key is untouched. `null` resets a key to the engine's default,
 which is empty for lists and objects. Objects merge leaf by leaf; lists are ordered unions, and [] clears; for other
@@ -36,9 +36,10 @@ from toolbench.engine.strict_json import copy_json
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
 
-Layer: TypeAlias = tuple[str, Mapping[str, Any]]
+Layer: TypeAlias = tuple[str, Mapping[str, Any]]  # (name, patch)
 
-MODE_ALIASES = {
+# Further accepted words for `tool_use_mode`, with the mode that they stand for.
+TOOL_USE_MODE_ALIASES = {
     "required": "enforced",
     "must": "enforced",
     "preferred": "relaxed",
@@ -49,7 +50,7 @@ MODE_ALIASES = {
     "false": "disabled",
 }
 METHODS = ("native", "text_json", "template", "constrained")
-FINAL_TEXT = "Please provide your final answer."
+FINAL_ANSWER_PROMPT = "Please provide your final answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Policy:
     tool_use_mode: str = field(
         default="relaxed",
         metadata=build_metadata(
-            build_choice_kind("enforced", "relaxed", "disabled", aliases=MODE_ALIASES),
+            build_choice_kind("enforced", "relaxed", "disabled", aliases=TOOL_USE_MODE_ALIASES),
             "Enforced needs at least one tool call in the run; relaxed only offers tools; disabled never sends them.",
         ),
     )
@@ -154,7 +155,7 @@ class Policy:
         default=True, metadata=build_metadata(FLAG, "Ask once more when the answer after tool calls is blank.")
     )
     fix_empty_final_user_text: str = field(
-        default=FINAL_TEXT, metadata=build_metadata(TEXT, "What the user says in that request.")
+        default=FINAL_ANSWER_PROMPT, metadata=build_metadata(TEXT, "What the user says in that request.")
     )
     fix_empty_final_disable_tools: bool = field(
         default=True,
@@ -328,7 +329,7 @@ class KeyDescription:
 
 
 def describe_keys() -> tuple[KeyDescription, ...]:
-    """Return all keys in the order of the table."""
+    """Return the description of each key, in the order of the fields of Policy."""
     return tuple(
         KeyDescription(
             row.name, row.kind.name, row.kind.accepts, row.kind.merge, row.default, row.doc, row.kind.choices
@@ -338,7 +339,7 @@ def describe_keys() -> tuple[KeyDescription, ...]:
 
 
 def build_policy_json(policy: Policy) -> JsonObject:
-    """Return the policy as JSON values, with keys in the order of the table."""
+    """Return the policy as a JSON object, with keys in the order of the fields of Policy."""
     return {name: _to_plain_value(getattr(policy, name)) for name in KEYS}
 
 
@@ -353,7 +354,7 @@ class ResolvedPolicy:
     Attributes:
         origins: the layer of each leaf (`request_overrides.parallel_tool_calls`), each list element
             (`response_transforms[0]`) and each other key; `engine` is the engine's default.
-        overridden: settings that a later layer replaced, oldest first.
+        overridden: settings that a later layer replaced, in the order of the replacing layers.
     """
 
     policy: Policy
@@ -362,7 +363,7 @@ class ResolvedPolicy:
 
 
 def resolve_policy(layers: Iterable[Layer]) -> ResolvedPolicy:
-    """Return the policy that follows from the layers.
+    """Return the policy that results from the layers, lowest first.
 
     Raises:
         PolicyError: a key is unknown or a value is invalid; it lists all problems of all layers.

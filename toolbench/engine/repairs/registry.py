@@ -31,6 +31,7 @@ for _repair_function in (
     _REPAIRS.register(_repair_function)
 
 REPAIR_NAMES = _REPAIRS.list_names()
+# Repairs after which a call counts as truncated: in any answer, and in an answer that was truncated at a limit.
 INVENTING_REPAIRS = ("cut_value",)
 CLOSING_REPAIRS = ("missing_closers", "cut_value")
 MAX_TEXT_LENGTH = 65_536  # characters of the longest text that is repaired
@@ -53,14 +54,17 @@ class RepairedArguments:
 
 
 def repair_arguments(text: str, names: Iterable[str], *, is_truncated: bool = False) -> RepairedArguments | None:
-    """Apply the named repairs until the text is a JSON object; None if they do not help. No text raises an exception.
+    """Apply the named repairs until the text is a JSON object. No text raises an exception.
 
     The time is proportional to the length of the text; a text of more than MAX_TEXT_LENGTH characters is not repaired.
 
     Args:
         text: the arguments as the model wrote them.
         names: the repairs to try, in this order; unknown names are ignored.
-        is_truncated: whether the answer was cut off at a limit; added closing brackets then count as an invented end.
+        is_truncated: whether the answer was truncated at a limit; added closing brackets then count as an invented end.
+
+    Returns:
+        The arguments, with `repair_names` () if no repair was needed; None if the repairs do not help.
     """
     if len(text) > MAX_TEXT_LENGTH:
         return None
@@ -83,7 +87,9 @@ def repair_arguments(text: str, names: Iterable[str], *, is_truncated: bool = Fa
 
 
 def check_repairs(names: Iterable[str], *, strict: bool = False) -> tuple[str, ...]:
-    """Return the known names in canonical form, in the given order.
+    """Return the known names of repairs, in the given order and in the form of `normalise_name`.
+
+    Unknown names are left out, unless `strict` is set.
 
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.
@@ -101,6 +107,7 @@ def describe_repair(name: str) -> str:
 
 
 def _parse_object(text: str) -> JsonObject | None:
+    """Return the object in a JSON text; None if the text is no JSON object."""
     try:
         value = read_json(text)
     except InvalidJsonError:

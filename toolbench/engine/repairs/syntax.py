@@ -29,17 +29,17 @@ _KEY = re.compile(r"[^\W\d][\w$.-]*")
 
 
 def comments(text: str) -> str:
-    """Remove comments that have an end."""
-    return join_tokens(Token(SPACE, " ") if _is_comment(token) else token for token in tokenise(text))
+    """Remove comments from // to a line break and from /* to */; a comment without its end stays."""
+    return join_tokens(Token(SPACE, " ") if _is_closed_comment(token) else token for token in tokenise(text))
 
 
 def smart_quotes(text: str) -> str:
-    """Replace typographic quotes around strings by double ones."""
+    """Replace typographic quotes around strings by straight double quotes."""
     return join_tokens(_requote_double(token) if token.kind == SMART_QUOTED else token for token in tokenise(text))
 
 
 def single_quotes(text: str) -> str:
-    """Replace single quotes around strings by double ones."""
+    """Replace single quotes around strings by double quotes."""
     return join_tokens(_requote_double(token) if token.kind == SINGLE_QUOTED else token for token in tokenise(text))
 
 
@@ -59,7 +59,7 @@ def control_characters(text: str) -> str:
 
 
 def invalid_escapes(text: str) -> str:
-    r"""Replace Python's escapes \x and \U by their characters; other invalid escapes keep their backslash."""
+    r"""Replace Python's escapes \x, \U and \' by their characters; other invalid ones keep their backslash."""
     return _map_strings(text, lambda content: _ESCAPE.sub(_replace_escape, content))
 
 
@@ -95,7 +95,7 @@ def missing_closers(text: str) -> str:
 
 
 def cut_value(text: str) -> str:
-    """Close a text that ends inside a value, to show the part that arrived. Never executed."""
+    """Close a text that ends inside a value, to show the part that arrived; the call is never executed."""
     tokens = [token for token in tokenise(text) if is_significant(token)]
     if tokens and tokens[-1].text == "\\":
         tokens.pop()
@@ -107,17 +107,21 @@ def cut_value(text: str) -> str:
     return balanced_text + missing_brackets
 
 
-def _is_comment(token: Token) -> bool:
+def _is_closed_comment(token: Token) -> bool:
     return token.kind == COMMENT and token.is_closed
 
 
 def _requote_double(token: Token) -> Token:
-    """Return a string token in double quotes; without the closing quote if the token has none."""
+    """Return a string token in double quotes, without the closing quote if the token has none."""
     content = _QUOTE_OR_ESCAPE.sub(_replace_quote_or_escape, token.content)
     return Token(DOUBLE_QUOTED, f'"{content}"' if token.is_closed else f'"{content}')
 
 
 def _replace_quote_or_escape(match: re.Match[str]) -> str:
+    """Return the match as it is written between double quotes.
+
+    A double quote is escaped; an escaped quote of another kind loses its backslash.
+    """
     text = match.group()
     if text == '"':
         return '\\"'
@@ -137,6 +141,10 @@ def _change_content(token: Token, change_content: Callable[[str], str]) -> Token
 
 
 def _replace_escape(match: re.Match[str]) -> str:
+    """Return the JSON text of an escape.
+
+    An escape that neither JSON nor Python knows becomes an escaped backslash and its text.
+    """
     escape = match.group(1)
     if escape in '"\\/bfnrt' or (len(escape) == 5 and escape[0] == "u"):
         return match.group()
@@ -171,9 +179,10 @@ def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
 
 
 def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
-    """Return whether the text ends with a complete value: a bracket, a string that is no key, true, false or null.
+    """Return whether the text ends with a complete value.
 
-    A number does not count, because further digits may have followed.
+    That is a closing bracket, a string in double quotes that is no key, true, false or null. A number does not count,
+    because further digits may have followed.
     """
     last_token = next((token for token in reversed(tokens) if is_significant(token)), None)
     if last_token is None or last_token.text in _JSON_WORDS or last_token.text in ("}", "]"):
@@ -182,7 +191,10 @@ def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
 
 
 def _build_missing_pair_end(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens that complete the last key and value: none, a null, or a colon and a null."""
+    """Return the tokens that complete the last member.
+
+    They are a null after a colon, a colon and a null after a key, and none otherwise.
+    """
     significant_tokens = [token for token in tokens if is_significant(token)]
     colon_and_null = [Token(PUNCTUATION, ":"), Token(WORD, "null")]
     if not significant_tokens:

@@ -28,12 +28,13 @@ _TOKEN = re.compile(
     |(?P<word>[^\s{}\[\]:,"'“”„‟‘’‚‛/]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
+# By opening quote, the characters of which each can close the string.
 _CLOSING_QUOTES = {'"': '"', "'": "'", **dict.fromkeys("“”„‟", "“”"), **dict.fromkeys("‘’‚‛", "‘’")}
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: a part of the text, and its kind, one of the constants from `SPACE` to `WORD`."""
+    """A part of the text with its kind, which is one of the constants from `SPACE` to `WORD`."""
 
     kind: str
     text: str
@@ -62,7 +63,7 @@ def tokenise(text: str) -> list[Token]:
 
 
 def join_tokens(tokens: Iterable[Token]) -> str:
-    """Return the text of the tokens."""
+    """Return the joined texts of the tokens."""
     return "".join(token.text for token in tokens)
 
 
@@ -82,6 +83,7 @@ def iterate_with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Toke
 
 
 def _list_texts_after(tokens: Sequence[Token]) -> list[str]:
+    """Return, for each token, the text of the next significant token; "" for none."""
     texts_after, text_after = [], ""
     for token in reversed(tokens):
         texts_after.append(text_after)

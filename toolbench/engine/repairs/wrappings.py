@@ -45,7 +45,7 @@ def stray_quotes(text: str) -> str:
 
 
 def doubled_object(text: str) -> str:
-    """Keep one of several equal objects that follow one another; empty ones are dropped if there is another."""
+    """Keep one of several equal objects that follow one another. Empty objects beside others are dropped."""
     object_texts, outside_text = find_objects(text)
     distinct_texts = list(dict.fromkeys(object_texts))
     non_empty_texts = [text for text in distinct_texts if text.strip("{} \t\r\n")] or distinct_texts

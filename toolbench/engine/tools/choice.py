@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolbench.engine.types import JsonObject
 
-RequestChoice: TypeAlias = str | JsonObject
+RequestChoice: TypeAlias = str | JsonObject  # a tool choice as a chat request has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class ToolChoice:
     Attributes:
         kind: `auto`: the model decides; `none`: it must not call; `required`: it must call a tool; `named`: it must
             call the tool `name`.
+        name: the tool's name for `named`; "" for other kinds.
 
     Raises:
         ValueError: the kind is unknown, or a name is given without `named`, or the other way round.
@@ -36,12 +37,15 @@ class ToolChoice:
         return cls("named", name)
 
     def to_openai(self) -> RequestChoice:
-        """Return the choice in the form of a request."""
+        """Return the choice as the field `tool_choice` of a chat request."""
         return {"type": "function", "function": {"name": self.name}} if self.kind == "named" else self.kind
 
 
 def to_request_choice(choice: ToolChoice | str | Mapping[str, Any]) -> RequestChoice:
-    """Return a choice in the form of a request; a choice that is in this form already is unchanged."""
+    """Return a choice as the field `tool_choice` of a chat request.
+
+    A word or an object has this form already.
+    """
     if isinstance(choice, ToolChoice):
         return choice.to_openai()
     return choice if isinstance(choice, str) else dict(choice)

@@ -9,7 +9,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.typed_schemas import build_schema
 from toolbench.engine.types import JsonObject
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class ToolDefinition:
         timeout_seconds: time limit of each call; None for no limit.
 
     Raises:
-        PlanError: the name is not an identifier.
+        PlanError: the name does not begin with a letter from a to z or an underscore, or has characters other than
+            these, digits, hyphens and dots.
     """
 
     name: str
@@ -34,7 +35,7 @@ class ToolDefinition:
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _IDENTIFIER.fullmatch(self.name):
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise PlanError(
                 f"{str(self.name)[:80]!r} cannot name a tool: a name begins with a letter (a to z) or an underscore "
                 "and goes on with letters, digits, underscores, hyphens and dots"
@@ -43,7 +44,7 @@ class ToolDefinition:
     def with_parameter(
         self, name: str, of: Any, description: str = "", *, required: bool = True, **keywords: Any
     ) -> "ToolDefinition":
-        """Return the tool with one more parameter.
+        """Return the tool with one more parameter; a parameter with the same name is replaced.
 
         Args:
             name: name of the parameter.
@@ -73,13 +74,14 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class StoredToolDefinition(ToolDefinition):
-    """A stored tool, whose name need not be an identifier; `lint_tools` reports such names."""
+    """A tool read from storage, which may have any name; `lint_tools` reports names that endpoints refuse."""
 
     def __post_init__(self) -> None:
         """Accept every name."""
 
 
 def _remove_empty_required(schema: Any) -> Any:
+    """Return the schema without empty `required` lists, at every level."""
     if isinstance(schema, Mapping):
         return {
             key: _remove_empty_required(value)
@@ -93,7 +95,10 @@ def _remove_empty_required(schema: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ToolRegistry:
-    """The tools of an application; the same tools are sent and may run. Names match exactly."""
+    """The tools of an application. The exposed ones are sent to the model and may run.
+
+    A tool is found by exactly its name.
+    """
 
     definitions: tuple[ToolDefinition, ...] = ()
 
@@ -105,12 +110,12 @@ class ToolRegistry:
         An empty or missing list does not filter.
         """
         allowed, denied = set(allowed_names or ()), set(denied_names or ())
-        kept_tools = (
+        selected_tools = (
             definition
             for definition in self.definitions
             if (not allowed or definition.name in allowed) and definition.name not in denied
         )
-        return ToolRegistry(tuple(kept_tools))
+        return ToolRegistry(tuple(selected_tools))
 
     def list_exposed(self) -> tuple[ToolDefinition, ...]:
         """Return the tools with `exposed_to_model`."""

@@ -16,10 +16,11 @@ from toolbench.engine.types import Finding
 _DATA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.json").read_text("utf-8"))
 
 MAX_TOOLS = 128
-MAX_BYTES = 200_000
-STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters
+MAX_BYTES = 200_000  # of all definitions as compact JSON in OpenAI's format
+STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters: OpenAI's limit, the highest limit
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
+# Keywords of JSON Schema by their value: an object of schemas by name, a list of schemas, one schema.
 SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
@@ -28,7 +29,8 @@ SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contai
 def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
     """Return all findings, those of the whole set first; tools that are not exposed are ignored.
 
-    Paths begin with `$[index]`, the index among all definitions.
+    The path of a finding on one tool begins with `$[index]`, the tool's index among all definitions; that of a finding
+    on the set is `$`.
 
     Codes: tools_count, tools_bytes, name_duplicate, name_empty, name_characters, name_dot, name_length,
     description_missing, schema_too_deep, schema_invalid, schema_root, required_empty, required_unknown,
@@ -85,6 +87,7 @@ def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
 
 
 def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
+    """Yield the findings on a tool's schema; those on its parts only if the schema is valid."""
     schema_path, schema = f"{path}.parameters", tool.parameters
     if is_too_deep(schema):
         yield Finding("schema_too_deep", "The schema is nested too deeply to be sent.", schema_path)
@@ -100,7 +103,10 @@ def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
 
 
 def _find_schema_error(schema: Mapping[str, Any]) -> str:
-    """Return the first line of the schema error; "" for a valid schema. References are not fetched."""
+    """Return a sentence about the first schema error; "" for a valid schema.
+
+    A reference to another document is an error, because it is not fetched.
+    """
     try:
         jsonschema_rs.meta.validate(dict(schema))
         jsonschema_rs.dereference(dict(schema), offline=True)

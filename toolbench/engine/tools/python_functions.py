@@ -9,7 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.tools.typed_schemas import Signature, get_code
+from toolbench.engine.tools.typed_schemas import Signature, unwrap_function
 from toolbench.engine.types import JsonObject
 
 
@@ -24,7 +24,7 @@ class PythonTool:
     @property
     def is_async(self) -> bool:
         """Whether the function is a coroutine function."""
-        return inspect.iscoroutinefunction(get_code(self.function))
+        return inspect.iscoroutinefunction(unwrap_function(self.function))
 
     def call(self, arguments: JsonObject) -> object:
         """Call the function and return its value; for an async function, its coroutine.
@@ -73,8 +73,10 @@ def python_tool(
 
 def _get_docstring(function: Callable[..., object]) -> str:
     """Return the docstring of the function, or of a callable object whose `__call__` has none."""
-    code = get_code(function)
-    documented_object = function if code.__name__ == "__call__" and not code.__doc__ else code
+    inner_function = unwrap_function(function)
+    documented_object = (
+        function if inner_function.__name__ == "__call__" and not inner_function.__doc__ else inner_function
+    )
     return inspect.getdoc(documented_object) or ""
 
 
@@ -104,9 +106,9 @@ class PythonTools:
 
 
 def to_plain_value(value: object) -> object:
-    """Return a value as JSON values; models, dataclasses, enums, dates and the like are converted.
+    """Convert models, dataclasses, enums, dates and the like in a value to JSON values.
 
-    A value that cannot be converted is returned as it is; its call gets an error later.
+    Parts that cannot be converted stay as they are; the call that returned them gets an error later.
     """
     try:
         return to_jsonable_python(value, fallback=lambda unknown: unknown)

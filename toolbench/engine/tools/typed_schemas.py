@@ -18,7 +18,7 @@ from toolbench.engine.types import JsonObject
 
 _REFERENCE = "#/$defs/"
 _VALUE_KEYWORDS = ("default", "const", "enum", "examples")  # keywords whose content is a value, not a schema
-_SCHEMAS_BY_NAME = ("properties", "patternProperties")
+_SCHEMAS_BY_NAME = ("properties", "patternProperties")  # keywords whose content is an object of schemas by name
 
 
 def build_schema(python_type: Any) -> JsonObject:
@@ -77,7 +77,7 @@ def _list_parameters(function: Callable[..., object]) -> Iterable[inspect.Parame
 def _build_collector(function: Callable[..., object]) -> Any:
     """Return a function with the same signature that returns its arguments; pydantic accepts it as a type."""
 
-    @wraps(get_code(function), updated=())
+    @wraps(unwrap_function(function), updated=())
     def collect(**arguments: object) -> dict[str, object]:
         return arguments
 
@@ -85,17 +85,18 @@ def _build_collector(function: Callable[..., object]) -> Any:
     return collect
 
 
-def get_code(function: Callable[..., object]) -> Callable[..., object]:
-    """Return the function that runs when a partial or a callable object is called.
+def unwrap_function(function: Callable[..., object]) -> Callable[..., object]:
+    """Return the function of a partial, or the `__call__` of a callable object's class.
 
-    Any other function is returned itself.
+    Functions, methods and classes are returned unchanged.
     """
     if isinstance(function, partial):
-        return get_code(function.func)
+        return unwrap_function(function.func)
     return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
 
 
 def _describe_parameter_problem(parameter: inspect.Parameter) -> str:
+    """Return why a tool cannot have this parameter; "" if it can."""
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return f"*{parameter.name} has no names; a model gives arguments by name"
     if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -108,14 +109,20 @@ def _describe_parameter_problem(parameter: inspect.Parameter) -> str:
 def tidy_schema(schema: JsonObject) -> JsonObject:
     """Return the schema without titles and with definitions inlined, except recursive ones."""
     definitions = {name: value for name, value in schema.get("$defs", {}).items() if isinstance(value, dict)}
-    recursive_names = {name for name in definitions if name in _find_reached_definitions(name, definitions)}
+    recursive_names = {name for name in definitions if name in _collect_referenced_names(name, definitions)}
     inlined_definitions = {name: value for name, value in definitions.items() if name not in recursive_names}
     tidied_schema = _tidy_part({key: value for key, value in schema.items() if key != "$defs"}, inlined_definitions)
-    kept_definitions = {name: _tidy_part(definitions[name], inlined_definitions) for name in sorted(recursive_names)}
-    return {**tidied_schema, "$defs": kept_definitions} if kept_definitions else tidied_schema
+    recursive_definitions = {
+        name: _tidy_part(definitions[name], inlined_definitions) for name in sorted(recursive_names)
+    }
+    return {**tidied_schema, "$defs": recursive_definitions} if recursive_definitions else tidied_schema
 
 
 def _tidy_part(schema: Any, inlined_definitions: Mapping[str, JsonObject]) -> Any:
+    """Return a schema or list of schemas without titles, with references to these definitions resolved.
+
+    Keywords beside a reference override those of its definition.
+    """
     if isinstance(schema, list):
         return [_tidy_part(item, inlined_definitions) for item in schema]
     if not isinstance(schema, dict):
@@ -137,6 +144,7 @@ def _tidy_part(schema: Any, inlined_definitions: Mapping[str, JsonObject]) -> An
 
 
 def _tidy_member(key: str, value: Any, inlined_definitions: Mapping[str, JsonObject]) -> Any:
+    """Return the value of a keyword, with the schemas in it tidied."""
     if key in _VALUE_KEYWORDS:
         return value
     if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
@@ -144,18 +152,22 @@ def _tidy_member(key: str, value: Any, inlined_definitions: Mapping[str, JsonObj
     return _tidy_part(value, inlined_definitions)
 
 
-def _find_reached_definitions(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
-    """Return the definitions that a definition uses; itself only if it is recursive."""
-    reached_names: set[str] = set()
+def _collect_referenced_names(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
+    """Return the names of the definitions that a definition refers to, directly or indirectly.
+
+    Its own name is among them only if the definition is recursive.
+    """
+    referenced_names: set[str] = set()
     pending_names = list(_iterate_references(definitions[name]))
     while pending_names:
-        if (reference := pending_names.pop()) in definitions and reference not in reached_names:
-            reached_names.add(reference)
+        if (reference := pending_names.pop()) in definitions and reference not in referenced_names:
+            referenced_names.add(reference)
             pending_names += _iterate_references(definitions[reference])
-    return reached_names
+    return referenced_names
 
 
 def _iterate_references(schema: Any) -> Iterator[str]:
+    """Yield the name of the definition in each reference of a schema, also repeated ones."""
     if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
         yield schema["$ref"].removeprefix(_REFERENCE)
     for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():

@@ -54,7 +54,14 @@ def check_schema(tool: ToolDefinition) -> None:
 
 
 def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
-    """Return the first MAX_ERRORS violations in the order of the validator; () if there are none."""
+    """Return the first MAX_ERRORS violations in the order of the validator; () if there are none.
+
+    Arguments that cannot be checked get one error of the kind `other`.
+
+    Raises:
+        ValueError, TypeError, RecursionError: the tool's parameters are no usable JSON Schema, for which `check_schema`
+            raises PlanError.
+    """
     validator = _get_validator(IdentityKey(tool))
     try:
         if validator.is_valid(arguments):
@@ -68,8 +75,8 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
 
 
 @lru_cache(maxsize=512)
-def _get_validator(tool: IdentityKey[ToolDefinition]) -> jsonschema_rs.Validator:
-    return _compile_validator(write_json(dict(tool.value.parameters)))
+def _get_validator(tool_key: IdentityKey[ToolDefinition]) -> jsonschema_rs.Validator:
+    return _compile_validator(write_json(dict(tool_key.value.parameters)))
 
 
 @lru_cache(maxsize=512)
@@ -78,7 +85,7 @@ def _compile_validator(schema: str) -> jsonschema_rs.Validator:
 
 
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
-    """Yield one error for each unexpected property; for any other violation one."""
+    """Yield one error for each property that `additionalProperties` excludes, one for any other violation."""
     path = render_json_path(error.instance_path)
     violation_kind = _KIND_BY_KEYWORD.get(error.kind.name, "other")
     if violation_kind == "missing":

@@ -1,4 +1,7 @@
-"""Named transforms that compensate for differences between endpoints; ten have the case study's published names."""
+"""Named transforms that compensate for differences between endpoints.
+
+Ten of them have the names that the case study published.
+"""
 
 from toolbench.engine.transforms.apply import (
     KINDS,

@@ -1,6 +1,7 @@
 """Functions that apply transforms, one for each kind of value.
 
-Each function returns a new value and the changes, and never changes its argument. Unknown names are ignored; call
+Each function applies the named transforms in the given order. It returns the value after them, which is equal to the
+argument if nothing changes, and the changes; it never changes its argument. Unknown names are ignored; call
 `check_names` first to refuse them. Names are normalised with `normalise_name`.
 """
 
@@ -20,7 +21,7 @@ from toolbench.engine.types import JsonObject, Message, TransformChange
 Changes = tuple[TransformChange, ...]
 
 KINDS: dict[str, TransformKind[Any]] = {
-    transforms.kind: transforms for transforms in (MESSAGE, TOOL, REQUEST, RESPONSE, TOOL_CALL, TOOL_RESULT)
+    transform_kind.kind: transform_kind for transform_kind in (MESSAGE, TOOL, REQUEST, RESPONSE, TOOL_CALL, TOOL_RESULT)
 }
 
 
@@ -39,7 +40,14 @@ def describe_transform(kind: str, name: str) -> str:
 
 
 def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
-    """Return the known names in canonical form, without blank and unknown ones.
+    """Return the known names in the given order and in the form of `normalise_name`.
+
+    Blank names are left out, and unknown ones unless `strict` is set.
+
+    Args:
+        kind: a key of `KINDS`.
+        names: the names.
+        strict: whether an unknown name is an error.
 
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.

@@ -11,6 +11,9 @@ class IdRewriter:
     """A replacer of call ids that do not match a pattern; equal ids get equal replacements.
 
     An id stays unchanged if no candidate of `_iterate_candidates` matches the pattern.
+
+    Args:
+        pattern: regular expression that the endpoint's ids must match as a whole.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -30,6 +33,7 @@ class IdRewriter:
         return message if are_unchanged else {**message, "tool_calls": rewritten_calls}
 
     def _rewrite_call(self, call: JsonObject) -> JsonObject:
+        """Return a copy of the call with a fitting id, or the same object if the id does not change."""
         original_id = call.get("id") if isinstance(call, dict) else None
         if not isinstance(original_id, str):
             return call
@@ -37,6 +41,7 @@ class IdRewriter:
         return call if fitting_id == original_id else {**call, "id": fitting_id}
 
     def _get_fitting_id(self, original_id: str, tool_name: str) -> str:
+        """Return the id if it matches the pattern, else its replacement, which is chosen at its first use."""
         if self._pattern.fullmatch(original_id):
             return original_id
         if original_id not in self._replacement_by_id:
@@ -47,15 +52,20 @@ class IdRewriter:
         return self._replacement_by_id[original_id]
 
 
-def _iterate_candidates(original_id: str, tool_name: str, index: int) -> Iterator[str]:
-    """Yield candidates for an id, all but Kimi's made from a hash of the original id.
+def _iterate_candidates(original_id: str, tool_name: str, replacement_index: int) -> Iterator[str]:
+    """Yield candidates for an id: ids of the forms that known endpoints require.
 
     These are nine hexadecimal digits, `functions.NAME:INDEX` (Kimi), then a known prefix or none with 24, 32 or 64
-    hexadecimal digits.
+    hexadecimal digits. The digits are from a hash of the original id.
+
+    Args:
+        original_id: the id that does not match the pattern.
+        tool_name: the tool's name in the call; "" for a result whose call did not precede it.
+        replacement_index: the number of ids replaced before; Kimi's form ends with it.
     """
     digest = hashlib.sha256(original_id.encode("utf-8", "surrogatepass")).hexdigest()
     yield digest[:9]
-    yield f"functions.{tool_name}:{index}"
+    yield f"functions.{tool_name}:{replacement_index}"
     for prefix in ("call_", "toolu_", "chatcmpl-tool-", ""):
         for length in (24, 32, 64):
             yield prefix + digest[:length]

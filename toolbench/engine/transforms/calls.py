@@ -12,6 +12,7 @@ TOOL_CALL: TransformKind[list[JsonObject]] = TransformKind("tool_call")
 
 PARALLEL_TOOL_NAMES = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
 _NAMESPACE = "functions."
+# Beginning of a special token of a chat template that the model wrote into a name.
 LEAKED_TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 
 
@@ -40,6 +41,7 @@ def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
 
 
 def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
+    """Yield the calls that a call of the invented tool lists; any other call itself."""
     name, arguments = _get_name_and_arguments(call)
     tool_uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
     if not tool_uses:
@@ -54,7 +56,7 @@ def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
 
 
 def _list_tool_uses(arguments: object) -> list[JsonObject]:
-    """Return the listed calls, or [] if one of them has no name, so that the original call is kept as a whole."""
+    """Return the listed calls; [] if one of them has no name, so that the call that lists them is kept."""
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
     except InvalidJsonError:
@@ -67,6 +69,7 @@ def _list_tool_uses(arguments: object) -> list[JsonObject]:
 
 
 def _clean_name(call: JsonObject) -> JsonObject:
+    """Return the call with a cleaned name; the same object if the name stays, or would be empty."""
     name, _ = _get_name_and_arguments(call)
     cleaned_name = LEAKED_TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
     if cleaned_name == name or not cleaned_name:
@@ -75,12 +78,14 @@ def _clean_name(call: JsonObject) -> JsonObject:
 
 
 def _get_name_and_arguments(call: JsonObject) -> tuple[str, object]:
+    """Return the tool's name in a call and its arguments as received; ("", None) if it has no name."""
     function = call.get("function") if isinstance(call, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return (name, function.get("arguments")) if isinstance(function, dict) and isinstance(name, str) else ("", None)
 
 
 def _fill_arguments(call: JsonObject) -> JsonObject:
+    """Return the call with `{}` for blank arguments; the same object for other arguments."""
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str) or arguments.strip():

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-Change = tuple[str, str, str]
+Change = tuple[str, str, str]  # path, text of the value before, text of the value after
 
 MAX_SIDE_LENGTH = 200  # characters kept of the value before and of the value after
 MAX_DEPTH = 8  # levels of a path; a difference further down is reported for the value at this level
@@ -12,13 +12,15 @@ MAX_DEPTH = 8  # levels of a path; a difference further down is reported for the
 def list_changes(value_before: object, value_after: object) -> tuple[Change, ...]:
     """Return path, text before and text after for each part that differs.
 
-    A text is compact JSON of at most 200 characters, or "" if the part exists on the other side only. A list whose
-    length changed is one part. Parts that are the same object are not compared.
+    A text is compact JSON of at most MAX_SIDE_LENGTH characters, "" if the part exists on the other side only, or the
+    name of the type (`<set>`) if the part cannot be written as JSON. A list whose length changed is one part. Parts
+    that are the same object are not compared.
     """
     return tuple(_iterate_changes("$", value_before, value_after))
 
 
 def _iterate_changes(path: str, value_before: object, value_after: object) -> Iterator[Change]:
+    """Yield the changes of the value at `path`, and of the values inside it down to MAX_DEPTH levels."""
     if value_before is value_after:
         return
     has_levels_left = path.count(".") + path.count("[") < MAX_DEPTH
@@ -39,6 +41,7 @@ def _iterate_changes(path: str, value_before: object, value_after: object) -> It
 def _iterate_object_changes(
     path: str, value_before: dict[str, object], value_after: dict[str, object]
 ) -> Iterator[Change]:
+    """Yield the changes of an object's members: changed and removed ones in order, then added ones."""
     for key, old_value in value_before.items():
         if key in value_after:
             yield from _iterate_changes(f"{path}.{key}", old_value, value_after[key])
@@ -50,6 +53,7 @@ def _iterate_object_changes(
 
 
 def _render_side(value: object) -> str:
+    """Return a value as text for a change, truncated with `…` to MAX_SIDE_LENGTH characters."""
     if isinstance(value, str):
         value = value[:MAX_SIDE_LENGTH]
     try:

@@ -14,7 +14,7 @@ from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, list_
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
 _NINE_CHARACTER_ID = re.compile(r"[a-zA-Z0-9]{9}")
-SKIP_VALIDATOR = "skip_thought_signature_validator"
+SKIP_VALIDATOR = "skip_thought_signature_validator"  # a signature that turns off Gemini's check of signatures
 
 
 @MESSAGE.register
@@ -50,7 +50,10 @@ def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Messa
 
 @MESSAGE.register
 def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
-    """Add a `signature` that skips the check to calls that have neither OpenRouter's nor Google's signature."""
+    """Give calls without a thought signature a `signature` that turns off Gemini's check.
+
+    A signature may be in OpenRouter's or in Google's field.
+    """
 
     def sign_call(call: object) -> object:
         is_unsigned = (
@@ -78,30 +81,31 @@ def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def midturn_system_to_user(messages: list[Message]) -> list[Message]:
-    """Move later system messages into the next user message, for endpoints that accept them only at the beginning.
+    """Move later system messages into the next user message.
 
-    System messages after the last user message become a user message at the end.
+    Some endpoints accept system messages only at the beginning. System messages after the last user message become a
+    user message at the end.
     """
     first_index = next((index for index, message in enumerate(messages) if not _is_system(message)), len(messages))
     if not any(map(_is_system, messages[first_index:])):
         return messages
-    moved_messages, waiting_texts = list(messages[:first_index]), list[str]()
+    moved_messages, pending_texts = list(messages[:first_index]), list[str]()
     for message in messages[first_index:]:
         if _is_system(message):
-            waiting_texts.append(_get_text(message))
-        elif waiting_texts and message.get("role") == "user":
-            moved_messages.append({**message, "content": _prepend_texts(waiting_texts, message.get("content"))})
-            waiting_texts = []
+            pending_texts.append(_get_text(message))
+        elif pending_texts and message.get("role") == "user":
+            moved_messages.append({**message, "content": _prepend_texts(pending_texts, message.get("content"))})
+            pending_texts = []
         else:
             moved_messages.append(message)
     return (
-        [*moved_messages, {"role": "user", "content": "\n\n".join(waiting_texts)}] if waiting_texts else moved_messages
+        [*moved_messages, {"role": "user", "content": "\n\n".join(pending_texts)}] if pending_texts else moved_messages
     )
 
 
 @MESSAGE.register
 def missing_tool_results_added(messages: list[Message]) -> list[Message]:
-    """Add a result to each call without one; its text is INTERRUPTED_RESULT.
+    """Add a result to each call that has an id and no result; its text is INTERRUPTED_RESULT.
 
     OpenAI and others refuse a history in which a result is missing.
     """
@@ -118,7 +122,7 @@ def missing_tool_results_added(messages: list[Message]) -> list[Message]:
 
 
 def _list_unanswered_ids(message: Message, next_messages: list[Message]) -> list[object]:
-    """Return the ids of calls without a result before the next assistant message."""
+    """Return the ids of the message's calls that get no result before the next assistant message."""
     messages_before_answer = takewhile(lambda message: message.get("role") != "assistant", next_messages)
     answered_ids = [message.get("tool_call_id") for message in messages_before_answer if message.get("role") == "tool"]
     return [
@@ -130,9 +134,9 @@ def _list_unanswered_ids(message: Message, next_messages: list[Message]) -> list
 
 @MESSAGE.register_with_context
 def tool_call_ids_fit_pattern(messages: list[Message], context: TransformContext) -> list[Message]:
-    """Replace ids that do not match the endpoint's pattern by ids that do, the same for a call and its result.
+    """Replace ids that do not match the endpoint's pattern by ids that do.
 
-    The stored conversation keeps the original ids.
+    A call and its result get the same id. The stored conversation keeps the original ids.
     """
     if not context.id_pattern:
         return messages
@@ -166,6 +170,7 @@ def _get_text(message: Message) -> str:
 
 
 def _shorten_ids(message: Message) -> Message:
+    """Return the message with ids of nine characters; the same object if no id changes."""
     if message.get("role") == "tool":
         call_id = message.get("tool_call_id")
         return {**message, "tool_call_id": _shorten_id(call_id)} if call_id != _shorten_id(call_id) else message
@@ -185,6 +190,7 @@ def _shorten_id(call_id: object) -> object:
 
 
 def _map_calling_messages(messages: list[Message], change_message: Callable[[JsonObject], JsonObject]) -> list[Message]:
+    """Apply `change_message` to assistant messages with calls; return the same list if none changes."""
     changed_messages = [change_message(message) if _has_calls(message) else message for message in messages]
     return changed_messages if _is_changed(messages, changed_messages) else messages
 
@@ -197,4 +203,5 @@ def _has_calls(message: object) -> bool:
 
 
 def _is_changed(values_before: list[JsonObject], values_after: list[object] | list[JsonObject]) -> bool:
+    """Return whether any value is another object than before; an unchanged value is the same object."""
     return any(old is not new for old, new in zip(values_before, values_after, strict=True))

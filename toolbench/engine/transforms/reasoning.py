@@ -1,4 +1,4 @@
-"""Transforms of the reasoning in earlier messages: it is left out, in whole or in part, or moved into the text."""
+"""Transforms that leave out reasoning of earlier messages, wholly or partly, or move it into the text."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,8 @@ __all__ = ["MESSAGE", "REASONING_HISTORY"]
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 # Types of blocks in Messages, of parts in Mistral's answers and of items in Responses.
 THINKING_BLOCK_TYPES = ("thinking", "redacted_thinking", "reasoning")
-KEPT_BLOCK_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD, KEPT_ITEMS_FIELD)
+# Fields of a message with its content as received: blocks of Messages, parts of Mistral's answers, items of Responses.
+KEPT_CONTENT_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD, KEPT_ITEMS_FIELD)
 
 REASONING_HISTORY = {
     "none": "reasoning_left_out",
@@ -45,7 +46,7 @@ def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message
 
 @MESSAGE.register
 def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
-    """Leave reasoning as plain text out; send reasoning_details and signed blocks unchanged."""
+    """Leave out reasoning that is plain text; send reasoning_details and signed blocks unchanged."""
 
     def remove_plain_text(message: Message) -> Message:
         text_fields = [name for name in REASONING_FIELDS if isinstance(message.get(name), str)]
@@ -61,6 +62,7 @@ def reasoning_in_think_tags(messages: list[Message]) -> list[Message]:
 
 
 def _map_messages(messages: list[Message], change_message: Callable[[Message], Message]) -> list[Message]:
+    """Apply `change_message` to messages with reasoning; return the same list if none changes."""
     changed_messages = [change_message(message) if _has_reasoning(message) else message for message in messages]
     return (
         changed_messages
@@ -74,16 +76,18 @@ def _is_user_message(message: Message) -> bool:
 
 
 def _has_reasoning(message: Message) -> bool:
+    """Return whether an assistant message has a field for reasoning or a received block of thinking."""
     if message.get("role") != "assistant":
         return False
     return any(name in message for name in REASONING_FIELDS) or any(
-        _is_thinking_block(block) for name in KEPT_BLOCK_FIELDS for block in _get_blocks(message, name)
+        _is_thinking_block(block) for name in KEPT_CONTENT_FIELDS for block in _get_blocks(message, name)
     )
 
 
 def _remove_reasoning(message: Message) -> Message:
+    """Return the message without its fields for reasoning and its received blocks of thinking."""
     remaining_fields = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
-    for name in KEPT_BLOCK_FIELDS:
+    for name in KEPT_CONTENT_FIELDS:
         if blocks := _get_blocks(remaining_fields, name):
             remaining_fields[name] = [block for block in blocks if not _is_thinking_block(block)]
             if name == KEPT_ITEMS_FIELD and len(remaining_fields[name]) < len(blocks):
@@ -97,7 +101,10 @@ def _remove_item_id(item: JsonObject) -> JsonObject:
 
 
 def _move_to_tags(message: Message) -> Message:
-    """Return the message with its reasoning in tags before the text; reasoning that is not plain text is left out."""
+    """Return the message with its reasoning in tags before the text.
+
+    Reasoning that is not plain text is left out, as is all reasoning if the content is a list of parts.
+    """
     reasoning = next(
         (text for name in REASONING_FIELDS if isinstance(text := message.get(name), str) and text.strip()), ""
     )

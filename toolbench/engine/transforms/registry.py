@@ -38,11 +38,15 @@ EMPTY_CONTEXT = TransformContext()
 
 
 class UnknownTransformError(EngineError):
-    """There is no transform with this name."""
+    """A name that no transform of the kind has."""
 
 
 class TransformKind(Generic[Value]):
-    """All transforms of one kind by name. The name is that of the function, the description its docstring."""
+    """All transforms of one kind by name. The name is that of the function, the description its docstring.
+
+    Attributes:
+        kind: name of the kind, as in `TransformChange`.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -83,16 +87,16 @@ class TransformKind(Generic[Value]):
         return description
 
     def check_names(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
-        """Return the known names in canonical form and the given order, without blank ones.
+        """Return the known names in the given order and in the form of `normalise_name`, without blank ones.
 
         Raises:
             UnknownTransformError: a name is unknown; only if `strict` is set, otherwise it is left out.
         """
-        given_names = [name for name in map(normalise_name, names) if name]
-        unknown_names = tuple(name for name in given_names if name not in self._transform_by_name)
+        normalised_names = [name for name in map(normalise_name, names) if name]
+        unknown_names = tuple(name for name in normalised_names if name not in self._transform_by_name)
         if unknown_names and strict:
             raise self._build_unknown_error(unknown_names)
-        return tuple(name for name in given_names if name in self._transform_by_name)
+        return tuple(name for name in normalised_names if name in self._transform_by_name)
 
     def apply(
         self, value: Value, names: Iterable[str], context: TransformContext = EMPTY_CONTEXT

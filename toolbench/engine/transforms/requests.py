@@ -1,4 +1,4 @@
-"""Transforms of the request body: fields that an endpoint expects under another name or does not accept."""
+"""Transforms of the request body: renaming and conversion of fields that an endpoint does not accept."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -16,9 +16,10 @@ THINKING_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "hi
 
 @REQUEST.register
 def tools_to_functions(body: JsonObject) -> JsonObject:
-    """Send the request in OpenAI's older form: functions and function_call instead of tools and tool_choice.
+    """Send the request in OpenAI's older form.
 
-    In the history each assistant message has one call, and results have the role function.
+    It has functions and function_call instead of tools and tool_choice. In the history each assistant message has one
+    call, and results have the role function.
     """
     remaining_fields = {
         key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")
@@ -61,7 +62,10 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
-    """Send the effort of a reasoning object as reasoning_effort, as OpenAI requires; a budget has no field there."""
+    """Send the effort of a reasoning object as reasoning_effort, as OpenAI requires.
+
+    A budget in the object is left out, since OpenAI has no field for it.
+    """
     reasoning = body.get("reasoning")
     if not isinstance(reasoning, dict) or "effort" not in reasoning:
         return body
@@ -92,13 +96,14 @@ def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
-    """Send a tool choice that demands a call as auto, for endpoints and thinking models that refuse any other."""
+    """Send a tool choice that demands a call as auto, for endpoints and thinking models that refuse it."""
     tool_choice = body.get("tool_choice")
     is_forced = isinstance(tool_choice, dict) or tool_choice in ("required", "any")
     return {**body, "tool_choice": "auto"} if is_forced else body
 
 
 def _rename_key(body: JsonObject, old_key: str, new_key: str) -> JsonObject:
+    """Return the body with the value of `old_key` under `new_key`; a value that is already there is kept."""
     if old_key not in body:
         return body
     return {**{key: value for key, value in body.items() if key != old_key}, new_key: body.get(new_key, body[old_key])}
@@ -113,9 +118,10 @@ def _convert_tool_choice(tool_choice: Any) -> Any:
 
 
 def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
-    """Yield the messages with one assistant message for each call, each followed by the result of its call.
+    """Yield the messages with one assistant message for each call, followed by the result of the call.
 
-    A result is searched for only up to the next message of another role, because later answers may repeat an id.
+    A result is searched for only up to the next message of another role, because later answers may repeat an id. A
+    result without a call is left out.
     """
     for index, message in enumerate(messages):
         calls = message.get("tool_calls")

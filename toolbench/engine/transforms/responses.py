@@ -88,7 +88,10 @@ def tool_calls_from_text(message: Message, context: TransformContext) -> Message
 
 @RESPONSE.register_with_context
 def tool_calls_from_reasoning(message: Message, context: TransformContext) -> Message:
-    """Turn calls in the reasoning of an answer without text and calls into tool calls; some servers put them there."""
+    """Turn calls in the reasoning into tool calls, if the answer has neither text nor calls.
+
+    Some servers put calls there.
+    """
     if message.get("tool_calls") or message.get("function_call") or get_message_text(message).strip():
         return message
     for key in ("reasoning_content", "reasoning"):
@@ -108,6 +111,7 @@ def _to_openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
 
 
 def _render_arguments(call: object) -> object:
+    """Return the call with arguments that are an object or a list as JSON text; any other call itself."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict):
         return call

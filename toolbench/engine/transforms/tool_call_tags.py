@@ -23,7 +23,7 @@ def _read_body(body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> 
     return TRUNCATED_BLOCK if is_truncated else ParsedBlock((ParsedCall("tag", {}),))
 
 
-# A tag after a backslash is a quotation. Its block never begins, because no text can match `starts`, so it stays text.
+# A tag after a backslash is a quotation. It stays text, because its block could begin only before NUL (`body_starts`).
 _ESCAPED_TAG_BLOCK = Block(f"\\{START_MARKER}", _read_body, body_starts=("\0",), skipped_pattern=re.compile(""))
 _TAG_FORMAT = TextFormat(
     "tags",
@@ -37,9 +37,8 @@ _TAG_FORMAT = TextFormat(
 def extract_tagged_calls(content: str, tool_names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
     """Return the text without the tags that are calls or unreadable, trimmed, and the calls in order.
 
-    An id is `tag_call_N`. N counts the tags that are calls or unreadable, from 1. Without a
-    readable tag, the text is unchanged and there is no call. An unclosed tag is text; an unclosed code block lasts
-    until the end.
+    An id is `tag_call_N`. N counts the tags that are calls or unreadable, from 1. Without a call, the text is
+    unchanged. An unclosed tag is text; an unclosed code block lasts until the end.
 
     Args:
         content: the text.
@@ -92,6 +91,7 @@ def _iterate_events(content: str) -> Iterator[DecoderEvent]:
 
 
 def _build_call(position: int, payload: str) -> JsonObject | None:
+    """Return the call in the text between two tags; None if it is unreadable."""
     payload = payload.strip()
     name, arguments = _parse_json_payload(payload) if payload.startswith("{") else _parse_name_payload(payload)
     if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
@@ -101,6 +101,7 @@ def _build_call(position: int, payload: str) -> JsonObject | None:
 
 
 def _parse_json_payload(payload: str) -> tuple[object, object]:
+    """Return name and arguments of a call written as a JSON object; (None, None) if it is none."""
     call_object = _parse_object(payload)
     if call_object is None:
         return None, None
@@ -111,6 +112,7 @@ def _parse_json_payload(payload: str) -> tuple[object, object]:
 
 
 def _parse_name_payload(payload: str) -> tuple[object, object]:
+    """Return name and arguments of a call written as `name` or `name {…}`; (None, None) if it is neither."""
     match = _NAME_AND_ARGUMENTS.fullmatch(payload)
     if match is None:
         return None, None
@@ -120,6 +122,7 @@ def _parse_name_payload(payload: str) -> tuple[object, object]:
 
 
 def _parse_object(text: str) -> JsonObject | None:
+    """Return the object in a JSON text; None if the text is no JSON object."""
     try:
         value = read_json(text)
     except InvalidJsonError:

@@ -1,4 +1,4 @@
-"""Decoding of an answer's bytes into a ChatAnswer; other bytes raise MalformedAnswerError only."""
+"""Decoding of bytes into a ChatAnswer; bytes that are not an answer raise MalformedAnswerError."""
 
 from codecs import BOM_UTF8
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from toolbench.engine.wire_formats.usage import find_usage, read_usage
 
 @light(frozen=True, slots=True)
 class ChatAnswer:
-    """One answer in chat format, before its calls are parsed.
+    """One answer in OpenAI's chat format, whatever its wire format, before its calls are parsed.
 
     Attributes:
-        message: message of the first choice, with `content` as text.
+        message: the assistant message, with `content` as text. Of several choices only the first is read.
         finish_reason: the reason in OpenAI's terms, or an unknown one as received; None if the answer has none.
         upstream: the upstream provider that a router names; "" for none.
         model_echoed: the model that the answer names; "" for none.
@@ -40,9 +40,11 @@ class ChatAnswer:
 
 
 class BodyDecoder:
-    """Decoder of an unstreamed answer: collects the bytes and passes the complete answer to `read_answer`.
+    """Decoder of an unstreamed answer, which is decoded when all bytes are received.
 
-    `decode_body` raises MalformedAnswerError, and nothing else, for bytes that are not an answer.
+    Args:
+        read_answer: parses the text and calls of the complete answer.
+        decode_body: decodes the bytes, and raises only MalformedAnswerError; None for OpenAI's format.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class BodyDecoder:
 
     @property
     def partial(self) -> Message:
-        """Always empty, since the answer is not read before it is complete."""
+        """Always {}, since the answer is not read before it is complete."""
         return {}
 
 
@@ -82,6 +84,10 @@ def decode_chat_answer(body: bytes) -> ChatAnswer:
 
 def parse_chat_answer(root: JsonObject, *, is_truncated: bool = False) -> ChatAnswer:
     """Return the answer of an object in OpenAI's format.
+
+    Args:
+        root: the JSON object of the body, or one assembled from a stream.
+        is_truncated: whether the stream was truncated.
 
     Raises:
         MalformedAnswerError: the object is not an answer.
@@ -105,10 +111,10 @@ def parse_chat_answer(root: JsonObject, *, is_truncated: bool = False) -> ChatAn
 
 
 def read_object(body: bytes) -> JsonObject:
-    """Return the JSON object of a body.
+    """Return the JSON object of a body; a byte order mark before it is ignored.
 
     Raises:
-        MalformedAnswerError: the body is not a JSON object.
+        MalformedAnswerError: the body is not a JSON object in UTF-8.
     """
     try:
         text = body.removeprefix(BOM_UTF8).decode()
@@ -125,6 +131,11 @@ def read_object(body: bytes) -> JsonObject:
 
 
 def _get_first_choice(root: JsonObject) -> JsonObject:
+    """Return the first choice of an answer.
+
+    Raises:
+        MalformedAnswerError: there is no choice, or the choice or the answer has an error.
+    """
     choices = root.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     for container in (choice, root):
@@ -137,12 +148,16 @@ def _get_first_choice(root: JsonObject) -> JsonObject:
 
 
 def get_error_text(error: Any) -> str:
-    """Return the beginning of an error's message."""
+    """Return the first 400 characters of an error's message; an error that is no object is the message."""
     message = error.get("message") if isinstance(error, dict) else error
     return str(message)[:400]
 
 
 def _join_content(message: Message) -> tuple[Message, tuple[Finding, ...]]:
+    """Return the message with its content as text.
+
+    A content that is neither text nor null nor a list with thinking gets a finding.
+    """
     message = split_content_parts(message)
     content = message.get("content")
     if content is None or isinstance(content, str):

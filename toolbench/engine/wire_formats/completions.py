@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer, p
 from toolbench.engine.wire_formats.sse import DONE, Payload
 from toolbench.engine.wire_formats.stream_reader import ChatAssembler, StreamDecoder
 
-ConvertToChat = Callable[[JsonObject, str], JsonObject]
+ConvertToChat = Callable[[JsonObject, str], JsonObject]  # see _build_completion_decoder
 _UNSUPPORTED_KEYS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 _FINISH_REASONS = {"limit": "length", "eos": "stop", "word": "stop"}
 
@@ -71,8 +71,12 @@ def _build_completion_decoder(
 ) -> AnswerDecoder:
     """Return a decoder of answers in a completion format.
 
-    `convert_to_chat` converts a payload to chat format; its second argument is the key of the message, "message" or
-    "delta".
+    Args:
+        read_answer: parses the text and calls of the complete answer.
+        on_delta: called with each part of a streamed answer.
+        convert_to_chat: converts a body or the data of an event to chat format; its second argument is the key of the
+            message, "message" for a body and "delta" for an event.
+        is_streamed: whether the answer is streamed.
     """
 
     def decode_body(body: bytes) -> ChatAnswer:
@@ -91,6 +95,8 @@ def _build_completion_decoder(
 
 
 class _CompletionAssembler(ChatAssembler):
+    """Assembler of the events of one answer in a completion format."""
+
     def __init__(self, convert_to_chat: ConvertToChat) -> None:
         super().__init__()
         self._convert_to_chat = convert_to_chat
@@ -121,7 +127,10 @@ def _convert_choice(choice: Any, message_key: str) -> Any:
 
 
 def _convert_llama_answer(payload: JsonObject, message_key: str) -> JsonObject:
-    """Return `content` and token counts in OpenAI's format; an error is unchanged."""
+    """Return `content` in OpenAI's format; an error is unchanged.
+
+    The token counts are put into `usage` under llama.cpp's names, which `read_usage` knows.
+    """
     if "content" not in payload:
         return payload
     chat_payload: JsonObject = {"model": payload.get("model"), "choices": [_build_llama_choice(payload, message_key)]}

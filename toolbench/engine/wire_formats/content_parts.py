@@ -13,7 +13,7 @@ _TEXT, _THINKING = "text", "thinking"
 
 
 def get_thinking_text(content: Any) -> str:
-    """Return the text of the thinking parts of a content."""
+    """Return the text of the thinking parts of a content; "" for a content that is no list."""
     parts = content if isinstance(content, list) else []
     return "".join(_get_thinking(part) for part in parts if isinstance(part, dict) and part.get("type") == _THINKING)
 
@@ -36,9 +36,10 @@ def split_content_parts(message: Message) -> Message:
 
 
 def restore_content_parts(message: Message) -> Message:
-    """Return the message with its received parts; the inverse of `split_content_parts`.
+    """Return the message with its received parts as content; the inverse of `split_content_parts`.
 
-    If a transform changed the text, the changed text is sent; thinking that was removed stays removed.
+    If a transform changed the text, one part with the changed text follows the thinking. Thinking that a transform
+    removed stays removed; without any, the content stays text.
     """
     parts = message.get(PARTS_FIELD)
     if not isinstance(parts, list) or not all(_is_part(part, _THINKING) or _is_part(part, _TEXT) for part in parts):
@@ -56,7 +57,10 @@ def restore_content_parts(message: Message) -> Message:
 
 
 def join_content(chunks: Sequence[Any]) -> Any:
-    """Return the content of the chunks of a stream: a list if any has thinking, otherwise text."""
+    """Return the content of the chunks of a stream: a list of parts if any has thinking, otherwise text.
+
+    Successive parts of the same type are joined.
+    """
     if not any(_has_thinking(chunk) for chunk in chunks):
         return "".join(map(_get_text, chunks))
     parts: list[JsonObject] = []
@@ -72,6 +76,7 @@ def join_content(chunks: Sequence[Any]) -> Any:
 
 
 def _list_parts(chunk: Any) -> Iterator[JsonObject]:
+    """Yield the parts of a chunk; a text is one part, unless it is empty."""
     if isinstance(chunk, str):
         yield from [{"type": _TEXT, _TEXT: chunk}] if chunk else []
     elif isinstance(chunk, list):
@@ -83,6 +88,7 @@ def _get_text(content: Any) -> str:
 
 
 def _has_thinking(content: Any) -> bool:
+    """Return whether a content is a list of thinking and text parts only, with thinking among them."""
     parts = content if isinstance(content, list) else []
     return any(_is_part(part, _THINKING) for part in parts) and all(
         _is_part(part, _THINKING) or _is_part(part, _TEXT) for part in parts

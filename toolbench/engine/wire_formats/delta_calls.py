@@ -10,7 +10,7 @@ from toolbench.engine.strict_json import get_text, read_json
 from toolbench.engine.types import JsonObject, get_called_function
 from toolbench.engine.wire_formats.merge_chunks import merge_chunks
 
-FieldChunks = dict[str, list[Any]]
+FieldChunks = dict[str, list[Any]]  # by field, the values received for it, in order
 
 
 @dataclass(slots=True)
@@ -22,6 +22,7 @@ class CallAssembler:
         index: the index that the endpoint sends; None if it sends none.
         arguments_value: the arguments, if they were received as a JSON value.
         arguments_chunks: the parts of the arguments, if they were received as text; None if they were not.
+        end_finder: finds the end of the arguments received as text.
         other_fields: the other fields of the call, each with the values received.
         other_function_fields: the other fields of its `function`, in the same form.
     """
@@ -39,12 +40,12 @@ class CallAssembler:
 
     @property
     def arguments(self) -> Any:
-        """The arguments so far."""
+        """The arguments so far: a text, or another JSON value; None before any."""
         return self.arguments_value if self.arguments_chunks is None else "".join(self.arguments_chunks)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the arguments are complete, by their brackets."""
+        """Whether the arguments are complete: text whose object or list has ended, or another value but null."""
         return self.end_finder.is_closed if self.arguments_chunks else self.arguments_value is not None
 
     @property
@@ -55,7 +56,7 @@ class CallAssembler:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the arguments are a JSON value."""
+        """Whether the arguments are complete and, if they are a text, valid JSON."""
         if not self.is_closed or self.arguments_chunks is None:
             return self.is_closed
         try:
@@ -68,18 +69,25 @@ class CallAssembler:
         return get_called_function(delta_call).get("name") == self.name
 
     def add_delta(self, delta_call: JsonObject) -> str:
-        """Add a delta and return its part of the arguments text; "" if it has none."""
+        """Add a delta and return its part of the arguments text; "" if it has none.
+
+        A name is appended to the name so far, unless it repeats it.
+        """
         function = get_called_function(delta_call)
         call_id, call_type = delta_call.get("id"), delta_call.get("type")
         self.id = call_id if isinstance(call_id, str | int) and self.id in (None, "") else self.id
         self.type = call_type if isinstance(call_type, str) and not self.type else self.type
         name = get_text(function.get("name"))
         self.name = self.name if name == self.name else self.name + name
-        _keep_fields(self.other_fields, delta_call, ("index", "id", "type", "function"))
-        _keep_fields(self.other_function_fields, function, ("name", "arguments"))
+        _add_other_fields(self.other_fields, delta_call, ("index", "id", "type", "function"))
+        _add_other_fields(self.other_function_fields, function, ("name", "arguments"))
         return self._add_arguments(function.get("arguments"))
 
     def _add_arguments(self, arguments: Any) -> str:
+        """Add received arguments and return them if they are text, else "".
+
+        Another value replaces the arguments so far, unless a text with an object or a list has begun.
+        """
         if isinstance(arguments, str):
             self.arguments_chunks = [] if self.arguments_chunks is None else self.arguments_chunks
             self.arguments_chunks.append(arguments)
@@ -108,8 +116,9 @@ class CallListAssembler:
     """Assembler of the calls of one answer.
 
     Attributes:
+        calls: the calls, in the order in which they began.
         fault_codes: finding codes of deviations, in the order of their first occurrence; a dict used as an ordered set.
-        is_single_object: whether tool_calls came as an object instead of a list.
+        is_single_object: whether the stream sent `tool_calls` as an object instead of a list.
     """
 
     def __init__(self) -> None:
@@ -134,7 +143,10 @@ class CallListAssembler:
                 yield call, arguments_chunk
 
     def to_json(self) -> list[JsonObject]:
-        """Return the calls by index if their indexes are distinct, otherwise in the order received."""
+        """Return the calls in OpenAI's format, in the order of their indexes.
+
+        If indexes are missing or repeated, they are in the order received.
+        """
         indexes = [call.index for call in self.calls if call.index is not None]
         are_indexes_distinct = len(self.calls) == len(indexes) == len(set(indexes))
         calls = sorted(self.calls, key=lambda call: call.index or 0) if are_indexes_distinct else self.calls
@@ -157,6 +169,7 @@ class CallListAssembler:
         return call_with_id if call_with_id is not None else self._open_call(index)
 
     def _open_call(self, index: int | None) -> CallAssembler:
+        """Add a call and return it; later deltas with its index, if it has one, belong to it."""
         call = CallAssembler(len(self.calls), index)
         self.calls.append(call)
         if index is not None:
@@ -167,7 +180,8 @@ class CallListAssembler:
 def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
     """Return whether a delta begins the next call instead of continuing `call`.
 
-    It does if its id differs from that of `call`, or if it has a name and arguments after complete arguments.
+    If both have an id, it does if the ids differ. Otherwise it does if it has a name and arguments, while `call` has a
+    name and complete arguments.
     """
     call_id = _find_id(delta_call)
     if call_id and call.id:
@@ -178,7 +192,7 @@ def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
     return bool(call.name) and function.get("arguments") not in (None, "") and call.is_closed
 
 
-def _keep_fields(chunks_by_field: FieldChunks, received: JsonObject, handled_fields: tuple[str, ...]) -> None:
+def _add_other_fields(chunks_by_field: FieldChunks, received: JsonObject, handled_fields: tuple[str, ...]) -> None:
     for key, value in received.items():
         if key not in handled_fields:
             chunks_by_field.setdefault(key, []).append(value)

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from toolbench.engine.types import Finding, JsonObject, get_called_function
 
+# Finish reasons that an answer with calls may have. The first two announce a call, so there must be one.
 _CALL_FINISH_REASONS = ("tool_calls", "function_call", "length")
 
 
 def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | None) -> Iterator[Finding]:
-    """Yield the findings of an answer.
+    """Yield the findings on an answer, by its calls, text and finish reason.
 
     Args:
-        calls: structured calls as found, in OpenAI's format; empty for an answer without calls.
+        calls: calls in the answer's field for calls, in OpenAI's format, before ids and arguments are completed; empty
+            for none.
         text: text of the answer.
-        finish_reason: finish reason in OpenAI's terms.
+        finish_reason: finish reason in OpenAI's terms; None for none.
     """
     if not calls:
         if finish_reason in _CALL_FINISH_REASONS[:2]:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+# Fields whose chunks are joined even if they are equal, since text may repeat itself.
 JOINED_FIELDS = ("text", "summary", "data", "thinking", "reasoning", "reasoning_content", "content", "refusal")
+# Fields that are repeated as a whole, so that the last text counts.
 _FIXED_FIELDS = ("type", "id", "index", "format", "role")
 
 
@@ -12,6 +14,13 @@ def merge_chunks(chunks: Sequence[Any], key: str = "") -> Any:
 
     Texts are joined, objects merged, and list items with equal `index` and `type` too; of other values the last one
     is returned. Texts of a fixed field (`type`, `id` …) are not joined; nor are equal texts outside of JOINED_FIELDS.
+
+    Args:
+        chunks: the received values, in order.
+        key: name of the field; "" for an item of a list.
+
+    Returns:
+        The value; None if all chunks are null.
     """
     present_chunks = [chunk for chunk in chunks if chunk is not None]
     if len(present_chunks) < 2:
@@ -32,6 +41,7 @@ def _join_text(texts: Sequence[str], key: str) -> str:
 
 
 def _merge_items(items: Sequence[Any]) -> list[Any]:
+    """Merge items with the same `index` and `type`, in the order of their first occurrence; keep others."""
     groups: dict[object, list[Any]] = {}
     for position, item in enumerate(items):
         index = item.get("index") if isinstance(item, dict) else None

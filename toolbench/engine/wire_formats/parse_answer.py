@@ -1,14 +1,14 @@
-"""Text and calls of a message in OpenAI's format, and excerpts for findings."""
+"""Text and calls of a message in OpenAI's format, and excerpts for findings and changes."""
 
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject, Message
 
 INTERRUPTED_RESULT = "The call was interrupted and has no result."  # sent to the model for a call without a result
-MAX_SNIPPET_LENGTH = 200  # characters of an answer quoted in a finding
+MAX_SNIPPET_LENGTH = 200  # characters quoted in a finding or a change
 
 
 def get_message_text(message: Message) -> str:
-    """Return the content as text; parts that are not text are left out."""
+    """Return the content as text; parts without text are left out, and "" is returned for no content."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -18,7 +18,7 @@ def get_message_text(message: Message) -> str:
 
 
 def list_structured_calls(message: Message) -> tuple[JsonObject, ...]:
-    """Return the objects in tool_calls, which may be a list or one object; empty for anything else."""
+    """Return the objects in `tool_calls`, which may be a list or one object; () for anything else."""
     calls = message.get("tool_calls")
     candidates = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
     return tuple(call for call in candidates if isinstance(call, dict))

@@ -1,6 +1,7 @@
-"""Calls that the published standards allow: OpenAI's chat completions and Responses, and Anthropic's Messages.
+"""Calls that the published standards allow.
 
-`engine.arguments` checks whether a call's arguments follow the standards.
+The standards are OpenAI's chat completions and Responses, and Anthropic's Messages. `engine.arguments` checks whether a
+call's arguments follow the standards.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ _MESSAGE_PATH = "$.choices[0].message"
 
 
 def keep_standard_calls(message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
-    """Return the message without the calls that no standard allows, and a parse error for each.
+    """Return the message without the calls that no standard allows, and a `parse_error` finding for each.
 
     Args:
         message: the answer after its transforms.
@@ -28,20 +29,20 @@ def keep_standard_calls(message: Message, received: Message) -> tuple[Message, t
         for call, (received_call, block) in zip(calls, received_calls, strict=True)
     ]
     findings += [
-        _build_parse_error(message, f"{_MESSAGE_PATH}.tool_calls[{index}]")
-        for index, message in enumerate(violations)
-        if message
+        _build_parse_error(violation, f"{_MESSAGE_PATH}.tool_calls[{index}]")
+        for index, violation in enumerate(violations)
+        if violation
     ]
     if not any(violations):
         return message, tuple(findings)
     return {
         **message,
-        "tool_calls": [call for call, message in zip(calls, violations, strict=True) if not message],
+        "tool_calls": [call for call, violation in zip(calls, violations, strict=True) if not violation],
     }, tuple(findings)
 
 
 def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
-    """Yield a finding for calls in fields in which the standards have none."""
+    """Yield a finding for `tool_calls` that is no list, and for a call in `function_call`."""
     calls = message.get("tool_calls")
     if calls and not isinstance(calls, list):
         yield _build_parse_error("tool_calls is no list", f"{_MESSAGE_PATH}.tool_calls")
@@ -49,13 +50,18 @@ def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
         yield _build_parse_error("the call stands in the older function_call", f"{_MESSAGE_PATH}.function_call")
 
 
-def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
+def _match_received_calls(received: Message, call_count: int) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
     """Yield each received call with its block of Messages, in the order of the calls.
 
-    The call is None if a transform added it; the block is None also for other wire formats.
+    Both are None if the number of calls changed, as when a transform added some, since they cannot be matched then. The
+    block is also None for other wire formats.
+
+    Args:
+        received: the answer before the transforms.
+        call_count: the number of calls after the transforms.
     """
     calls = received.get("tool_calls")
-    received_calls = calls if isinstance(calls, list) and len(calls) == count else [None] * count
+    received_calls = calls if isinstance(calls, list) and len(calls) == call_count else [None] * call_count
     kept_blocks = received.get(KEPT_BLOCKS_FIELD)
     blocks = (
         [block for block in kept_blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
@@ -63,13 +69,18 @@ def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonO
         else []
     )
     for index, call in enumerate(received_calls):
-        yield call if isinstance(call, dict) else None, blocks[index] if len(blocks) == count else None
+        yield call if isinstance(call, dict) else None, blocks[index] if len(blocks) == call_count else None
 
 
 def _find_violation(call: object, received_call: JsonObject | None, block: JsonObject | None) -> str:
-    """Return how a call violates the standards; "" if it does not.
+    """Return how a call violates the standards, as a clause; "" if it does not.
 
-    A missing type is allowed, as in Mistral's standard.
+    A missing type is allowed, as in Mistral's API.
+
+    Args:
+        call: the call after the transforms.
+        received_call: the call as received; None if it cannot be matched.
+        block: its block of Messages; None for other wire formats or if it cannot be matched.
     """
     if not isinstance(call, dict):
         return "a call is no object"
@@ -86,5 +97,5 @@ def _find_violation(call: object, received_call: JsonObject | None, block: JsonO
     return ""
 
 
-def _build_parse_error(message: str, path: str) -> Finding:
-    return Finding("parse_error", f"No wire standard allows this: {message}; it was not executed.", path)
+def _build_parse_error(violation: str, path: str) -> Finding:
+    return Finding("parse_error", f"No wire standard allows this: {violation}; it was not executed.", path)

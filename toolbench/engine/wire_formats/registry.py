@@ -1,6 +1,6 @@
 """The wire formats. The loop and the methods work in OpenAI's chat format.
 
-A wire format converts a body in this format to what an endpoint accepts, and its answers back.
+A wire format converts a request body in chat format to the format that an endpoint accepts, and its answers back.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,10 @@ class WireFormat(Protocol):
     usual_findings: tuple[str, ...]
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-        """Return the body to send, and the changes beyond the conversion. `body` is not modified.
+        """Return the body to send, and the changes beyond the conversion.
+
+        Args:
+            body: a body in chat format, for completion formats with a rendered `prompt`; not modified.
 
         Raises:
             PlanError: the body cannot be sent in this format.
@@ -44,7 +47,7 @@ class WireFormat(Protocol):
         """Return the decoder of one answer.
 
         Args:
-            read_answer: called with the answer in chat format.
+            read_answer: parses the text and calls of the complete answer.
             on_delta: called with each part of a streamed answer.
             is_streamed: whether the answer is streamed.
         """
@@ -80,7 +83,8 @@ class ChatFormat:
 
 CHAT = ChatFormat()
 _FORMAT_BY_NAME: dict[str, WireFormat] = {
-    wire.name: wire for wire in (CHAT, MessagesFormat(), ResponsesFormat(), CompletionsFormat(), LlamaFormat())
+    wire_format.name: wire_format
+    for wire_format in (CHAT, MessagesFormat(), ResponsesFormat(), CompletionsFormat(), LlamaFormat())
 }
 
 
@@ -100,8 +104,12 @@ def choose_wire_format(policy: Policy, wire: str) -> WireFormat:
 
     A rendered prompt is sent to a raw completion endpoint, which only OpenAI-compatible endpoints have.
 
+    Args:
+        policy: the settings of the run.
+        wire: name of the wire format of the endpoint.
+
     Raises:
-        PlanError: the endpoint cannot be used with the policy's method.
+        PlanError: the endpoint cannot be used with the policy's method, or there is no wire format of this name.
     """
     if policy.method != "template":
         return get_wire_format(wire)

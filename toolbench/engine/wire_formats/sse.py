@@ -32,17 +32,21 @@ class EventReader:
     def feed(self, chunk: bytes) -> Iterator[Payload]:
         """Add bytes and yield the events that are complete."""
         self._unread_bytes += chunk
-        yield from self._read(final=False)
+        yield from self._read(is_final=False)
 
     def close(self) -> Iterator[Payload]:
-        """Yield the events of a last line without an end, or without a blank line after it."""
+        """Yield the events that are left: of a last line without an end, or without a blank line after it."""
         self._unread_bytes += b"\n\n"
-        yield from self._read(final=True)
+        yield from self._read(is_final=True)
 
-    def _read(self, *, final: bool) -> Iterator[Payload]:
+    def _read(self, *, is_final: bool) -> Iterator[Payload]:
+        """Read the complete lines and yield the events that they complete.
+
+        A carriage return at the end waits for the next bytes, unless `is_final` is set: a line feed may follow it.
+        """
         line_start = 0
         while line_end := _LINE_END.search(self._unread_bytes, max(line_start, self._searched_length)):
-            if line_end.group() == b"\r" and line_end.end() == len(self._unread_bytes) and not final:
+            if line_end.group() == b"\r" and line_end.end() == len(self._unread_bytes) and not is_final:
                 break
             line, line_start = bytes(self._unread_bytes[line_start : line_end.start()]), line_end.end()
             yield from self._read_line(line)
@@ -69,6 +73,7 @@ class EventReader:
             yield payload
 
     def _flush(self) -> Iterator[Payload]:
+        """Yield the data lines collected so far: joined if they are one JSON object together, else one by one."""
         lines, self._data_lines = self._data_lines, []
         if len(lines) < 2:
             yield from lines
@@ -80,8 +85,11 @@ class EventReader:
 class EventOrBodyReader:
     """Reader of an answer that was requested as a stream.
 
+    The first bytes decide whether the answer is a stream of events or one JSON body.
+
     Attributes:
-        body: the bytes of an answer that was sent as one JSON body nevertheless; None for events.
+        body: the bytes of an answer that was sent as one JSON body nevertheless; None for events, or before the first
+            bytes.
     """
 
     def __init__(self) -> None:
@@ -91,7 +99,7 @@ class EventOrBodyReader:
         self._leading_bytes = b""
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
-        """Add bytes and return the events that are complete."""
+        """Add bytes and return the events that are complete; none for a JSON body."""
         if self._is_undecided:
             chunk = _LEADING_BLANKS.sub(b"", self._leading_bytes + chunk, count=1)
             self._is_undecided = _BOM.startswith(chunk)
@@ -106,7 +114,7 @@ class EventOrBodyReader:
         return iter(())
 
     def close(self) -> Iterator[Payload]:
-        """Return the last events."""
+        """Return the events that are left, as `EventReader.close` does."""
         return self._events.close()
 
 
@@ -120,6 +128,7 @@ def is_broken_event(text: str) -> bool:
 
 
 def _parse_payload(text: str) -> Payload:
+    """Return the JSON object in the data of an event, or the data as text if they are no JSON object."""
     try:
         value = read_answer_json(text)
     except InvalidJsonError:

@@ -38,7 +38,7 @@ class EventAssembler(Protocol):
 
     @property
     def has_content(self) -> bool:
-        """Whether there is more than a role."""
+        """Whether the message has any content: more than a role."""
         ...
 
     def add_event(self, event: Payload) -> Iterator[Delta]:
@@ -59,11 +59,11 @@ class EventAssembler(Protocol):
 
 
 class StreamDecoder:
-    """Decoder of a streamed answer; an unstreamed answer is decoded too.
+    """Decoder of a streamed answer; an answer that was sent unstreamed nevertheless is decoded too.
 
     Args:
-        read_answer: called with the complete answer.
-        on_delta: called with each part.
+        read_answer: parses the text and calls of the complete answer.
+        on_delta: called with each part of a streamed answer.
         build_assembler: builds an assembler of events; None for OpenAI's format.
         decode_body: decodes an unstreamed answer.
     """
@@ -88,7 +88,7 @@ class StreamDecoder:
 
     @property
     def partial(self) -> Message:
-        """The message and arguments so far (see streaming_answer.StreamingCall); {} before any content."""
+        """The message so far, with the arguments of its calls as received; {} before any content."""
         return self._assembler.build_message() if self._assembler.has_content else {}
 
     def feed(self, chunk: bytes) -> None:
@@ -123,11 +123,11 @@ class ChatAssembler:
     """Assembler of the events of one answer in OpenAI's format."""
 
     def __init__(self) -> None:
-        self._root: JsonObject = {}
+        self._root: JsonObject = {}  # the fields of the answer outside of its choices
         self._chunks_by_field: dict[str, list[Any]] = {}
         self._calls = CallListAssembler()
         self._legacy_call: CallAssembler | None = None  # in the field function_call
-        self._last_written_call: CallAssembler | None = None  # None after text or reasoning
+        self._last_written_call: CallAssembler | None = None  # call of the last delta; None after text or reasoning
         self._finish_reason = ""
         self._has_done = False
         self._error: Any = None
@@ -153,6 +153,7 @@ class ChatAssembler:
             self._has_done = True
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
+        """Add the data of an event and yield its deltas; only the choice with index 0 or without one counts."""
         for key in _SINGLE_FIELDS:
             self._root[key] = self._root.get(key) or payload.get(key)
         self._root["usage"] = find_usage(payload) or self._root.get("usage")
@@ -166,6 +167,7 @@ class ChatAssembler:
             yield from self._add_choice(choice)
 
     def _add_choice(self, choice: JsonObject) -> Iterator[Delta]:
+        """Add a choice and yield its deltas; before any delta, a complete message counts as one."""
         self._has_choice = True
         self._finish_reason = get_text(choice.get("finish_reason")) or self._finish_reason
         delta = choice.get("delta")
@@ -234,7 +236,7 @@ class ChatAssembler:
     def _list_end_fault_codes(self) -> Iterator[str]:
         """Yield the finding codes for faults at the end of the stream.
 
-        A truncated call counts also after [DONE], since gateways send it for truncated upstreams too.
+        A truncated call counts also after [DONE], since gateways send [DONE] for truncated answers of an upstream, too.
         """
         calls, has_end = self._all_calls, self._has_done or bool(self._finish_reason)
         is_call_truncated = (
@@ -253,6 +255,10 @@ class ChatAssembler:
 
 
 def _join_chunks(key: str, chunks: list[Any]) -> Any:
+    """Return the value of a message's field from its chunks.
+
+    Texts are always joined, except the role; the content may have parts; other fields are merged.
+    """
     if len(chunks) > 1 and all(isinstance(chunk, str) for chunk in chunks) and key != "role":
         return "".join(chunks)
     if key == "content" and len(chunks) > 1:

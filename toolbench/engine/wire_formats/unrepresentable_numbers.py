@@ -1,7 +1,8 @@
-"""Answers with numbers that are not JSON (NaN, Infinity) or too large for Python (1e400, more than 4,300 digits).
+"""Answers with numbers that cannot be represented.
 
-A field of statistics (usage, timings, creation time) may contain one: it is read as unknown. In any other field it
-makes the answer invalid JSON.
+They are not JSON (NaN, Infinity) or too large for Python (1e400, more than 4,300 digits). A field of statistics (usage,
+timings, creation time) may contain one: the number is read as unknown. In any other field it makes the answer invalid
+JSON.
 """
 
 import json
@@ -16,7 +17,7 @@ _MAX_NUMBER_CHARS = 20  # an integer or float that is too large is truncated to 
 
 
 class UnrepresentableNumber(str):
-    """Text of an unrepresentable number: NaN, Infinity, -Infinity, or the first 20 characters of a large number."""
+    """Text of an unrepresentable number: NaN, Infinity, -Infinity or the beginning of a large number."""
 
 
 def _read_integer(text: str) -> int | str:
@@ -55,7 +56,10 @@ def read_answer_json(text: str) -> Any:
 
 
 def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
-    """Return the object in a text; None if it is not one, or has an unrepresentable number outside of statistics."""
+    """Return the object in a text, with unrepresentable numbers in its statistics.
+
+    None if the text is no object, is nested too deeply, or has an unrepresentable number in another field.
+    """
     try:
         root = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -66,7 +70,7 @@ def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
 
 
 def _remove_statistics(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its statistics, also those in `message` of a streamed Messages answer."""
+    """Return the answer without its fields of statistics; an event of Messages has them in `message`, too."""
     other_fields = {name: value for name, value in root.items() if name not in _STATISTICS_FIELDS}
     if isinstance(message := other_fields.get("message"), dict):
         other_fields["message"] = {name: value for name, value in message.items() if name not in _STATISTICS_FIELDS}
@@ -74,6 +78,7 @@ def _remove_statistics(root: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_unrepresentable_number(value: Any) -> bool:
+    """Return whether there is an unrepresentable number at any level of a value."""
     if isinstance(value, dict):
         return any(map(_has_unrepresentable_number, value.values()))
     if isinstance(value, list):

@@ -32,7 +32,11 @@ class UsageReader:
             self._add_finding("$.usage", reported_usage, _OBJECT_RULE)
 
     def read_tokens(self, *names: str) -> int | None:
-        """Return the first plausible figure under `names`; None if there is none. A name may be `object.member`."""
+        """Return the first plausible figure under `names`; None if there is none.
+
+        Args:
+            *names: names of fields, in this order; `object.member` for a field of an inner object.
+        """
         for name in names:
             value = self._find_value(name)
             if (count := parse_count(value)) is not None:
@@ -42,7 +46,11 @@ class UsageReader:
         return None
 
     def sum_tokens(self, *names: str) -> int | None:
-        """Return the sum of the figures under all `names`; None if all are missing or one is implausible."""
+        """Return the sum of the figures under all `names`.
+
+        Returns:
+            The sum; None if all figures are missing, or one of them or the sum is implausible.
+        """
         finding_count = len(self.findings)
         counts = [count for name in names if (count := self.read_tokens(name)) is not None]
         if len(self.findings) > finding_count or not counts:
@@ -72,7 +80,7 @@ class UsageReader:
 
 
 def find_usage(root: JsonObject) -> Any:
-    """Return the usage object of an answer or event; Groq's is in `x_groq`."""
+    """Return the usage of an answer or event, as received; None if there is none. Groq's is in `x_groq`."""
     groq = root.get("x_groq")
     return root.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None) or root.get("usage")
 
@@ -94,7 +102,7 @@ def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
 
 
 def build_usage_json(usage: Usage | None) -> JsonObject | None:
-    """Return the usage as JSON; None if it is None."""
+    """Return the usage as an object with a key for each figure; None if `usage` is None."""
     if usage is None:
         return None
     return {
@@ -107,7 +115,10 @@ def build_usage_json(usage: Usage | None) -> JsonObject | None:
 
 
 def add_usage(total_usage: Usage, usage: Usage | None) -> Usage:
-    """Return the sum of both; a figure that neither has stays None."""
+    """Return the sums of both.
+
+    A figure that only one of them has is the sum; one that neither has is None.
+    """
     if usage is None:
         return total_usage
     return Usage(

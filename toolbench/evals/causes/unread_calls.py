@@ -3,7 +3,7 @@
 import re
 
 from toolbench.engine import formats
-from toolbench.engine.methods.inline_reasoning import split_partial_reasoning, split_text_reasoning
+from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_text_reasoning
 from toolbench.engine.methods.json_in_text import has_readable_call
 from toolbench.engine.transforms.calls import LEAKED_TOKEN, PARALLEL_TOOL_NAMES
 from toolbench.engine.types import Finding, Turn
@@ -24,7 +24,7 @@ def classify_written_call(answer: Turn, finding: Finding) -> str:
     It depends on whether the call is in the reasoning and whether it can be read. The tools offered are not known here,
     so that any word may be the name of a tool; a name in the message of the finding is tried first.
     """
-    text = split_partial_reasoning(answer.text)
+    text = remove_partial_reasoning(answer.text)
     names = _find_tool_names(answer.text, finding.message)
     if has_readable_call(text, names):
         return "call_in_tags" if _CALL_TAG.search(text) else "call_in_text"

@@ -21,7 +21,7 @@ class FigureReader:
         """Return whether a column of this name contains tokens, a cost or a duration."""
         return name == "cost" or name.endswith(("_tokens", "_ms"))
 
-    def read(self, name: str, value: object, *, per_unit: float = 1.0) -> int | float | None:
+    def read(self, name: str, value: object, *, ms_per_unit: float = 1.0) -> int | float | None:
         """Return a figure, or None if it is implausible or `value` is None.
 
         Durations are returned in milliseconds. An implausible figure is counted.
@@ -29,13 +29,15 @@ class FigureReader:
         Args:
             name: a column for which `is_figure` is True.
             value: the figure as read from the file.
-            per_unit: milliseconds per unit of a duration in `value`; ignored for other figures.
+            ms_per_unit: milliseconds per unit of a duration in `value`; ignored for other figures.
         """
         figure: int | float | None
         if name == "cost":
             figure = parse_cost(value)
         else:
-            figure = parse_count(value) if name.endswith("_tokens") else parse_duration_ms(value, per_unit=per_unit)
+            figure = (
+                parse_count(value) if name.endswith("_tokens") else parse_duration_ms(value, ms_per_unit=ms_per_unit)
+            )
         if figure is None and value is not None:
             self.note_implausible(name)
         return figure

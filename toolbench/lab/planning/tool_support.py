@@ -26,7 +26,7 @@ def build_support(effective: EffectiveCapabilities) -> JsonObject:
 def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
     """Return the id of the probe that is the source of `build_support`; None if no probe is."""
     _, record = _find_deciding_record(effective)
-    return record.probe if record else None
+    return record.probe_id if record else None
 
 
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:

@@ -67,10 +67,10 @@ def build_tool_details(step: ToolStep) -> bytes:
             "call": _call_to_json(result.call),
             "arguments": result.arguments,
             "parse_status": result.parse_status,
-            "executed": result.executed,
+            "executed": result.was_executed,
             "envelope": _to_dict(result.envelope),
             "schema_errors": [_to_dict(error) for error in result.schema_errors],
-            "output_replaced": result.output_replaced,
+            "output_replaced": result.is_output_replaced,
             "changes": [_to_dict(change) for change in result.changes],
         }
     )

@@ -77,9 +77,9 @@ def _build_tool_result(facts: JsonObject) -> ToolResult:
         parse_status=facts.get("parse_status") or "",
         envelope=Envelope(**envelope),
         content="",
-        executed=bool(facts.get("executed")),
+        was_executed=bool(facts.get("executed")),
         schema_errors=tuple(SchemaError(**error) for error in facts.get("schema_errors") or ()),
-        output_replaced=bool(facts.get("output_replaced")),
+        is_output_replaced=bool(facts.get("output_replaced")),
     )
 
 

@@ -54,7 +54,7 @@ def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
         parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.omitted_parameters
     )
     by_name = {
-        parameter.name: {"name": parameter.name, "why": parameter.reason, "known": parameter.was_known}
+        parameter.name: {"name": parameter.name, "why": parameter.reason, "known": parameter.was_omitted_from_start}
         for parameter in left_out
     }
     return list(by_name.values())

@@ -34,7 +34,7 @@ class SessionRefusals:
     def add_step(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
         """Remember the parameters that a step shows to be refused."""
         for parameter in _find_refused(step):
-            self._by_model[trial.run_id, model_name][parameter.name] = replace(parameter, was_known=True)
+            self._by_model[trial.run_id, model_name][parameter.name] = replace(parameter, was_omitted_from_start=True)
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
         """Return the trial with the refused parameters that this session has met added."""
@@ -48,7 +48,7 @@ class SessionRefusals:
 def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
     """Yield the parameters that a step shows to be refused: the model answered once they were left out."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
-        yield from (parameter for parameter in step.request.omitted_parameters if not parameter.was_known)
+        yield from (parameter for parameter in step.request.omitted_parameters if not parameter.was_omitted_from_start)
 
 
 def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObject]:

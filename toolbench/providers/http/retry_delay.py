@@ -47,7 +47,7 @@ def parse_retry_after(headers: JsonObject, max_seconds: float = MAX_WAIT_SECONDS
         if moment is None:
             return None
         seconds = max((moment - read_response_time(headers)).total_seconds(), 0.0)
-    wait_ms = parse_duration_ms(seconds, per_unit=1000)
+    wait_ms = parse_duration_ms(seconds, ms_per_unit=1000)
     return None if wait_ms is None else min(wait_ms / 1000, max_seconds)
 
 

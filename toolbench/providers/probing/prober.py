@@ -93,7 +93,7 @@ class ProbeResult:
     def find_call_arguments(self, name: str) -> JsonObject | None:
         """Return the arguments with which this tool was first called in the first turn, after repairs, or None."""
         results = self.loop_result.turns[0].results if self.loop_result.turns else ()
-        return next((result.arguments for result in results if result.call.name == name and result.executed), None)
+        return next((result.arguments for result in results if result.call.name == name and result.was_executed), None)
 
 
 @dataclass(frozen=True, slots=True)

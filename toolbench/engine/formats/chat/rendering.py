@@ -93,6 +93,7 @@ def _build_ids(calls: Sequence[TextCall], build_id: Callable[[TextCall, int], st
 
 
 def _group_ids_by_call(calls: Sequence[TextCall], call_ids: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    """Return the new ids by the original id and the name of their calls, in call order."""
     ids_by_call: dict[tuple[str, str], list[str]] = {}
     for call, call_id in zip(calls, call_ids, strict=True):
         ids_by_call.setdefault((call.id, call.name), []).append(call_id)
@@ -100,15 +101,19 @@ def _group_ids_by_call(calls: Sequence[TextCall], call_ids: Sequence[str]) -> di
 
 
 def _take_answered_id(call: TextCall, ids_by_call: dict[tuple[str, str], list[str]]) -> str:
-    """Return the id of the call that a result belongs to, and remove it from the map unless it is the last one."""
+    """Return the id of the call that a result belongs to.
+
+    It is removed from `ids_by_call` unless no other id is left for the same key.
+    """
     call_ids = ids_by_call.get((call.id, call.name), [call.id])
     return call_ids.pop(0) if len(call_ids) > 1 else call_ids[0]
 
 
 def _join_system_messages(messages: Sequence[PromptMessage], turn_spec: TurnSpec) -> list[PromptMessage]:
-    """Join the system messages at the beginning into one.
+    """Join system messages that follow one another.
 
-    If the text format has no system turn, put each system text before the text of the next user message.
+    If the turn format has no system turn, put each system text before the text of the next user message, or at the end
+    into a user message of its own.
     """
     joined_messages: list[PromptMessage] = []
     system_texts: list[str] = []
@@ -139,19 +144,20 @@ class _RawText:
 def _insert_tools(
     messages: list[PromptMessage], tools_text: str, turn_spec: TurnSpec
 ) -> list[PromptMessage | _RawText]:
-    """Return the messages with the tools inserted, and with system messages as the turn format allows them."""
+    """Return the messages with the tools, and with system messages as the turn format allows them."""
     if tools_text and turn_spec.tools_position is ToolsPosition.USER:
         return [*_join_system_messages(_insert_tools_before_user(messages, tools_text), turn_spec)]
-    return _insert_tools_in_system(_join_system_messages(messages, turn_spec), tools_text, turn_spec)
+    return _insert_tools_by_position(_join_system_messages(messages, turn_spec), tools_text, turn_spec)
 
 
 def _insert_tools_before_user(messages: list[PromptMessage], tools_text: str) -> list[PromptMessage]:
+    """Put the tools before the text of the first user message, or into one at the end if there is none."""
     index = next((position for position, message in enumerate(messages) if message.author == "user"), len(messages))
     text = f"{tools_text}\n\n{messages[index].text}" if index < len(messages) else tools_text
     return [*messages[:index], PromptMessage("user", text), *messages[index + 1 :]]
 
 
-def _insert_tools_in_system(
+def _insert_tools_by_position(
     messages: list[PromptMessage], tools_text: str, turn_spec: TurnSpec
 ) -> list[PromptMessage | _RawText]:
     """Return the messages with the tools in the system text or in a turn of their own."""
@@ -166,8 +172,8 @@ def _insert_tools_in_system(
             ordered_texts = texts if turn_spec.tools_position is ToolsPosition.SYSTEM else texts[::-1]
             return [PromptMessage("system", "\n\n".join(ordered_texts)), *messages[1 if has_system else 0 :]]
         case ToolsPosition.BEFORE_LAST_USER:
-            last_user = user_indexes[-1] if user_indexes else 0
-            return [*messages[:last_user], tools_message, *messages[last_user:]]
+            last_user_index = user_indexes[-1] if user_indexes else 0
+            return [*messages[:last_user_index], tools_message, *messages[last_user_index:]]
         case ToolsPosition.BEFORE_SYSTEM:
             return [tools_message, *messages]
     return [*messages[:has_system], tools_message, *messages[has_system:]]
@@ -232,7 +238,10 @@ def _render_reasoning(message: PromptMessage, format: str, turn_spec: TurnSpec, 
 def _get_turn_start(
     turn_spec: TurnSpec, *, follows_results: bool, has_reasoning: bool = False, is_requested: bool = False
 ) -> str:
-    """Return the beginning of the assistant's turn, before the reasoning."""
+    """Return the beginning of the assistant's turn, before the reasoning.
+
+    `is_requested` says that it is the turn that the prompt asks for.
+    """
     start_after_results = turn_spec.start_after_results if follows_results else None
     if start_after_results is not None and not (is_requested and turn_spec.keeps_requested_start):
         return "" if has_reasoning else start_after_results

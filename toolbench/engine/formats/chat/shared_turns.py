@@ -12,23 +12,30 @@ from toolbench.engine.formats.families import mistral
 def build_chatml(
     results_role: str, begin: str = "<|im_start|>", end: str = "<|im_end|>", after_end: str = "\n"
 ) -> TurnSpec:
-    """Return turns like those of ChatML: each begins with its role on a line."""
+    """Return a turn format like ChatML, in which each turn begins with its role on a line.
+
+    Args:
+        results_role: the role of results.
+        begin: the token before the role.
+        end: the token at the end of a turn, which also ends an answer.
+        after_end: the text between `end` and the next turn.
+    """
     return build_role_turns((begin, "\n"), end + after_end, results_role, ToolsPosition.SYSTEM, end)
 
 
 def build_llama(role_frame: Frame, end: str, other_stop_text: str, tools_position: ToolsPosition) -> TurnSpec:
-    """Return turns like those of Llama 3. An answer ends at `end`, or at `other_stop_text`."""
+    """Return a turn format like that of Llama 3. An answer ends at `end`, or at `other_stop_text`."""
     return build_role_turns(role_frame, end, "ipython", tools_position, end, other_stop_text)
 
 
-NO_SEPARATORS = ("", "")  # value of `separators_before_calls` for formats without text before calls
+NO_SEPARATORS = ("", "")  # value of `separators_before_calls` for formats with nothing before calls
 _BLANK_LINE_FRAME, LINE_BREAK_AFTER_TEXT = ("\n\n", "\n\n"), ("\n", "")
 
 LLAMA3_ROLE_FRAME: Frame = ("<|start_header_id|>", "<|end_header_id|>\n\n")
 LLAMA3 = build_llama(LLAMA3_ROLE_FRAME, "<|eot_id|>", "<|eom_id|>", ToolsPosition.USER)
 LLAMA3_SYSTEM_FRAME = ("<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>")
 _MISTRAL_USER_FRAME: Frame = ("[INST] ", "[/INST]")
-MISTRAL_OLD = TurnSpec(
+MISTRAL_V2 = TurnSpec(
     user_frame=_MISTRAL_USER_FRAME,
     assistant_frame=(" ", "</s>"),
     tools_position=ToolsPosition.BEFORE_LAST_USER,
@@ -37,7 +44,7 @@ MISTRAL_OLD = TurnSpec(
     stop_texts=("</s>",),
     build_id=mistral.build_mistral_id,
 )
-MISTRAL_NEW = TurnSpec(
+MISTRAL_V11 = TurnSpec(
     system_frame=("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"),
     user_frame=("[INST]", "[/INST]"),
     assistant_frame=("", "</s>"),

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from toolbench.engine.formats.types import TextCall
 
-Frame: TypeAlias = tuple[str, str]
+Frame: TypeAlias = tuple[str, str]  # the text before and the text after
 EMPTY_FRAME: Frame = ("", "")
 
 
@@ -33,15 +33,18 @@ class ToolsPosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TurnSpec:
-    """The text around the messages of a conversation. A frame is a pair: the text before and the text after.
+    """The text around the messages of a conversation.
+
+    A frame is a pair: the text before and the text after.
 
     Attributes:
-        stop_texts: texts that end an answer.
+        stop_texts: texts that end an answer; after one of them, the end of the turn is not written again.
         user_frame: the frame of a user message.
         assistant_frame: the frame of an assistant turn.
         system_frame: the frame of a system message; None if there is no system turn, so that its text is put before
             that of the next user message.
         results_frame: the frame of the results of one answer, or with `has_frame_per_result` of each result.
+        tools_position: where the prompt describes the tools.
         tools_frame: the frame of the tools, if they have a turn of their own.
         prompt_start: the beginning of the prompt.
         requested_turn_start: the beginning of the assistant turn that the prompt asks for; None for that of

@@ -27,8 +27,8 @@ from toolbench.engine.formats.chat.shared_turns import (
     LLAMA3,
     LLAMA3_ROLE_FRAME,
     LLAMA3_SYSTEM_FRAME,
-    MISTRAL_NEW,
-    MISTRAL_OLD,
+    MISTRAL_V2,
+    MISTRAL_V11,
     NO_SEPARATORS,
     build_chatml,
     build_llama,
@@ -76,6 +76,7 @@ def _build_kimi_k3_frame(role: str) -> Frame:
 
 
 def _build_glm(line_break: str) -> TurnSpec:
+    """Return the turn format of GLM. `line_break` is a line break for GLM 4.5, and "" for later versions."""
     return TurnSpec(
         prompt_start="[gMASK]<sop>",
         system_frame=(f"<|system|>{line_break}", ""),
@@ -149,12 +150,12 @@ TURN_SPECS: dict[str, TurnSpec] = {
         preamble_frame=(ALL_RECIPIENTS_LINE, ""),
         separators_before_calls=NO_SEPARATORS,
     ),
-    "mistral_v2": MISTRAL_OLD,
-    "mistral_v3": MISTRAL_OLD,
-    "mistral_v7": replace(MISTRAL_NEW, tools_position=ToolsPosition.BEFORE_LAST_USER),
-    "mistral_v11": MISTRAL_NEW,
-    "mistral_v13": MISTRAL_NEW,
-    "mistral_v15": MISTRAL_NEW,
+    "mistral_v2": MISTRAL_V2,
+    "mistral_v3": MISTRAL_V2,
+    "mistral_v7": replace(MISTRAL_V11, tools_position=ToolsPosition.BEFORE_LAST_USER),
+    "mistral_v11": MISTRAL_V11,
+    "mistral_v13": MISTRAL_V11,
+    "mistral_v15": MISTRAL_V11,
     "deepseek_v3": DEEPSEEK_V3,
     "deepseek_v31": DEEPSEEK_V31,
     "deepseek_v32": DEEPSEEK_V32,

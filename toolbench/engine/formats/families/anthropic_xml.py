@@ -1,4 +1,4 @@
-"""Anthropic's text formats from before its tools API: `<tool_name>` tags (older) and `<invoke name=…>` (newer)."""
+"""Anthropic's text formats from before its tools API: `<tool_name>` tags, later `<invoke name=…>`."""
 
 import re
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _PARAMETERS_TAGS = ("<parameters>", "</parameters>")
 
 @dataclass(frozen=True, slots=True)
 class NamedTagReader:
-    """A reader of a `<tool_name>` tag and one tag for each parameter, with the parameter's name as its own."""
+    """A reader of a `<tool_name>` tag and of one tag for each parameter, named after the parameter."""
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
@@ -48,7 +48,10 @@ class NamedTagReader:
 
 
 def _read_tags(text: str) -> list[tuple[str, str]] | None:
-    """Return pairs of key and value up to the end of the parameters; None if a tag has no end or other text follows."""
+    """Return pairs of key and value up to the end of the parameters.
+
+    The result is None if a tag has no end or other text follows.
+    """
     values: list[tuple[str, str]] = []
     index = 0
     while tag := _TAG.match(text, index):

@@ -38,7 +38,7 @@ _VALUE_START_TEXT, _VALUE_END = "<cofl:value ", "</cofl:value>"
 _FLAT_VALUE_START, _FLAT_VALUE_END = "<cofl:tool_param ", "</cofl:tool_param>"
 
 _QUOTE_ENTITY = {'"': "&quot;"}
-_MAX_DEPTH = 64
+_MAX_DEPTH = 64  # nested dicts and lists
 _ATTRIBUTES = r'(?P<attributes>(?:\s*\w+="[^"]*")*)\s*>'
 _CALL_HEADING, _VALUE_START_TAG = re.compile(_ATTRIBUTES), re.compile(rf"\s*{_VALUE_START_TEXT.strip()}{_ATTRIBUTES}")
 _VALUE_END_TAG = re.compile(rf"\s*{_VALUE_END}")
@@ -47,7 +47,10 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class TypedTagReader:
-    """A reader of a name and nested value tags of the types raw (text), json, dict and list (of inner values)."""
+    """A reader of a name and nested value tags.
+
+    The types of values are raw (text), json, and dict and list, which contain value tags.
+    """
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
@@ -97,6 +100,11 @@ def _read_values(text: str, index: int, depth: int, deviation_codes: set[str]) -
 
 
 def _read_value(value_type: str, text: str, index: int, depth: int, deviation_codes: set[str]) -> tuple[Any, int]:
+    """Return the value whose start tag ends at `index`, and the index after its end tag.
+
+    Raises:
+        InvalidJsonError: the value cannot be read.
+    """
     if value_type not in ("dict", "list"):
         end = text.find(_VALUE_END, index)
         if end < 0 or text.find(_VALUE_START_TEXT, index, end) >= 0:
@@ -129,14 +137,14 @@ def _render_call(call: TextCall, index: int) -> str:
 
 
 def _render_result(call: TextCall, content: str, index: int) -> str:
-    """Return a call's result with one item: JSON with the content under the key `content`, with escaped markup."""
+    """Return a call's result with one item: a JSON object with the key `content`, and with escaped markup."""
     item = (
         f'<cofl:tool_result_item index="0">{escape(render_spaced_json({"content": content}))}</cofl:tool_result_item>'
     )
     return f'<cofl:tool_result id="{call.id}" is_error="false">{item}</cofl:tool_result>'
 
 
-_FLAT_TAGS = TaggedReader(
+_FLAT_TAG_READER = TaggedReader(
     re.compile(r'\s*(?:id="(?P<id>[^"]*)"\s+)?name="(?P<name>[^"]+)"\s*>'),
     re.compile(rf'{_FLAT_VALUE_START}name="(?P<key>[^"]{{1,256}})"(?: string="(?P<kind>true|false)")?\s*>'),
     _FLAT_VALUE_END,
@@ -148,7 +156,7 @@ COMMAND4 = TextFormat(
     (
         Block(
             CALL_START,
-            FirstMatchReader((TypedTagReader(), _FLAT_TAGS)),
+            FirstMatchReader((TypedTagReader(), _FLAT_TAG_READER)),
             (CALL_END,),
             (CALL_START, CALLS_END),
             value_markers=(_VALUE_START_TEXT.strip(), _VALUE_END),

@@ -1,4 +1,4 @@
-"""Cohere's Command A and R7B, which give each call an id, and Command R, which writes a list after `Action:`."""
+"""Cohere's Command A and R7B (calls with ids), and Command R (a list of calls after `Action:`)."""
 
 from collections.abc import Sequence
 
@@ -63,13 +63,13 @@ COHERE = TextFormat(
 )
 _ACTION_BLOCKS = tuple(
     Block(
-        f"Action:{blank}```json",
+        f"Action:{separator}```json",
         PseudoToolFilter(_PSEUDO_TOOLS, _CALL_READER),
         ("```",),
         body_starts=JSON_STARTS,
         ends_after_values=True,
     )
-    for blank in " \n"
+    for separator in " \n"
 )
 COMMAND_R = TextFormat(
     "command_r",

@@ -1,6 +1,6 @@
 """DeepSeek V3 and R1, V3.1, V3.2, V4 and V4.1.
 
-V3 and R1 write a type, a name and fenced JSON, V3.1 a name and JSON, V3.2 and V4 DSML tags, V4.1 DSML tags with a blank
+V3 and R1 write a type, a name and fenced JSON, V3.1 a name and JSON, V3.2 and V4 DSML tags, V4.1 DSML tags with a space
 after the DSML token.
 """
 
@@ -23,18 +23,19 @@ from toolbench.engine.formats.tagged_calls import TYPES_BY_STRING_FLAG, TaggedRe
 from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
-# Some gateways replace the first character by one of the others.
+# The models write the first character of each; some gateways replace it by another one.
 _BAR_SPELLINGS = ("｜", "|")
-_BLANK_SPELLINGS = ("▁", "_", " ")
+_SPACE_SPELLINGS = ("▁", "_", " ")
 _SEPARATOR_PATTERN = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
 _NAME_HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)\s*(?:```\w*\s*)?")
 
 
 def _list_spellings(token: str) -> tuple[str, ...]:
-    """Return a token in all its spellings, the correct one first; blanks in `token` become separators."""
-    return tuple(f"<{bar}{token.replace(' ', blank)}{bar}>" for bar, blank in product(_BAR_SPELLINGS, _BLANK_SPELLINGS))
+    """Return a token in all its spellings, the correct one first; `token` has spaces between its words."""
+    return tuple(f"<{bar}{token.replace(' ', space)}{bar}>" for bar, space in product(_BAR_SPELLINGS, _SPACE_SPELLINGS))
 
 
+# Each of these is a token in all its spellings.
 CALL_BEGIN, CALL_END = _list_spellings("tool call begin"), _list_spellings("tool call end")
 SEPARATOR = _list_spellings("tool sep")
 CALLS_BEGIN, CALLS_END = _list_spellings("tool calls begin"), _list_spellings("tool calls end")
@@ -42,9 +43,9 @@ _END_TOKENS = ("<｜end▁of▁sentence｜>",)
 
 
 def _parse_heading(heading: str) -> tuple[str, str]:
-    """Return the name after the separator, or the name before it if no text follows; "" without a separator.
+    """Return the name after the separator, or the name before it if no text follows.
 
-    The second value, the id, is always "".
+    The name is "" without a separator. The second value, the id, is always "".
     """
     text_before, *after_separator = _SEPARATOR_PATTERN.split(heading, maxsplit=1)
     if not after_separator:
@@ -114,12 +115,13 @@ DEEPSEEK_V31 = TextFormat(
 )
 
 
-def _build_dsml_tag(bar: str, slash: str = "", blank: str = "") -> str:
-    return f"<{slash}{bar}DSML{bar}{blank}"
+def _build_tag_beginning(bar: str, slash: str = "", space: str = "") -> str:
+    """Return the beginning of a DSML tag, up to its name."""
+    return f"<{slash}{bar}DSML{bar}{space}"
 
 
-def _build_invoke_block(bar: str, blank: str) -> Block:
-    begin, end = _build_dsml_tag(bar, blank=blank), _build_dsml_tag(bar, "/", blank)
+def _build_invoke_block(bar: str, space: str) -> Block:
+    begin, end = _build_tag_beginning(bar, space=space), _build_tag_beginning(bar, "/", space)
     value_start, value_end = f"{begin}parameter", f"{end}parameter>"
     reader = TaggedReader(
         re.compile(r"\s*name=[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>"),
@@ -132,25 +134,32 @@ def _build_invoke_block(bar: str, blank: str) -> Block:
 
 
 _DSML_WRAPPER_NAMES = ("function_calls", "tool_calls", "calls")
-_DSML_BLOCKS = tuple(_build_invoke_block(bar, blank) for bar, blank in product(_BAR_SPELLINGS, ("", " ")))
+_DSML_BLOCKS = tuple(_build_invoke_block(bar, space) for bar, space in product(_BAR_SPELLINGS, ("", " ")))
 _DSML_DROPPED_TOKENS = tuple(
-    f"{_build_dsml_tag(bar, slash, blank)}{word}>"
-    for bar, slash, blank, word in product(_BAR_SPELLINGS, ("", "/"), ("", " "), (*_DSML_WRAPPER_NAMES, "invoke"))
+    f"{_build_tag_beginning(bar, slash, space)}{word}>"
+    for bar, slash, space, word in product(_BAR_SPELLINGS, ("", "/"), ("", " "), (*_DSML_WRAPPER_NAMES, "invoke"))
 )
 
 
-def _build_dsml_format(name: str, wrapper_name: str, prompt: PromptLayout, blank: str = "") -> TextFormat:
-    """Return a text format with DSML tags; `wrapper_name` is the name of the tag around all calls."""
-    begin, end = _build_dsml_tag("｜", blank=blank), _build_dsml_tag("｜", "/", blank)
+def _build_dsml_format(name: str, wrapper_name: str, prompt: PromptLayout, space: str = "") -> TextFormat:
+    """Return a text format with DSML tags.
+
+    Args:
+        name: the name of the format.
+        wrapper_name: the name of the tag around all calls.
+        prompt: the layout of results; its `write_tools` is replaced.
+        space: the text between the DSML token and the name of a tag.
+    """
+    begin, end = _build_tag_beginning("｜", space=space), _build_tag_beginning("｜", "/", space)
 
     parameter = f'{begin}parameter name="key" string="true|false">value{end}parameter>\n'
     instruction = f'{begin}{wrapper_name}>\n{begin}invoke name="name">\n{parameter}{end}invoke>\n{end}{wrapper_name}>'
 
     def render_call(call: TextCall, index: int) -> str:
         parameters = (
-            f'{begin}parameter name="{key}" string="{"true" if isinstance(parameter, str) else "false"}">'
-            f"{render_tag_value(parameter)}{end}parameter>\n"
-            for key, parameter in call.arguments.items()
+            f'{begin}parameter name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
+            f"{render_tag_value(value)}{end}parameter>\n"
+            for key, value in call.arguments.items()
         )
         return f'{begin}invoke name="{call.name}">\n{"".join(parameters)}{end}invoke>'
 
@@ -190,5 +199,5 @@ DEEPSEEK_V41 = _build_dsml_format(
     "deepseek_v41",
     "calls",
     DEEPSEEK_V4.prompt,
-    blank=" ",
+    space=" ",
 )

@@ -18,7 +18,10 @@ _INFO_STRING = re.compile(r"[\w+-]*\s*")
 
 
 def build_fenced_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a code fence that begins with a JSON object or array."""
+    """Return a block for a code fence that begins with a JSON object or array.
+
+    It is the same for all `names`: the decoder checks the names of the calls.
+    """
     return (
         Block(
             FENCE,

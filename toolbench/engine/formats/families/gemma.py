@@ -1,4 +1,4 @@
-"""Gemma 3 (Python in a code fence), FunctionGemma and Gemma 4 (unquoted keys, strings between special tokens)."""
+"""Gemma 3 (Python in a code fence), FunctionGemma and Gemma 4 (strings between special tokens)."""
 
 import json
 import re
@@ -37,7 +37,11 @@ _TOOL_CODE_INFO_STRING = re.compile(r"tool_code\s*")
 
 @dataclass(frozen=True, slots=True)
 class GemmaCallReader:
-    """A reader of one or more calls such as `call:name{key:value}`; `quote` is the token before and after a string."""
+    """A reader of one or more calls such as `call:name{key:value}`.
+
+    Attributes:
+        quote: the token before and after a string.
+    """
 
     quote: str
 
@@ -81,10 +85,10 @@ def _parse_object(text: str) -> JsonObject | None:
 
 
 def _convert_to_json(parts: Sequence[str]) -> str:
-    """Join the parts to JSON, with keys and strings in double quotes.
+    """Join the parts of a body to JSON, with keys and strings in double quotes.
 
-    Every second part is a string. If the number of quotes is odd, one of them closes a string that began with an
-    apostrophe.
+    The body was split at its quote tokens, so that every second part is a string. If the number of quotes is odd, one
+    of them closes a string that began with an apostrophe.
     """
     has_unpaired_quote = len(parts) % 2 == 0
     json_parts, is_in_string = [], False
@@ -153,9 +157,12 @@ def _build_declarations_writer(start_marker: str, quote: str, end_marker: str) -
 
 
 def _build_format(
-    name: str, call_tokens: tuple[str, str, str], prompt: PromptLayout, reasoning: tuple[tuple[str, str], ...]
+    name: str, call_tokens: tuple[str, str, str], prompt: PromptLayout, reasoning_markers: tuple[tuple[str, str], ...]
 ) -> TextFormat:
-    """Return a format with these tokens: the start marker of a call, the quote around strings and the end marker."""
+    """Return a format.
+
+    `call_tokens` are the start marker of a call, the token around strings and the end marker of a call.
+    """
     start_marker, quote, end_marker = call_tokens
     return TextFormat(
         name,
@@ -163,7 +170,7 @@ def _build_format(
         CallLayout(_build_call_writer(*call_tokens), between_calls=""),
         prompt,
         dropped_tokens=(end_marker, "<turn|>", "<end_of_turn>", "<start_function_response>", "<|tool_response>"),
-        reasoning_markers=reasoning,
+        reasoning_markers=reasoning_markers,
         build_bare_blocks=build_bare_json_blocks,
         round_trip_limits=RoundTripLimits(
             r"[\w.-]+", r"[^\s{}\[\]:,\"'<]+", (quote, start_marker, end_marker), checks_nested_keys=True
@@ -172,14 +179,14 @@ def _build_format(
 
 
 def build_fenced_python_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a code fence that begins with a Python call of a known tool."""
+    """Return a block for a code fence that begins with a Python call of an offered tool."""
     body_starts = tuple(f"{prefix}{name}(" for name in names for prefix in ("", "["))
     reader = PythonCallReader()
     return (Block(FENCE, reader, (FENCE,), body_starts=body_starts, skipped_pattern=_PYTHON_INFO_STRING, is_bare=True),)
 
 
 def build_whole_tool_code_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a `tool_code` fence with a Python call, which counts only if it is the whole answer."""
+    """Return a block for a `tool_code` fence with a Python call, which must be the whole answer."""
     return tuple(
         replace(block, skipped_pattern=_TOOL_CODE_INFO_STRING, must_be_whole_answer=True)
         for block in build_fenced_python_blocks(names)

@@ -53,7 +53,7 @@ def repair_gemma_calls(
         )
     readings: list[tuple[ParsedCall, ...]] = []
     is_certain = True
-    all_candidates = _iterate_candidates(body, quote, _find_properties(body, offered_tools))
+    all_candidates = _iterate_candidates(body, quote, _find_parameter_names(body, offered_tools))
     candidates = list(islice(all_candidates, MAX_CANDIDATES + 1))
     for candidate in candidates if len(candidates) <= MAX_CANDIDATES else ():
         calls = read_without_repair(body[: candidate.index] + quote + body[candidate.index :])
@@ -81,8 +81,8 @@ def _list_fragments(quote: str) -> set[str]:
     return {quote[:index] + quote[index + 1 :] for index in range(len(quote))}
 
 
-def _find_properties(body: str, offered_tools: ToolSchemas) -> set[str] | None:
-    """Return the parameters of the tools that are called; None if the schema of one of them is unknown."""
+def _find_parameter_names(body: str, offered_tools: ToolSchemas) -> set[str] | None:
+    """Return the names of the called tools' parameters; None if a called tool has no known schema."""
     names: set[str] = set()
     for heading in _HEADING.finditer(body):
         properties = offered_tools.schemas.get(heading["name"], {}).get("properties")
@@ -92,50 +92,50 @@ def _find_properties(body: str, offered_tools: ToolSchemas) -> set[str] | None:
     return names
 
 
-def _iterate_candidates(body: str, quote: str, properties: set[str] | None) -> Iterator[_Candidate]:
-    """Yield the positions at which a delimiter gives a string that does not contain the key of a known parameter."""
+def _iterate_candidates(body: str, quote: str, parameter_names: set[str] | None) -> Iterator[_Candidate]:
+    """Yield the positions at which a delimiter gives a string without the key of a known parameter."""
     delimiter_indexes = [match.start() for match in re.finditer(re.escape(quote), body)]
     starts = [0, *(index + len(quote) for index in delimiter_indexes)]
     for segment_number, (start, end) in enumerate(zip(starts, [*delimiter_indexes, len(body)], strict=True)):
         segment = body[start:end]
         if segment_number < len(delimiter_indexes):
             # A string cannot begin before a known parameter.
-            last_key_start = max(_find_known_keys(segment, properties), default=-1)
+            last_key_start = max(_find_known_keys(segment, parameter_names), default=-1)
             for match in _STRING_START_CANDIDATE.finditer(segment):
                 if match.end() > last_key_start:
                     text, is_value = segment[match.end() :], match.group().endswith(":")
-                    yield _Candidate(start + match.end(), is_value and _is_certain(text, properties))
+                    yield _Candidate(start + match.end(), is_value and _is_certain(text, parameter_names))
         if segment_number:
             is_in_list = body[: start - len(quote)].rstrip()[-1:] in ("[", ",")
-            yield from _iterate_end_candidates(segment, start, properties, is_in_list=is_in_list)
+            yield from _iterate_end_candidates(segment, start, parameter_names, is_in_list=is_in_list)
 
 
 def _iterate_end_candidates(
-    segment: str, start: int, properties: set[str] | None, *, is_in_list: bool
+    segment: str, start: int, parameter_names: set[str] | None, *, is_in_list: bool
 ) -> Iterator[_Candidate]:
     """Yield the positions at which a string that begins at the start of a segment may end."""
-    first_key_start = min(_find_known_keys(segment, properties), default=len(segment))
+    first_key_start = min(_find_known_keys(segment, parameter_names), default=len(segment))
     for match in _STRING_END_CANDIDATE.finditer(segment):
         if match.start() > first_key_start:
             return
         text, next_key = segment[: match.start()], _COMMA_AND_KEY.match(segment, match.start())
-        is_key_unknown = next_key is not None and properties is not None and next_key["key"] not in properties
-        is_certain = not is_key_unknown and not (is_in_list and "," in text) and _is_certain(text, properties)
+        is_key_unknown = next_key is not None and parameter_names is not None and next_key["key"] not in parameter_names
+        is_certain = not is_key_unknown and not (is_in_list and "," in text) and _is_certain(text, parameter_names)
         yield _Candidate(start + match.start(), is_certain)
 
 
-def _find_known_keys(segment: str, properties: set[str] | None) -> list[int]:
+def _find_known_keys(segment: str, parameter_names: set[str] | None) -> list[int]:
     """Return the indexes in a segment at which keys of known parameters begin, with the comma before them."""
-    return [match.start() for match in _COMMA_AND_KEY.finditer(segment) if match["key"] in (properties or ())]
+    return [match.start() for match in _COMMA_AND_KEY.finditer(segment) if match["key"] in (parameter_names or ())]
 
 
-def _is_certain(text: str, properties: set[str] | None) -> bool:
-    """Return whether a string has no outer white space and, if the schema is unknown, no text like a key in it."""
-    return text == text.strip() and (properties is not None or _COMMA_AND_KEY.search(text) is None)
+def _is_certain(text: str, parameter_names: set[str] | None) -> bool:
+    """Return whether a string has no outer white space and, if the schema is unknown, no text like a key."""
+    return text == text.strip() and (parameter_names is not None or _COMMA_AND_KEY.search(text) is None)
 
 
 def _restore_quotation(parts: list[str], quote: str) -> str:
-    """Return the block with two stray delimiters in one string replaced by quotation marks; "" in other cases."""
+    """Return the block with quotation marks for two stray delimiters in one string; "" in other cases."""
     stray_indexes = [
         index
         for index, (text_before, text_after) in enumerate(pairwise(parts))

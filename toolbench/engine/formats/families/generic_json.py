@@ -17,7 +17,10 @@ ANY_CALL_KEYS = CallKeys(NAME_KEYS, ARGUMENT_KEYS, ("id", "tool_call_id"), WRAPP
 
 
 def build_bare_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return the blocks for a JSON object and for an array of objects, anywhere in the text."""
+    """Return the blocks for a JSON object and for an array of objects, anywhere in the text.
+
+    They are the same for all `names`: the decoder checks the names of the calls.
+    """
     reader = JsonCallReader(ANY_CALL_KEYS)
     return (
         Block(

@@ -56,33 +56,33 @@ class TagSpelling:
 def _build_blocks(tags: TagSpelling) -> list[Block]:
     """Return the blocks of a format with these tags."""
     start_marker, end_marker = tags.build_tags("tool_call")
-    key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
+    key_tags, value_tags = tags.build_tags("arg_key"), tags.build_tags("arg_value")
     type_pattern = r"(?:{}(?P<kind>\w{{1,32}}){}\s{{0,64}})?".format(*map(re.escape, tags.build_tags("arg_type")))
     separator_pattern = re.escape(tags.build_tags("tool_sep")[0])
     tagged_reader = TaggedReader(
         re.compile(rf"\s*(?P<name>[\w.:/-]+)\s*(?:{separator_pattern}\s*)?(?=<|$)"),
         re.compile(
-            rf"{re.escape(key[0])}(?P<key>[^<]{{1,256}}){re.escape(key[1])}\s{{0,64}}{type_pattern}(?P<opened>{re.escape(value[0])})?"
+            rf"{re.escape(key_tags[0])}(?P<key>[^<]{{1,256}}){re.escape(key_tags[1])}\s{{0,64}}{type_pattern}(?P<opened>{re.escape(value_tags[0])})?"
         ),
-        value[1],
+        value_tags[1],
     )
     reader = FirstMatchReader((tagged_reader, NamedJsonReader(parse_name_heading), AttributeReader()))
     wrapper = tags.build_tags(tags.wrapper_word)[0] if tags.wrapper_word else ""
     return [
         *([] if tags.word_prefix or tags.word_suffix else [JSON_BLOCK]),
         *([Block(wrapper, JsonCallReader(), body_starts=(start_marker,), is_wrapper=True)] if wrapper else []),
-        Block(start_marker, reader, (end_marker,), (start_marker,), value_markers=(key[0], value[1])),
+        Block(start_marker, reader, (end_marker,), (start_marker,), value_markers=(key_tags[0], value_tags[1])),
     ]
 
 
 def _build_layout(tags: TagSpelling) -> CallLayout:
     start_marker, end_marker = tags.build_tags("tool_call")
-    key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
+    key_tags, value_tags = tags.build_tags("arg_key"), tags.build_tags("arg_value")
     calls_start, calls_end = tags.build_tags(tags.wrapper_word) if tags.wrapper_word else ("", "")
     call_writer = build_tagged_call_writer(
         f"{start_marker}{{name}}{tags.name_suffix}{tags.tag_separator}",
-        f"{key[0]}{{key}}{key[1]}{tags.tag_separator}{value[0]}",
-        f"{value[1]}{tags.tag_separator}",
+        f"{key_tags[0]}{{key}}{key_tags[1]}{tags.tag_separator}{value_tags[0]}",
+        f"{value_tags[1]}{tags.tag_separator}",
         end_marker,
     )
     return CallLayout(
@@ -92,9 +92,9 @@ def _build_layout(tags: TagSpelling) -> CallLayout:
 
 def _build_instruction(tags: TagSpelling) -> str:
     start_marker, end_marker = tags.build_tags("tool_call")
-    key, value = tags.build_tags("arg_key"), tags.build_tags("arg_value")
+    key_tags, value_tags = tags.build_tags("arg_key"), tags.build_tags("arg_value")
     tag_separator = tags.tag_separator
-    argument = f"{key[0]}key{key[1]}{tag_separator}{value[0]}value{value[1]}{tag_separator}"
+    argument = f"{key_tags[0]}key{key_tags[1]}{tag_separator}{value_tags[0]}value{value_tags[1]}{tag_separator}"
     call = f"{start_marker}name{tags.name_suffix}{tag_separator}{argument}{end_marker}"
     calls_start, calls_end = tags.build_tags(tags.wrapper_word) if tags.wrapper_word else ("", "")
     calls = f"{calls_start}\n{call}\n{calls_end}" if tags.wrapper_word else call
@@ -135,7 +135,7 @@ def _build_format(
         tuple(block for spelling in spellings for block in _build_blocks(spelling)),
         _build_layout(tags),
         prompt,
-        dropped_tokens=(*(token_end for _, token_end in call_tags), *wrapper_ends, *end_tokens),
+        dropped_tokens=(*(end_marker for _, end_marker in call_tags), *wrapper_ends, *end_tokens),
         reasoning_markers=tuple(
             spelling.build_tags(word) for spelling in spellings for word in spelling.reasoning_words
         ),

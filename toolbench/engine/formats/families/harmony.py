@@ -31,7 +31,7 @@ _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
 
 @dataclass(frozen=True, slots=True)
 class HarmonyReader:
-    """A reader of one message: a call if it has a recipient, reasoning in the channel analysis, otherwise text."""
+    """A reader of one message: a call if it has a recipient, reasoning in the channel analysis, else text."""
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""

@@ -1,4 +1,7 @@
-"""JSON between <tool_call> tags: Hermes 2 and 3, Qwen 2.5 and 3, Granite 4, ERNIE 4.5, EXAONE and SmolLM3."""
+"""JSON between <tool_call> tags.
+
+Hermes 2 and 3, Qwen 2.5 and 3, Granite 4, ERNIE 4.5, EXAONE and SmolLM3 write it.
+"""
 
 import re
 
@@ -12,12 +15,16 @@ from toolbench.engine.formats.json_calls import JsonCallReader, NamedJsonReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 START_MARKER, END_MARKER = "<tool_call>", "</tool_call>"
+# A pattern of tool names without characters that begin tokens, tags and arrays.
 PLAIN_NAME = r"[^\s<|｜\[\]]+"
 _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 
 
 def parse_name_heading(heading: str) -> tuple[str, str]:
-    """Return the name in a heading that contains only a name, otherwise ""; the second value, the id, is always ""."""
+    """Return the name in a heading that contains only a name, otherwise "".
+
+    The second value, the id, is always "".
+    """
     match = _NAME.fullmatch(heading)
     return (match[1], "") if match else ("", "")
 

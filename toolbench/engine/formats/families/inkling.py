@@ -1,4 +1,7 @@
-"""Inkling: messages with one type of content each; a call has the tool's name before its marker and in its JSON."""
+"""Inkling: messages with one type of content each.
+
+A call has the tool's name before its marker and in its JSON.
+"""
 
 from collections.abc import Sequence
 
@@ -32,8 +35,8 @@ def _render_call(call: TextCall, index: int) -> str:
 
 
 def _render_tools(tools: Sequence[JsonObject]) -> str:
-    listed = render_canonical_json([{**get_function(tool), "type": "function"} for tool in tools])
-    return f"<|message_system|>tool_declare<|content_xml|>{listed}{_MESSAGE_END}"
+    functions_json = render_canonical_json([{**get_function(tool), "type": "function"} for tool in tools])
+    return f"<|message_system|>tool_declare<|content_xml|>{functions_json}{_MESSAGE_END}"
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:

@@ -33,7 +33,7 @@ def _parse_heading(heading: str) -> tuple[str, str]:
 
 
 def build_kimi_id(call: TextCall, index: int) -> str:
-    """Return the call's id if it is `functions.NAME:NUMBER`, otherwise such an id with the call's position."""
+    """Return the call's id if it is `functions.NAME:NUMBER`, else such an id with the call's position."""
     return call.id if _CALL_ID.fullmatch(call.id) else f"functions.{call.name}:{index}"
 
 
@@ -94,10 +94,10 @@ def _render_k3_call(call: TextCall, index: int) -> str:
 
 
 def _render_k3_tools(tools: Sequence[JsonObject]) -> str:
-    """Return the message that declares the tools, as JSON with sorted keys and without blanks."""
-    opening = '<|open|>message role="system" type="tool-declare"<|sep|>'
+    """Return the message that declares the tools, as JSON with sorted keys and without spaces."""
+    message_start = '<|open|>message role="system" type="tool-declare"<|sep|>'
     definitions = render_canonical_json(list(tools))
-    return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{definitions}\n```{MESSAGE_END}"
+    return f"{message_start}# Tools\nThese tools can be called:\n\n```json\n{definitions}\n```{MESSAGE_END}"
 
 
 def _render_k3_result(call: TextCall, content: str, index: int) -> str:

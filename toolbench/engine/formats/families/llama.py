@@ -18,7 +18,7 @@ _PROMPT = PromptLayout(
         "Given the following functions, answer with a JSON for a function call that helps with the prompt. Write it as "
         '{"name": function name, "parameters": dictionary of argument name and its value}. Do not use variables.\n\n',
         "\n\n",
-        indent_blanks=4,
+        indent_spaces=4,
     ),
     build_json_result_writer(output="content"),
     result_role="ipython",

@@ -32,8 +32,8 @@ from toolbench.engine.formats.typescript import render_function_type
 from toolbench.engine.types import JsonObject
 
 JSON_STARTS = ("{", "[")
-_TOOL_LIST = build_tool_list_writer("Tools:\n", "\n", is_flat=True)
-_PLAIN_RESULT = build_enclosed_result_writer("", "")
+_TOOL_LIST_WRITER = build_tool_list_writer("Tools:\n", "\n", is_flat=True)
+_PLAIN_RESULT_WRITER = build_enclosed_result_writer("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,13 @@ class PseudoToolFilter:
 
 
 class NameKeyedCalls(CallKeys):
-    """A reader of objects whose only key is the tool's name, with the arguments as its value."""
+    """Calls as objects whose only key is the tool's name, with the arguments as its value.
+
+    The attributes of CallKeys are not used.
+    """
 
     def iterate_calls(self, value: object) -> Iterator[ParsedCall | None]:
-        """Yield the calls of a value; None for an item that is not a call."""
+        """Yield the calls in a JSON value, and None for one that is no call."""
         for item in value if isinstance(value, list) else [value]:
             pairs = list(item.items()) if isinstance(item, dict) else []
             name, arguments_value = pairs[0] if len(pairs) == 1 else ("", None)
@@ -72,7 +75,7 @@ class NameKeyedCalls(CallKeys):
 
 
 def build_marked_block(start_marker: str, *end_markers: str, reader: BlockReader | None = None) -> Block:
-    """Return a block of JSON between two markers; the closing one may be missing."""
+    """Return a block of JSON that follows a start marker; one of the end markers may follow the JSON."""
     return Block(
         start_marker,
         reader or JsonCallReader(),
@@ -96,7 +99,7 @@ def _build_format(
         name,
         (block,),
         layout,
-        prompt or PromptLayout(_TOOL_LIST, _PLAIN_RESULT),
+        prompt or PromptLayout(_TOOL_LIST_WRITER, _PLAIN_RESULT_WRITER),
         dropped_tokens=(*block.end_markers, *dropped_tokens),
         build_bare_blocks=build_bare_json_blocks,
         round_trip_limits=RoundTripLimits(PLAIN_NAME),
@@ -123,10 +126,12 @@ def build_indented_call_writer(name_key: str, arguments_key: str) -> Callable[[T
 
 
 _END_TOKENS = ("<|end|>", "<|end_of_text|>")
-_FUNCTOOLS = Block(
+_FUNCTOOLS_BLOCK = Block(
     "functools", JsonCallReader(), body_starts=JSON_STARTS, ends_after_values=True, allows_many_values=False
 )
-FUNCTOOLS = _build_format("functools", _FUNCTOOLS, _build_array_layout("functools", ""), dropped_tokens=_END_TOKENS)
+FUNCTOOLS = _build_format(
+    "functools", _FUNCTOOLS_BLOCK, _build_array_layout("functools", ""), dropped_tokens=_END_TOKENS
+)
 
 
 def _render_available_tools(tools: Sequence[JsonObject]) -> str:
@@ -154,7 +159,7 @@ PHI4 = _build_format(
     "phi4",
     build_marked_block("<|tool_call|>", "<|/tool_call|>"),
     _build_array_layout("<|tool_call|>", "<|/tool_call|>"),
-    prompt=PromptLayout(build_tool_list_writer("<|tool|>", "<|/tool|>", is_flat=True), _PLAIN_RESULT),
+    prompt=PromptLayout(build_tool_list_writer("<|tool|>", "<|/tool|>", is_flat=True), _PLAIN_RESULT_WRITER),
     dropped_tokens=_END_TOKENS,
 )
 GRANITE_20B = _build_format(
@@ -188,7 +193,7 @@ XLAM = TextFormat(
             '\n\nTo call some, answer with nothing but an array of them: [{"name": <name>, "arguments": <object>}].\n',
             is_flat=True,
         ),
-        _PLAIN_RESULT,
+        _PLAIN_RESULT_WRITER,
     ),
     dropped_tokens=("</tool_call>", "</s>", "<|im_end|>"),
     build_bare_blocks=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
@@ -205,7 +210,7 @@ JAMBA = _build_format(
     "jamba",
     PLURAL_BLOCK,
     build_line_array_layout("<tool_calls>", "</tool_calls>", build_json_call_writer(prefix="    ")),
-    prompt=PromptLayout(_render_definitions, _PLAIN_RESULT),
+    prompt=PromptLayout(_render_definitions, _PLAIN_RESULT_WRITER),
     dropped_tokens=("<|eom|>",),
 )
 INTERNLM2 = _build_format(
@@ -217,7 +222,7 @@ INTERNLM2 = _build_format(
         ),
         between_calls="",
     ),
-    prompt=PromptLayout(build_tool_list_writer("", is_flat=True), _PLAIN_RESULT),
+    prompt=PromptLayout(build_tool_list_writer("", is_flat=True), _PLAIN_RESULT_WRITER),
     dropped_tokens=("<|im_end|>",),
 )
 
@@ -240,14 +245,14 @@ APERTUS = _build_format(
         ", ",
         "]<|tools_suffix|>",
     ),
-    prompt=PromptLayout(_render_capabilities, _PLAIN_RESULT, "[", ", ", "]"),
+    prompt=PromptLayout(_render_capabilities, _PLAIN_RESULT_WRITER, "[", ", ", "]"),
     dropped_tokens=("<|assistant_end|>",),
 )
 _GIGACHAT = _build_format(
     "gigachat3",
     build_marked_block("<|function_call|>"),
     CallLayout(build_json_call_writer(prefix="<|function_call|>")),
-    prompt=PromptLayout(_render_namespace, _PLAIN_RESULT),
+    prompt=PromptLayout(_render_namespace, _PLAIN_RESULT_WRITER),
     dropped_tokens=(*_END_TOKENS, "<|message_sep|>"),
 )
 # Also parses the marker of version 3.0.
@@ -263,7 +268,7 @@ NEMOTRON = _build_format(
             "</TOOLCALL>",
             is_flat=True,
         ),
-        _PLAIN_RESULT,
+        _PLAIN_RESULT_WRITER,
         "<TOOL_RESPONSE>[",
         ", ",
         "]</TOOL_RESPONSE>",

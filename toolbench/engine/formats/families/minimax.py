@@ -28,7 +28,7 @@ INVOKE_LIMITS = RoundTripLimits(
     (VALUE_START, VALUE_END, INVOKE_START, INVOKE_END, "function_calls>"),
     needs_schema=True,
 )
-_RESULT = build_enclosed_result_writer("<response>", "</response>")
+_RESULT_WRITER = build_enclosed_result_writer("<response>", "</response>")
 
 
 def build_invoke_block(*wrapper_ends: str) -> Block:
@@ -53,8 +53,12 @@ def build_invoke_layout(prefix: str, suffix: str) -> CallLayout:
     )
 
 
-def _build_instruction(start_marker: str, end_marker: str, value_separator: str) -> str:
-    value = f'{VALUE_START}"key">{value_separator}value{value_separator}{VALUE_END}'
+def _build_instruction(start_marker: str, end_marker: str, value_margin: str) -> str:
+    """Return the text after the tools, which says how to write a call.
+
+    `value_margin` is the text before and after a value.
+    """
+    value = f'{VALUE_START}"key">{value_margin}value{value_margin}{VALUE_END}'
     return (
         f'\n</tools>\n\nTo call one, write:\n{start_marker}\n{INVOKE_START}"name">\n{value}\n{INVOKE_END}\n{end_marker}'
     )
@@ -71,7 +75,7 @@ MINIMAX_M2 = TextFormat(
         build_tool_lines_writer(
             _TOOLS_HEADING, _build_instruction(_M2_START, _M2_END, ""), is_flat=True, line_frame=("<tool>", "</tool>")
         ),
-        _RESULT,
+        _RESULT_WRITER,
     ),
     dropped_tokens=(_M2_START, _M2_END, INVOKE_END, "[e~["),
     build_bare_blocks=build_bare_json_blocks,

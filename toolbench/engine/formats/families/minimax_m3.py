@@ -31,13 +31,15 @@ PREFIX = "]<]minimax[>["
 INVOKE_START, INVOKE_END = f"{PREFIX}<invoke name=", f"{PREFIX}</invoke>"
 CALLS_START, CALLS_END = f"{PREFIX}<tool_call>", f"{PREFIX}</tool_call>"
 ITEM = "item"
-MAX_DEPTH = 64
+MAX_DEPTH = 64  # nested tags
 _NAME_HEADING = re.compile(r"\s*[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>")
 _TAG = re.compile(rf"{re.escape(PREFIX)}<(?P<end>/?)(?P<key>[^<>]{{1,256}})>")
 
 
 @dataclass(slots=True)
 class _Element:
+    """A value tag, with its text and its inner elements."""
+
     key: str
     text_parts: list[str] = field(default_factory=list)
     children: "list[_Element]" = field(default_factory=list)
@@ -123,7 +125,10 @@ class _ElementConverter:
         return value if isinstance(value, list) else [self._convert_value(element, item_schema)]
 
     def _convert_value(self, element: _Element, schema: object) -> Any:
-        """Return the value of an element as its schema requires."""
+        """Return the value of an element as its schema requires.
+
+        A list is also read if its only item, an object, has no tag `item` around its values.
+        """
         types = get_allowed_types(schema, self.root)
         if element.children and (
             "array" in types or (not types and all(child.key == ITEM for child in element.children))
@@ -141,7 +146,7 @@ class _ElementConverter:
 
 def _render_element(key: str, value: object) -> str:
     if isinstance(value, dict):
-        content = "".join(_render_element(key_of_part, item) for key_of_part, item in value.items())
+        content = "".join(_render_element(inner_key, inner_value) for inner_key, inner_value in value.items())
     elif isinstance(value, list):
         content = "".join(_render_element(ITEM, item) for item in value)
     else:
@@ -166,6 +171,7 @@ MINIMAX_M3 = TextFormat(
     "minimax_m3",
     (
         Block(INVOKE_START, NestedTagReader(), (INVOKE_END,), (CALLS_END, INVOKE_START)),
+        # The tag around all calls without its prefix.
         Block("<tool_call>", NestedTagReader(), body_starts=(INVOKE_START,), is_wrapper=True),
     ),
     CallLayout(_render_call, f"{CALLS_START}\n", "\n", f"\n{CALLS_END}"),

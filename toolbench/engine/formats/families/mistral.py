@@ -88,7 +88,7 @@ MISTRAL_BLOCK = Block(
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return blocks for `name[TOOL_CALLS]{…}` of known tools."""
+    """Return blocks for `name[TOOL_CALLS]{…}` with the names of offered tools."""
     return tuple(
         replace(
             MISTRAL_BLOCK,
@@ -102,7 +102,7 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_mistral_id(call: TextCall, index: int) -> str:
-    """Return the last nine letters and digits of a call's id, or, if it has fewer, an id made from its position."""
+    """Return the last nine letters and digits of a call's id; if it has fewer, an id with its position."""
     short_id = re.sub(r"[^a-zA-Z0-9]", "", call.id)[-ID_LENGTH:]
     return short_id if len(short_id) == ID_LENGTH else f"call{index:05}"
 
@@ -156,11 +156,11 @@ _V2_PROMPT = PromptLayout(
     results_after="][/TOOL_RESULTS]",
 )
 _V3_PROMPT = _build_prompt("[TOOL_RESULTS] ", "[/TOOL_RESULTS]", content="content", call_id="id")
-_TOOLS = build_tool_list_writer("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
-_V11_RESULT = build_enclosed_result_writer("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]")
-_V11_PROMPT = PromptLayout(_TOOLS, _V11_RESULT, results_between="")
+_TOOLS_WRITER = build_tool_list_writer("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
+_V11_RESULT_WRITER = build_enclosed_result_writer("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]")
+_V11_PROMPT = PromptLayout(_TOOLS_WRITER, _V11_RESULT_WRITER, results_between="")
 _V13_PROMPT = PromptLayout(
-    _TOOLS, build_enclosed_result_writer("[TOOL_RESULTS]", "[/TOOL_RESULTS]"), results_between=""
+    _TOOLS_WRITER, build_enclosed_result_writer("[TOOL_RESULTS]", "[/TOOL_RESULTS]"), results_between=""
 )
 _SETTINGS = '[MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS]'
 _V15_PROMPT = PromptLayout(

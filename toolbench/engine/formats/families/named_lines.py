@@ -1,4 +1,4 @@
-"""Formats with a known tool's name in a line and its arguments after it: ReAct and Functionary."""
+"""Formats with an offered tool's name in a line and its arguments after it: ReAct and Functionary."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ _OBJECT_START = ("{",)
 
 
 def _build_line_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a builder of one block per tool, whose marker is its name between two texts at the start of a line."""
+    """Return a builder of one block per tool, which begins a line with the name between two texts."""
 
     def build_blocks(names: Sequence[str]) -> tuple[Block, ...]:
         return tuple(_build_line_block(f"{name_prefix}{name}{name_suffix}", name) for name in names)

@@ -20,7 +20,7 @@ LLAMA4_END_MARKERS, LLAMA4_TURN_END_MARKERS = ("<|python_end|>",), ("<|eot|>", "
 
 
 def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a list of calls of known tools at the beginning of a line."""
+    """Return a block for a list of calls of offered tools at the beginning of a line."""
     body_starts = tuple(f"{name}(" for name in names)
     return (
         Block(
@@ -37,7 +37,7 @@ def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_bare_line_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for each known tool: a call without a list, on a line of its own."""
+    """Return a block for each offered tool: a call without a list, on a line of its own."""
     return tuple(
         Block(
             f"{name}(",

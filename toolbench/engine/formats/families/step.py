@@ -19,6 +19,7 @@ _VALUE_START, _VALUE_END = '<steptml:parameter name="', "</steptml:parameter>"
 
 
 def _build_wrapper(start_marker: str) -> Block:
+    """Return a wrapper of invoke tags. Its reader, which matches nothing, is never called."""
     return Block(
         start_marker,
         TaggedReader(re.compile("(?!)"), re.compile("(?!)"), ""),

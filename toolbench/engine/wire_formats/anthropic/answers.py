@@ -23,6 +23,7 @@ FINISH_REASONS = {
 }
 PAUSED_STOP_REASON = "pause_turn"
 _CACHE_TOKEN_FIELDS = ("cache_read_input_tokens", "cache_creation_input_tokens")
+# Fields that are converted; all others are kept in the message as received.
 _READ_FIELDS = ("id", "type", "role", "model", "content", "stop_reason", "usage")
 
 
@@ -38,7 +39,12 @@ def decode_message(body: bytes) -> ChatAnswer:
 def parse_messages_answer(
     root: JsonObject, *, is_truncated: bool = False, findings: Sequence[Finding] = ()
 ) -> ChatAnswer:
-    """Return the answer of a Messages object. An unknown stop reason is the finish reason.
+    """Return the answer of a Messages object. An unknown stop reason becomes the finish reason unchanged.
+
+    Args:
+        root: the JSON object of the body, or one assembled from a stream.
+        is_truncated: whether the stream was truncated.
+        findings: findings on the stream, which come first.
 
     Raises:
         MalformedAnswerError: the object is not an answer.
@@ -64,6 +70,7 @@ def parse_messages_answer(
 
 
 def _list_findings(blocks: list[Any], stop_reason: str | None) -> Iterator[Finding]:
+    """Yield a finding for each call whose input is text, and one for a paused turn."""
     for index, block in enumerate(blocks):
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
             message = "A call's input is a text instead of an object; what it holds was taken for the arguments."
@@ -73,7 +80,12 @@ def _list_findings(blocks: list[Any], stop_reason: str | None) -> Iterator[Findi
 
 
 def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
-    """Return the message in chat format, with the received blocks and all unknown fields."""
+    """Return the message in chat format, with the received blocks and all unknown fields.
+
+    Args:
+        root: the Messages object, or as much of it as was received.
+        blocks: its content blocks.
+    """
     block_objects = [block for block in blocks if isinstance(block, dict)]
     thinking_texts = [
         thinking_text for block in block_objects if isinstance(thinking_text := block.get("thinking"), str)
@@ -91,7 +103,10 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
 
 
 def _to_chat_call(block: JsonObject) -> JsonObject:
-    """Return a call; an object as arguments becomes JSON text, missing arguments become `{}`."""
+    """Return a tool_use block as a call in chat format.
+
+    An input that is an object becomes JSON text, a missing one becomes `{}`; any other input is unchanged.
+    """
     call_input = block.get("input")
     arguments = "{}" if call_input is None else write_json(call_input) if isinstance(call_input, dict) else call_input
     return {

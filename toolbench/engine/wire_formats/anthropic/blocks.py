@@ -30,6 +30,7 @@ def is_blank_block(block: JsonObject) -> bool:
 
 
 def _to_block(part: JsonObject) -> JsonObject:
+    """Return a part of a chat message as a block: an image is converted, any other part unchanged."""
     if part.get("type") != "image_url":
         return part
     image = part.get("image_url")
@@ -43,7 +44,12 @@ def _to_block(part: JsonObject) -> JsonObject:
 
 
 def build_result_block(wire_id: str, message: Message | None) -> JsonObject:
-    """Return a tool message as a result block; for None, an error result for an interrupted call."""
+    """Return a tool message as a result block; for None, an error result for an interrupted call.
+
+    Args:
+        wire_id: id of the call as it is sent to the endpoint.
+        message: the tool message; None if the call has no result.
+    """
     block: JsonObject = {"type": "tool_result", "tool_use_id": wire_id}
     if message is None:
         return {**block, "content": INTERRUPTED_RESULT, "is_error": True}
@@ -86,9 +92,13 @@ def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: W
 def _update_kept_blocks(
     message: Message, kept_blocks: list[Any], call_blocks: list[JsonObject]
 ) -> Iterator[JsonObject]:
-    """Yield the blocks with the calls, and with the message text if a transform changed it."""
+    """Yield the received blocks with the current calls, and with the text if a transform changed it.
+
+    Calls take the places of the received calls in order; further ones follow at the end. Blank texts are left out.
+    """
     blocks = [block for block in kept_blocks if isinstance(block, dict)]
     text = get_message_text(message)
+    # The changed text until it is yielded, then empty; None if the text did not change.
     unplaced_text = [text] if "".join(_get_text(block) for block in blocks) != text else None
     unplaced_call_blocks = iter(call_blocks)
     for block in blocks:
@@ -110,6 +120,7 @@ def _get_text(block: JsonObject) -> str:
 
 
 def _build_tool_use(call: JsonObject, wire_id: str, changes: WireChanges) -> JsonObject:
+    """Return a call as a tool_use block; arguments that are no object are sent under INVALID_JSON_KEY."""
     function = get_called_function(call)
     arguments = function.get("arguments")
     call_input = _read_input(arguments)

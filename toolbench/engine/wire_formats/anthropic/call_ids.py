@@ -8,7 +8,7 @@ _MESSAGES_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class CallIdMap:
-    """Assignment of call ids for one conversation, turn by turn.
+    """Assigner of call ids for one conversation, turn by turn.
 
     Args:
         allowed_pattern: pattern of the ids that are accepted.
@@ -28,6 +28,7 @@ class CallIdMap:
         return [self._make_unique(self._make_allowed(original_id)) for original_id in original_ids]
 
     def _make_unique(self, base_id: str) -> str:
+        """Return the id, with the suffix `_2`, `_3` and so on if it is used already, and note its use."""
         while True:
             use_count = self._use_counts[base_id] = self._use_counts.get(base_id, 0) + 1
             unique_id = base_id if use_count == 1 else f"{base_id}_{use_count}"
@@ -36,6 +37,7 @@ class CallIdMap:
                 return unique_id
 
     def _make_allowed(self, call_id: object) -> str:
+        """Return the id if it matches the pattern, else the prefix with a hash of it."""
         text = call_id if isinstance(call_id, str) else ""
         if self._allowed_pattern.fullmatch(text):
             return text

@@ -1,4 +1,4 @@
-"""Changes to a request for Messages beyond the conversion of its format."""
+"""Changes that a wire format makes to a request beyond the conversion of its format."""
 
 from typing import Any
 
@@ -8,13 +8,20 @@ from toolbench.engine.wire_formats.parse_answer import truncate_snippet
 
 
 class WireChanges:
-    """Ordered list of changes of kind `wire`."""
+    """List of the changes to one request, of kind `wire`, in the order in which they are recorded."""
 
     def __init__(self) -> None:
         self._changes: list[TransformChange] = []
 
     def record(self, name: str, path: str, value_before: Any, value_after: Any = None) -> None:
-        """Record a change; `value_before` and `value_after` are None where there is no value."""
+        """Record a change.
+
+        Args:
+            name: name of the change, such as `option_left_out`.
+            path: JSON path of the changed value.
+            value_before: the value in chat format; None if there was none.
+            value_after: the value that is sent; None if there is none.
+        """
         self._changes.append(
             TransformChange("wire", name, path, _render_snippet(value_before), _render_snippet(value_after))
         )

@@ -34,7 +34,8 @@ def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObj
 
     Args:
         messages: chat messages without leading system messages; not modified.
-        changes: records what had to be changed.
+        changes: records what had to be changed. A message that is blank, or a result with neither a call nor text, is
+            left out without a record.
     """
     builder = _TurnBuilder(changes)
     for message in messages:
@@ -93,9 +94,12 @@ class _TurnBuilder:
             self._turns.append({"role": "assistant", "content": blocks})
 
     def _add_result(self, message: Message) -> None:
+        """Assign a result to the first call of the last turn with its id and no result, or add it as text."""
         chat_id = message.get("tool_call_id")
         wire_ids_without_result = (
-            sent for known, sent in self._unanswered_calls if known == chat_id and sent not in self._results_by_wire_id
+            wire_id
+            for call_chat_id, wire_id in self._unanswered_calls
+            if call_chat_id == chat_id and wire_id not in self._results_by_wire_id
         )
         wire_id = next(wire_ids_without_result, None)
         if wire_id is not None:
@@ -105,8 +109,13 @@ class _TurnBuilder:
             self._user_blocks += blocks
 
     def _add_user_turn(self) -> None:
-        """Append the user turn: results of the unanswered calls, also for missing ones, then the collected content."""
-        results = [build_result_block(sent, self._results_by_wire_id.get(sent)) for _, sent in self._unanswered_calls]
+        """Append the user turn: one result per call of the last assistant turn, then the collected content.
+
+        A missing result gets a placeholder.
+        """
+        results = [
+            build_result_block(wire_id, self._results_by_wire_id.get(wire_id)) for _, wire_id in self._unanswered_calls
+        ]
         for chat_id, wire_id in self._unanswered_calls:
             if wire_id not in self._results_by_wire_id:
                 self._changes.record("missing_result_added", "$.messages[*]", chat_id)
@@ -116,7 +125,7 @@ class _TurnBuilder:
 
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:
-    """Return the blocks without white space at the end of the last text, since the Messages API refuses it.
+    """Return the blocks without white space at the end of the last text, which the Messages API refuses.
 
     A last block that is then blank is left out, unless it is the only block.
     """

@@ -10,13 +10,16 @@ from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.anthropic.conversation import arrange_turns, split_system
 
 MESSAGES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "anthropic.json").read_text("utf-8"))
+# Effort in Messages by `reasoning_effort` of a chat request.
 EFFORT_VALUES = {"minimal": "low"} | {effort: effort for effort in ("low", "medium", "high", "xhigh", "max")}
 SAMPLING_KEYS = ("temperature", "top_p", "top_k")
+# Tool choice in Messages by the word of a chat request.
 TOOL_CHOICES: dict[object, JsonObject] = {
     "auto": {"type": "auto"},
     "required": {"type": "any"},
     "none": {"type": "none"},
 }
+# Keys that are converted one by one.
 _HANDLED_KEYS = (
     "model",
     "messages",
@@ -26,6 +29,7 @@ _HANDLED_KEYS = (
     "max_tokens",
     "max_completion_tokens",
 )
+# Keys with another name or place in Messages, except `stream_options`: streams of Messages need none.
 _RENAMED_KEYS = ("stop", "user", "seed", "response_format", "reasoning_effort", "stream_options")
 
 
@@ -68,6 +72,13 @@ def _get_thinking(options: JsonObject) -> JsonObject:
 
 
 def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
+    """Return the options that have another name or place in Messages.
+
+    Args:
+        body: the body in chat format.
+        options: its options that are sent under the same name.
+        changes: records what is left out or has no effect.
+    """
     renamed_options: JsonObject = {}
     if (stop := body.get("stop")) is not None:
         renamed_options["stop_sequences"] = [stop] if isinstance(stop, str) else stop
@@ -79,7 +90,7 @@ def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the metadata; a seed is sent as user id if there is no other, since Messages has no seed."""
+    """Return the metadata; a seed is sent as `user_id` if there is none, although it has no effect there."""
     requested_metadata = options.get("metadata")
     metadata = {"user_id": str(body["user"])} if body.get("user") else {}
     metadata |= get_object(requested_metadata)
@@ -91,7 +102,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the effort and the answer's schema as `output_config`; {} for neither."""
+    """Return `output_config` with the effort and the answer's schema; {} for neither."""
     requested_config = options.get("output_config")
     config = dict(get_object(requested_config))
     if (effort := body.get("reasoning_effort")) is not None:
@@ -110,6 +121,7 @@ def _build_output_config(body: JsonObject, options: JsonObject, changes: WireCha
 
 
 def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
+    """Return the fields for tools and tool choice; a forced call becomes `auto` where it is refused."""
     tool_choice = _build_tool_choice(body.get("tool_choice"))
     if tool_choice.get("type") in ("any", "tool") and _is_forced_choice_refused(body["model"], options):
         changes.record("forced_choice_to_auto", "$.tool_choice", body.get("tool_choice"), "auto")
@@ -148,7 +160,7 @@ def _build_tool_choice(chat_choice: Any) -> JsonObject:
 
 
 def _is_forced_choice_refused(model: str, options: JsonObject) -> bool:
-    """Return whether a forced call is refused: with a thinking budget, and by some models always."""
+    """Return whether a forced call is refused: with a thinking budget, and for some models always."""
     return _get_thinking(options).get("type") == "enabled" or model.startswith(tuple(MESSAGES_DATA["no_forcing"]))
 
 
@@ -182,9 +194,9 @@ def _find_container(messages: list[JsonObject]) -> JsonObject:
 
 
 def _limit_sampling(model: str, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the options with a temperature of at most 1 and without excluded sampling options.
+    """Return the options with a temperature of at most 1 and without refused sampling options.
 
-    Some models and thinking exclude sampling options.
+    Some models refuse all sampling options; with thinking, every model refuses `temperature` and `top_k`.
     """
     refused_options: tuple[str, ...] = SAMPLING_KEYS if model.startswith(tuple(MESSAGES_DATA["no_sampling"])) else ()
     if _get_thinking(options).get("type") in ("enabled", "adaptive"):

@@ -23,21 +23,26 @@ _FINDING_MESSAGES = {
 
 
 class BlockAssembler:
-    """Assembler of one content block. Unknown fields are kept; their texts are joined."""
+    """Assembler of one content block. Unknown fields are kept; their texts are joined.
+
+    Args:
+        first_content: the block as its first event contains it.
+        call_index: index among the calls of the answer, from 0; None for other blocks.
+    """
 
     def __init__(self, first_content: JsonObject, call_index: int | None) -> None:
-        self.call_index = call_index  # index among the calls of the answer, from 0; None for other blocks
+        self.call_index = call_index
         self.is_closed = False
-        self._first_content = dict(first_content)
-        self._texts: dict[str, list[str]] = {}
+        self._received_fields = dict(first_content)  # of the first event, then also fields received as a whole
+        self._texts: dict[str, list[str]] = {}  # by field, the chunks of its text after the first event
         self._input_chunks: list[str] = []
 
     def add(self, delta: JsonObject) -> Delta | None:
-        """Add a delta and return the Delta for the listener; None if the listener gets none."""
+        """Add the delta of an event and return the Delta for the listener; None if the listener gets none."""
         input_part = delta.get("partial_json")
         if isinstance(input_part, str):
             self._input_chunks.append(input_part)
-            name = get_text(self._first_content.get("name"))
+            name = get_text(self._received_fields.get("name"))
             return (
                 None if self.call_index is None else Delta(call_index=self.call_index, name=name, arguments=input_part)
             )
@@ -51,12 +56,12 @@ class BlockAssembler:
     def _add_field(self, name: str, value: Any) -> None:
         """Add a field. A signature is received at once; citations are received one by one."""
         if name == "citation":
-            citations = self._first_content.get("citations")
-            self._first_content["citations"] = [*(citations if isinstance(citations, list) else ()), value]
+            citations = self._received_fields.get("citations")
+            self._received_fields["citations"] = [*(citations if isinstance(citations, list) else ()), value]
         elif isinstance(value, str) and name not in ("type", "signature"):
             self._texts.setdefault(name, []).append(value)
         elif name != "type":
-            self._first_content[name] = value
+            self._received_fields[name] = value
 
     @property
     def is_truncated(self) -> bool:
@@ -66,15 +71,20 @@ class BlockAssembler:
     def to_json(self) -> JsonObject:
         """Return the block so far; an input that is not JSON stays text."""
         texts = {
-            name: f"{self._first_content.get(name) or ''}{''.join(chunks)}" for name, chunks in self._texts.items()
+            name: f"{self._received_fields.get(name) or ''}{''.join(chunks)}" for name, chunks in self._texts.items()
         }
-        block = {**self._first_content, **texts}
+        block = {**self._received_fields, **texts}
         return {**block, "input": self._build_input()} if self._input_chunks or "input" in block else block
 
     def _build_input(self) -> Any:
+        """Return the input so far.
+
+        It is the JSON value of the received chunks, their text if that is not JSON, or, without any, the input of the
+        block's first event.
+        """
         input_text = "".join(self._input_chunks)
         if not input_text.strip():
-            return self._first_content.get("input", {})
+            return self._received_fields.get("input", {})
         try:
             return read_json(input_text)
         except InvalidJsonError:
@@ -82,10 +92,10 @@ class BlockAssembler:
 
 
 class MessagesAssembler:
-    """Assembler of the events of one answer. Pings and unknown events are ignored."""
+    """Assembler of the events of one Messages answer. Pings and unknown events are ignored."""
 
     def __init__(self) -> None:
-        self._root: JsonObject = {}
+        self._root: JsonObject = {}  # the message; its blocks are in `_blocks`
         self._usage: JsonObject = {}
         self._blocks: list[BlockAssembler] = []
         self._blocks_by_index: dict[int, BlockAssembler] = {}

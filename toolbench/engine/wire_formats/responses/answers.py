@@ -13,6 +13,7 @@ from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text
 from toolbench.engine.wire_formats.responses.items import KEPT_ITEMS_FIELD, list_message_texts, list_objects
 from toolbench.engine.wire_formats.usage import UsageReader
 
+# Finish reason of a chat answer by the reason why a Responses answer is incomplete.
 INCOMPLETE_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 KNOWN_ITEMS = ("message", "function_call", "reasoning")
 _REASONING_SEPARATOR = "\n\n"  # between the parts of a reasoning summary
@@ -30,7 +31,14 @@ def decode_response(body: bytes) -> ChatAnswer:
 def parse_responses_answer(
     root: JsonObject, *, is_truncated: bool = False, findings: Sequence[Finding] = ()
 ) -> ChatAnswer:
-    """Return the answer of a Response object. An unknown reason for an incomplete answer is the finish reason.
+    """Return the answer of a Response object.
+
+    An unknown reason for an incomplete answer becomes the finish reason unchanged.
+
+    Args:
+        root: the JSON object of the body, or one assembled from a stream.
+        is_truncated: whether the stream was truncated.
+        findings: findings on the stream, which come first.
 
     Raises:
         MalformedAnswerError: the object is not an answer.
@@ -61,7 +69,7 @@ def _get_wire_hint(root: JsonObject) -> str:
 
 
 def _get_finish_reason(root: JsonObject, message: Message) -> str | None:
-    """Return the finish reason in chat's terms; None if the answer has no status."""
+    """Return the finish reason in OpenAI's chat terms; None if the answer has no status."""
     status = get_text(root.get("status"))
     if status == "incomplete":
         reason = get_text(get_object(root.get("incomplete_details")).get("reason"))
@@ -97,7 +105,7 @@ def build_chat_message(items: list[Any]) -> Message:
 
 
 def _list_reasoning_texts(item_objects: Sequence[JsonObject]) -> Iterator[str]:
-    """Yield the reasoning itself where an item has it, else its summary."""
+    """Yield the texts of the reasoning of each item that has it, else those of the item's summary."""
     for item in (item for item in item_objects if item.get("type") == "reasoning"):
         for name in ("content", "summary"):
             if texts := [text for part in list_objects(item.get(name)) if (text := get_text(part.get("text")))]:
@@ -106,6 +114,7 @@ def _list_reasoning_texts(item_objects: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _to_chat_call(item: JsonObject) -> JsonObject:
+    """Return a function_call item as a call in chat format; a missing name, id or arguments become None."""
     return {
         "id": item.get("call_id"),
         "type": "function",
@@ -114,7 +123,7 @@ def _to_chat_call(item: JsonObject) -> JsonObject:
 
 
 def read_responses_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage, None if there is none, and findings for implausible figures."""
+    """Return the usage, None if the answer has none, and findings for implausible figures."""
     reader = UsageReader(reported_usage)
     usage = Usage(
         input_tokens=reader.read_tokens("input_tokens"),

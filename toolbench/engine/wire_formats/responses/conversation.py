@@ -33,7 +33,7 @@ def build_input_items(messages: list[Message], changes: WireChanges) -> list[Jso
 
 
 class _InputBuilder:
-    """Builder of the items; the outputs of a turn's calls directly follow the turn."""
+    """Builder of the items; the outputs of a turn's calls directly follow that turn of the model."""
 
     def __init__(self, changes: WireChanges) -> None:
         self._changes = changes
@@ -59,6 +59,7 @@ class _InputBuilder:
         return self._items
 
     def _add_assistant(self, message: Message) -> None:
+        """Add the items of an assistant's turn, after the outputs and later items of the turn before it."""
         self._add_results()
         chat_ids = [call.get("id") for call in list_structured_calls(message)]
         wire_ids = self._ids.assign_ids(chat_ids)
@@ -69,11 +70,14 @@ class _InputBuilder:
         self._items += build_assistant_items(message, wire_ids, self._changes)
 
     def _add_result(self, message: Message) -> None:
+        """Assign a result to the first call of the last turn with its id and no result, or add it as text."""
         chat_id = message.get("tool_call_id")
-        wire_ids = (
-            sent for known, sent in self._unanswered_calls if known == chat_id and sent not in self._results_by_wire_id
+        wire_ids_without_result = (
+            wire_id
+            for call_chat_id, wire_id in self._unanswered_calls
+            if call_chat_id == chat_id and wire_id not in self._results_by_wire_id
         )
-        wire_id = next(wire_ids, None)
+        wire_id = next(wire_ids_without_result, None)
         if wire_id is not None:
             self._results_by_wire_id[wire_id] = message
         elif text := get_message_text(message):

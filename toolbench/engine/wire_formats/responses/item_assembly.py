@@ -18,19 +18,30 @@ _REASONING_KINDS = ("reasoning_text", "reasoning_summary_text")
 
 
 class ItemAssembler:
-    """Assembler of one item. The item of `response.output_item.done` replaces what was assembled before."""
+    """Assembler of one item. The item of `response.output_item.done` replaces what was assembled before.
+
+    Args:
+        first_content: the item as its first event contains it.
+        call_index: index among the calls of the answer, from 0; None for other items.
+    """
 
     def __init__(self, first_content: JsonObject, call_index: int | None) -> None:
-        self.call_index = call_index  # index among the calls of the answer, from 0; None for other items
+        self.call_index = call_index
         self.is_closed = False
         self.item_id = get_text(first_content.get("id"))
         self._first_content = dict(first_content)
         self._arguments_chunks: list[str] = []
-        self._parts: dict[tuple[str, int], tuple[str, str, list[str]]] = {}  # by field and index
+        # By field of the item and index of the part: type of the part, field of its text, chunks of the text.
+        self._parts: dict[tuple[str, int], tuple[str, str, list[str]]] = {}
         self._final_item: JsonObject | None = None
 
     def add(self, delta_kind: str, event: JsonObject) -> Iterator[Delta]:
-        """Add a delta of this kind, such as output_text; yield the Delta for the listener."""
+        """Add the delta of an event and yield the Delta for the listener, if it gets one.
+
+        Args:
+            delta_kind: the kind of the delta, such as `output_text`; unknown kinds are ignored.
+            event: the data of the event.
+        """
         delta = get_text(event.get("delta"))
         if delta_kind == "function_call_arguments":
             if delta:
@@ -48,7 +59,13 @@ class ItemAssembler:
                 yield Delta(reasoning=delta)
 
     def close(self, final_item: JsonObject | None = None) -> Iterator[Delta]:
-        """End the item; `final_item` is its complete form. Yield the text that no delta had, and the end of a call."""
+        """End the item and yield its last Deltas for the listener.
+
+        They are the whole content if no delta was received, and the end of a call.
+
+        Args:
+            final_item: the complete item; None if the event has none.
+        """
         has_deltas = bool(self._arguments_chunks or self._parts)
         self._final_item = final_item or self._final_item
         if final_item and not has_deltas:
@@ -58,6 +75,7 @@ class ItemAssembler:
         self.is_closed = True
 
     def _build_item_deltas(self, item: JsonObject) -> Iterator[Delta]:
+        """Yield the whole content of an item as one Delta, unless it is blank."""
         if self.call_index is not None:
             yield Delta(call_index=self.call_index, name=self._get_name(), arguments=get_text(item.get("arguments")))
             return

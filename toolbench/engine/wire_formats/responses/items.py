@@ -1,4 +1,4 @@
-"""Items of Responses: messages, calls, results and reasoning, built from and compared with messages of a chat."""
+"""Items of Responses (messages, calls, results, reasoning) for the messages of a chat."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +18,12 @@ def list_objects(value: Any) -> list[JsonObject]:
 
 
 def list_message_texts(items: Sequence[JsonObject], field: str) -> list[str]:
-    """Return the texts (`text`) or refusals (`refusal`) of all message items."""
+    """Return the texts of all message items, or their refusals, without empty ones.
+
+    Args:
+        items: items of any type.
+        field: `text` for texts, `refusal` for refusals.
+    """
     messages = (item for item in items if item.get("type") == "message")
     parts = (part for item in messages for part in list_objects(item.get("content")))
     return [
@@ -27,12 +32,16 @@ def list_message_texts(items: Sequence[JsonObject], field: str) -> list[str]:
 
 
 def build_message_item(role: str, content: Any) -> JsonObject:
-    """Return a message with text, or with the parts of a chat message as parts of Responses."""
+    """Return a message item with text, or with the parts of a chat message as parts of Responses.
+
+    Content that is neither text nor a list of parts becomes an empty text.
+    """
     is_list = isinstance(content, list)
     return {"type": "message", "role": role, "content": [*map(_to_part, content)] if is_list else get_text(content)}
 
 
 def _to_part(part: Any) -> Any:
+    """Return a part of a chat message as a part of Responses; a part of an unknown type is unchanged."""
     if not isinstance(part, dict):
         return {"type": "input_text", "text": part}
     if part.get("type") == "text":
@@ -45,7 +54,12 @@ def _to_part(part: Any) -> Any:
 
 
 def build_result_item(wire_id: str, message: Message | None) -> JsonObject:
-    """Return a tool message as the output of a call; for None, the output of an interrupted call."""
+    """Return a tool message as the output of a call; for None, the output of an interrupted call.
+
+    Args:
+        wire_id: id of the call as it is sent to the endpoint.
+        message: the tool message; None if the call has no result.
+    """
     content = INTERRUPTED_RESULT if message is None else message.get("content")
     output = [*map(_to_part, content)] if isinstance(content, list) else get_text(content)
     return {"type": "function_call_output", "call_id": wire_id, "output": output}
@@ -72,8 +86,13 @@ def build_assistant_items(message: Message, wire_ids: Sequence[str], changes: Wi
 
 
 def _update_kept_items(message: Message, items: list[JsonObject], call_items: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the items with the calls, and with the message text if a transform changed it."""
+    """Yield the received items with the current calls, and with the text if a transform changed it.
+
+    Calls take the places of the received calls in order; further ones follow at the end. A changed text takes the place
+    of the first message item; the other message items are left out.
+    """
     text = get_message_text(message)
+    # The changed text until it is yielded, then empty; None if the text did not change.
     unplaced_text = [text] if "".join(list_message_texts(items, "text")) != text else None
     unplaced_call_items = iter(call_items)
     for item in items:
@@ -93,7 +112,7 @@ def _update_kept_items(message: Message, items: list[JsonObject], call_items: li
 
 
 def _remove_trailing_reasoning(items: list[JsonObject], changes: WireChanges) -> list[JsonObject]:
-    """Return the items without reasoning at the end, which OpenAI refuses without the item that followed it."""
+    """Return the items without reasoning at the end, since OpenAI refuses it without the item after it."""
     kept_count = len(items)
     while kept_count and items[kept_count - 1].get("type") == "reasoning":
         kept_count -= 1

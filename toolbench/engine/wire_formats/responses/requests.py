@@ -12,8 +12,10 @@ from toolbench.engine.wire_formats.responses.conversation import build_input_ite
 from toolbench.engine.wire_formats.responses.items import list_objects
 
 RESPONSES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "responses.json").read_text("utf-8"))
+# Smallest limit of output tokens that OpenAI accepts.
 MIN_TOKEN_LIMIT: int = RESPONSES_DATA["lowest_max_output_tokens"]
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
+# Keys that Responses has under another name, in another place or not at all.
 _CONVERTED_KEYS = (
     "model",
     "messages",
@@ -33,8 +35,8 @@ _CONVERTED_KEYS = (
 def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
     """Return the body in the format of Responses, and the changes beyond the conversion.
 
-    The answer is not stored: reasoning comes back encrypted and is sent again with the next request. Options that
-    Responses does not have are left out; unknown options are sent.
+    Unless the option `store` is set, the endpoint does not store the answer: reasoning comes back encrypted and is sent
+    again with the next request. Options that Responses does not have are left out; unknown options are sent.
     """
     changes = WireChanges()
     unsupported_options = RESPONSES_DATA["left_out"]
@@ -44,7 +46,7 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
     instructions, messages = split_system(body["messages"])
     encoded_body: JsonObject = {"model": body["model"], **({"instructions": instructions} if instructions else {})}
     encoded_body |= {"input": build_input_items(messages, changes), **_build_tools(body)}
-    encoded_body |= {**_build_limit(body, changes), **_build_storage(options), **options}
+    encoded_body |= {**_build_limit(body, changes), **_disable_storage(options), **options}
     encoded_body |= _convert_options(body, options, changes)
     return encoded_body, changes.list_changes()
 
@@ -60,7 +62,11 @@ def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
     return {"max_output_tokens": int(limit) if isinstance(limit, float) else limit}
 
 
-def _build_storage(options: JsonObject) -> JsonObject:
+def _disable_storage(options: JsonObject) -> JsonObject:
+    """Return the field that switches storage off; {} if the options ask for storage.
+
+    Without storage, encrypted reasoning is requested by `include`, which is changed in `options`.
+    """
     if options.get("store"):
         return {}
     requested_fields = options.get("include")
@@ -70,7 +76,13 @@ def _build_storage(options: JsonObject) -> JsonObject:
 
 
 def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the options that have another name or place in Responses."""
+    """Return the options that have another name or place in Responses.
+
+    Args:
+        body: the body in chat format.
+        options: its options that are sent under the same name.
+        changes: records what is left out or has no effect.
+    """
     converted_options: JsonObject = {}
     if (effort := body.get("reasoning_effort")) is not None:
         converted_options["reasoning"] = {"effort": effort, **get_object(options.get("reasoning"))}
@@ -85,6 +97,7 @@ def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges
 
 
 def _build_text(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
+    """Return the field `text` with the verbosity and the answer's schema; {} for neither."""
     text = dict(get_object(options.get("text")))
     if (verbosity := body.get("verbosity")) is not None:
         text.setdefault("verbosity", verbosity)
@@ -117,7 +130,7 @@ def _build_tools(body: JsonObject) -> JsonObject:
 
 
 def _convert_tool_choice(choice: JsonObject) -> JsonObject:
-    """Return a tool choice whose functions are named beside their type; one in this format is unchanged."""
+    """Return a tool choice that is an object in the format of Responses; one in this format is unchanged."""
     if isinstance(allowed_tools := choice.get("allowed_tools"), dict):
         tools = [_convert_tool_choice(tool) for tool in list_objects(allowed_tools.get("tools"))]
         return {"type": "allowed_tools", "mode": allowed_tools.get("mode", "auto"), "tools": tools}

@@ -25,10 +25,10 @@ _FINDING_MESSAGES = {
 
 
 class ResponsesAssembler:
-    """Assembler of the events of one answer. Unknown events are ignored, unknown items are kept."""
+    """Assembler of the events of one Responses answer. Unknown events are ignored, unknown items are kept."""
 
     def __init__(self) -> None:
-        self._root: JsonObject = {}
+        self._root: JsonObject = {}  # the Response object, merged from the events that contain it
         self._items: list[ItemAssembler] = []
         self._items_by_index: dict[int, ItemAssembler] = {}
         self._fault_codes: dict[str, None] = {}
@@ -49,6 +49,7 @@ class ResponsesAssembler:
             self._unreadable_text = self._unreadable_text or event or "an empty event"
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
+        """Add the data of an event and yield its deltas."""
         event_type = get_text(payload.get("type"))
         if payload.get("error") or event_type == "error":
             self._error = self._error or payload.get("error") or payload
@@ -105,7 +106,7 @@ class ResponsesAssembler:
         return self._items[-1] if self._items else None
 
     def _list_items(self) -> list[Any]:
-        """Return the items of the last event, unless it has fewer than were streamed."""
+        """Return the items of the end event, or those streamed so far if it is missing or has fewer."""
         streamed_items = [item.to_json() for item in self._items]
         final_items = self._root.get("output") if self._has_end else None
         return (

@@ -146,7 +146,7 @@ def group_calls_by_message(loop_result: LoopResult) -> tuple[tuple[BfclCall, ...
 
 
 def _is_executed(result: ToolResult) -> bool:
-    return result.executed and NO_RETURN_ERROR_CODE not in list_error_codes(result)
+    return result.was_executed and NO_RETURN_ERROR_CODE not in list_error_codes(result)
 
 
 def _find_tool_name(result: ToolResult) -> str:

@@ -226,7 +226,7 @@ def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: Fi
         "sentence": to_column_text(sentence, 2000),
         "verdict": {"rule": "the log's own score", "checks": checks},
         "final_text": final_text.encode("utf-8", "surrogatepass"),
-        "duration_ms": figure_reader.read("duration_ms", sample.get("total_time"), per_unit=1000),
+        "duration_ms": figure_reader.read("duration_ms", sample.get("total_time"), ms_per_unit=1000),
         "model_ms": figure_reader.read_total("model_ms", (step["duration_ms"] for step in exchanges)),
         "tool_ms": figure_reader.read_total("tool_ms", (step["duration_ms"] for step in tools)),
         "turns": len(exchanges),

@@ -67,7 +67,7 @@ class _SampleReader:
         """Return the milliseconds from the first event of the sample to this event; 0 if a time is unknown."""
         event_at = _parse_time(event)
         elapsed_seconds = (event_at - self._started_at).total_seconds() if event_at and self._started_at else 0.0
-        return self.figure_reader.read("started_ms", elapsed_seconds, per_unit=1000) or 0.0
+        return self.figure_reader.read("started_ms", elapsed_seconds, ms_per_unit=1000) or 0.0
 
     def read_inputs(self, event: JsonObject) -> Any:
         """Return the messages of a model call."""
@@ -171,7 +171,7 @@ def _build_tool_step(sample_reader: _SampleReader, event: JsonObject, *, turn: i
 def _build_step_columns(
     kind: str, turn: int, ordinal: int, sample_reader: _SampleReader, event: JsonObject
 ) -> ColumnValues:
-    duration_ms = sample_reader.figure_reader.read("duration_ms", event.get("working_time"), per_unit=1000)
+    duration_ms = sample_reader.figure_reader.read("duration_ms", event.get("working_time"), ms_per_unit=1000)
     position_columns = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
     return position_columns | {"started_ms": sample_reader.read_started_ms(event), "duration_ms": duration_ms or 0.0}
 

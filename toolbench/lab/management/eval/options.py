@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from toolbench.engine.policy.keys import normalise_name
-from toolbench.engine.policy.settings import MODE_ALIASES
+from toolbench.engine.policy.settings import TOOL_USE_MODE_ALIASES
 from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.stopping import StoppingRule
 
@@ -137,7 +137,7 @@ def _build_choice_kind(*names: str) -> OptionKind:
     def parse_choice(text: str) -> str:
         word = normalise_name(text)
         if word not in names:
-            word = MODE_ALIASES.get(word, word)
+            word = TOOL_USE_MODE_ALIASES.get(word, word)
         if word not in names:
             raise ValueError
         return word
