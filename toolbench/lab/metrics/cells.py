@@ -79,12 +79,12 @@ def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
-_CELL_TRIALS_SQL = load_statement("metrics/tried_trials")
+_CELL_TRIALS_SQL = load_statement("metrics/cell_trials")
 
 
 RECOMPUTE_STATEMENT = load_statement(
     "metrics/recompute_cells",
-    tried=_CELL_TRIALS_SQL,
+    trials=_CELL_TRIALS_SQL,
     lost_spending=LOST_SPENDING_SQL,
     retry_counts=RETRY_COUNTS_SQL,
     cost=COST_SQL,
@@ -100,7 +100,7 @@ RECOMPUTE_STATEMENT = load_statement(
 
 _COUNT_TRIALS = load_statement(
     "metrics/count_trials",
-    tried=_CELL_TRIALS_SQL,
+    trials=_CELL_TRIALS_SQL,
     counts=_render_select(_TRIAL_COUNTS),
     set_counts=_render_assignments(_TRIAL_COUNTS),
 )

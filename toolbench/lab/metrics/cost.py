@@ -79,7 +79,7 @@ def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
         cursor.execute(
             load_statement(
                 "metrics/cost_by_configuration",
-                trials=sql,
+                trial_ids=sql,
                 lost_spending=LOST_SPENDING_SQL,
                 has_reported_cost=HAS_REPORTED_COST_SQL,
                 cost=COST_SQL,

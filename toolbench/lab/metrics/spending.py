@@ -21,8 +21,8 @@ def _render_bounded_cost(column: str) -> str:
 
 LOST_SPENDING_SQL = load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))
 
-# These need `tried`, `spent` and `price`, as the head of cost.sql describes.
-_REPORTED_COST = _render_bounded_cost("tried.cost")
+# These need `trials`, `spent` and `price`, as the head of cost.sql describes.
+_REPORTED_COST = _render_bounded_cost("trials.cost")
 HAS_REPORTED_COST_SQL = f"coalesce({_REPORTED_COST}, spent.cost) IS NOT NULL"
 COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, reported_cost=_REPORTED_COST)
 

@@ -28,7 +28,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class MetricInput:
-    """Counts and times of a row, from which its metrics are computed.
+    """Counts and times of one row of results, from which its metrics are computed.
 
     Attributes:
         tools: sums over tool scenarios.

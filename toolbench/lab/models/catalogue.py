@@ -212,7 +212,8 @@ class Process(models.Model):
     Only a heartbeat shows that a process works, since a worker that still runs may receive no messages.
 
     Attributes:
-        loop_lag_ms: longest event-loop lag of a worker since the heartbeat before; 0 for other processes.
+        loop_lag_ms: longest event-loop lag of the worker session that sent the heartbeat, since its previous one; 0 if
+            no session sent it.
         clock_offset_ms: how far the clock of its host was ahead of the database's at the heartbeat.
         seen_at: time of the heartbeat.
     """

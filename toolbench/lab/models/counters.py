@@ -56,7 +56,7 @@ def _declare_counter(spec: CounterSpec) -> Any:
 
 def _add_lost_spending(name: str) -> str:
     """Return the SQL that sums a figure of the trials and of their lost executions."""
-    return f"sum(tried.{name} + coalesce(spent.{name}, 0))"
+    return f"sum(trials.{name} + coalesce(spent.{name}, 0))"
 
 
 def _sum_dollars(expression: str, where: str) -> str:
@@ -190,20 +190,22 @@ class CellCounts(TrialCounts):
     )
 
     # retries in every execution, from the stored steps (metrics/sql/retry_counts.sql)
-    answers_429: int = _sum_trials("Answers with status 429", "sum(noted.answers_429)")
-    answers_5xx: int = _sum_trials("Answers with status 5xx", "sum(noted.answers_5xx)")
+    answers_429: int = _sum_trials("Answers with status 429", "sum(retry_counts.answers_429)")
+    answers_5xx: int = _sum_trials("Answers with status 5xx", "sum(retry_counts.answers_5xx)")
     trials_429: int = _sum_trials(
-        "Trials with an answer with status 429", "count(*) FILTER (WHERE noted.answers_429 > 0)"
+        "Trials with an answer with status 429", "count(*) FILTER (WHERE retry_counts.answers_429 > 0)"
     )
     trials_5xx: int = _sum_trials(
-        "Trials with an answer with status 5xx", "count(*) FILTER (WHERE noted.answers_5xx > 0)"
+        "Trials with an answer with status 5xx", "count(*) FILTER (WHERE retry_counts.answers_5xx > 0)"
     )
     trials_retried: int = _sum_trials(
-        "Trials in which a request was sent again", "count(*) FILTER (WHERE noted.retries > 0)"
+        "Trials in which a request was sent again", "count(*) FILTER (WHERE retry_counts.retries > 0)"
     )
-    backoff_ms: float = _sum_trials("Milliseconds waited before retries", "sum(noted.backoff_ms)", models.FloatField)
+    backoff_ms: float = _sum_trials(
+        "Milliseconds waited before retries", "sum(retry_counts.backoff_ms)", models.FloatField
+    )
     trials_without_status: int = _sum_trials(
-        "Trials with an answer whose status is not stored", "count(*) FILTER (WHERE noted.without_status)"
+        "Trials with an answer whose status is not stored", "count(*) FILTER (WHERE retry_counts.without_status)"
     )
 
 

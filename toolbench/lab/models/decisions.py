@@ -16,7 +16,7 @@ class DecisionRecord(models.Model):
     who = models.CharField(max_length=150, blank=True)  # copy of the owner's name
     simulated = models.BooleanField(default=False)
     query = models.TextField(blank=True)  # query string of /decide/ that shows the decision with current figures
-    rule = models.JSONField(default=dict)  # want: a DecisionRule; success: percent; within_ms: limit of p95 or null
+    rule = models.JSONField(default=dict)  # DecisionRule as JSON: want, success in percent, within_ms or null
     group = models.CharField(max_length=20, blank=True)  # group of scenarios
     verdict = models.CharField(max_length=12)
     sentence = models.TextField()

@@ -8,7 +8,7 @@ from django.db.models.functions import Cast
 
 from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_count_columns
 
-# Trials with an answer, as `answered` in metrics/sql/tried_trials.sql.
+# Trials with an answer, as `answered` in metrics/sql/cell_trials.sql.
 ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end="DEADLINE_EXCEEDED"))
 NOT_PASSED = models.Q(outcome__in=["fail", "infra"])  # of trials that were tried
 # Exchanges that retry counts read: retries, and those without a readable answer or without a stored status.

@@ -34,7 +34,7 @@ class ProcessStatus:
 
     Attributes:
         silent_seconds: time since the heartbeat.
-        lag_ms: event-loop lag that the heartbeat reported; 0 for other processes than workers.
+        lag_ms: event-loop lag that the heartbeat reported; 0 if no worker session sent it.
         clock_offset_ms: how far the clock of its host was ahead of the database's.
     """
 
@@ -150,7 +150,8 @@ def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
 
     Args:
         kind: kind of the process, such as `worker`.
-        loop_lag_ms: longest event-loop lag since the last heartbeat; 0 for other processes than workers.
+        loop_lag_ms: longest event-loop lag of the calling worker session since its last heartbeat; 0 if no session
+            calls it.
     """
     row: dict[str, str | float] = {
         "name": build_process_name(kind),

@@ -1,19 +1,19 @@
 -- Sum the costs of trials by configuration.
 --
--- Parameters: those of the part `trials`, then configurations, prices for a million input tokens and for a million
+-- Parameters: those of the part `trial_ids`, then configurations, prices for a million input tokens and for a million
 -- output tokens.
--- Parts: trials: a query of trial ids, written by the ORM; the others are fragments of this folder.
+-- Parts: trial_ids: a query of trial ids, written by the ORM; the others are fragments of this folder.
 -- Returns: configuration, trials, trials whose cost the provider reported, trials with a known cost, sum of dollars,
 -- sum of squared dollars, dollars of end-to-end successes, end-to-end successes.
-WITH tried AS (
-    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({trials})
+WITH trials AS (
+    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({trial_ids})
 ), spent AS ({lost_spending}), priced AS (
-    SELECT tried.config_id, tried.outcome = 'pass' AND tried.errors_retried = 0 AS delivered,
+    SELECT trials.config_id, trials.outcome = 'pass' AND trials.errors_retried = 0 AS delivered,
         {has_reported_cost} AS reported,
         {cost} AS dollars
-    FROM tried LEFT JOIN spent USING (id)
+    FROM trials LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
-        ON price.config = tried.config_id
+        ON price.config = trials.config_id
 )
 SELECT config_id, count(*), count(*) FILTER (WHERE reported), count(dollars),
     coalesce(sum(dollars), 0), coalesce(sum(dollars * dollars), 0),

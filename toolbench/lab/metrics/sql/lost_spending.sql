@@ -1,12 +1,12 @@
 -- Fragment: requests, tokens and cost that the columns of a trial leave out, since the execution was lost or the trial
 -- was queued again.
 --
--- Needs: `tried`, rows of lab_trial.
+-- Needs: `trials`, rows of lab_trial.
 -- Parts: step_cost: the cost of a step, NULL if it is out of range.
     SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
         sum({step_cost}) AS cost
-    FROM tried AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
+    FROM trials AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
         AND (step.execution < trial.execution OR trial.requests = 0)
     WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
     GROUP BY trial.id

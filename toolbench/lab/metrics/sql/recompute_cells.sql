@@ -1,21 +1,21 @@
 -- Compute every counter and figure of cells, and their lab_celltimes rows, from the trials of the cells.
 --
 -- Parameters: cells; priced, input, output: configurations with their dollars per million tokens; lag: the
--- event-loop lag in milliseconds above which a trial counts as saturated.
+-- event-loop lag in milliseconds above which the times of a trial are unreliable (counter `saturated`).
 -- Parts: fragments of this folder, and lists of columns that cells.py renders.
--- `paid` has the columns of `tried`, so that the two need not be joined: without statistics of a part of a statement,
+-- `paid` has the columns of `trials`, so that the two need not be joined: without statistics of a part of a statement,
 -- the planner compares every row with every other.
 -- Locks: none. The caller has locked the cells in id order.
-WITH {tried}, spent AS ({lost_spending}), noted AS ({retry_counts}), paid AS (
-    SELECT tried.*, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
-        outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
-    FROM tried LEFT JOIN spent USING (id)
+WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), paid AS (
+    SELECT trials.*, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
+        outcome IN ('pass', 'fail', 'infra') OR trials.requests > 0 OR spent.requests > 0 AS sent
+    FROM trials LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
-        ON price.config = tried.config_id
+        ON price.config = trials.config_id
 ), derived AS (
     SELECT cell_id, {counts}, {sums},
         {statistics}, {times}
-    FROM paid AS tried LEFT JOIN spent USING (id) LEFT JOIN noted USING (id) GROUP BY cell_id
+    FROM paid AS trials LEFT JOIN spent USING (id) LEFT JOIN retry_counts USING (id) GROUP BY cell_id
 ), times AS (
     INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
     SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms
