@@ -56,7 +56,7 @@ class CostSums:
 
     @property
     def source(self) -> str:
-        """The sources of the cost, or why it is unknown, in words."""
+        """The sources of the cost per success, or why it is unknown, in words."""
         if not self.tried:
             return "there are no trials"
         if not self.is_complete:

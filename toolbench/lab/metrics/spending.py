@@ -33,7 +33,7 @@ def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     It is the price that a user had set for the model when the run started, else the list price, else 0 for a provider
     on this machine or network. Configurations of deleted providers have none.
     """
-    prices = {config.pk: _find_price(config) for config in _load_priced(configs)}
+    prices = {config.pk: _find_price(config) for config in _select_price_columns(configs)}
     return {pk: price for pk, price in prices.items() if price is not None}
 
 
@@ -44,7 +44,7 @@ def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
     """
     names: dict[tuple[str, str], tuple[str, ...]] = {}
     configs = RunConfig.objects.order_by("provider_id", "provider_name", "model_name", "price")
-    for config in _load_priced(configs.distinct("provider_id", "provider_name", "model_name", "price")):
+    for config in _select_price_columns(configs.distinct("provider_id", "provider_name", "model_name", "price")):
         price = _find_price(config)
         if price is not None:
             key = (config.provider_name, config.model_name)
@@ -57,13 +57,13 @@ def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float
     return list(prices), [price.input for price in prices.values()], [price.output for price in prices.values()]
 
 
-def _load_priced(configs: QuerySet[RunConfig]) -> QuerySet[RunConfig]:
+def _select_price_columns(configs: QuerySet[RunConfig]) -> QuerySet[RunConfig]:
     """Return the configurations of existing providers with the columns that their price follows from."""
     provider_columns = ("provider__kind", "provider__base_url", "provider__template")
-    of_providers = configs.filter(provider__isnull=False).select_related("provider")
-    return of_providers.only("provider_name", "model_name", "price", *provider_columns)
+    configs_with_provider = configs.filter(provider__isnull=False).select_related("provider")
+    return configs_with_provider.only("provider_name", "model_name", "price", *provider_columns)
 
 
 def _find_price(config: RunConfig) -> Price | None:
-    assert config.provider is not None  # `_load_priced` omits configurations without one
+    assert config.provider is not None  # `_select_price_columns` omits configurations without one
     return find_model_price(config.provider, config.model_name, config.price)
