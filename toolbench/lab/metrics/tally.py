@@ -124,6 +124,8 @@ _CELL_COUNTS = {
     "uncomputed_cells": "sum_set_aside",
 }
 _ADDED_FIELDS = (*_CELL_COUNTS, *COUNTERS)
+# Cells in which a deterministic endpoint repeated an answer, as `_has_repeats` says of a cell.
+REPEATING = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
 _SUM_NAMES = tuple(f"sum_{name}" for name in COUNTERS)
 _read_counters = attrgetter(*COUNTERS)
 _read_counts = attrgetter(*_ADDED_FIELDS)
@@ -165,11 +167,10 @@ def _has_repeats(cell: Cell) -> bool:
 
 def build_aggregates() -> dict[str, Aggregate]:
     """Return the annotations that `build_tally` needs in the rows of a grouped query over cells."""
-    repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
     aggregates: dict[str, Aggregate] = {
         "sum_cells": Count("pk"),
-        "sum_repeating": Count("pk", filter=repeating),
+        "sum_repeating": Count("pk", filter=REPEATING),
         "sum_unpriced": Count("pk", filter=Q(cost=None) & tried),
         "sum_set_aside": Count("pk", filter=~Q(compute_error="")),
         "sum_error": Min("error"),

@@ -86,6 +86,17 @@ def test_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRec
     assert "success" in [reason["name"] for reason in record.confirmed["reasons"]]
 
 
+def test_confirmation_that_repeats_its_answers_is_refused(record: DecisionRecord) -> None:
+    run = launch_confirmation(record, owner=None, trials=72)
+    finish(run)
+    run.cells.update(deterministic=True, distinct=1, passed=72)
+    record.refresh_from_db()
+    found = get_confirmation(record)
+    assert found
+    assert found.assessment
+    assert "repeats" in [reason.name for reason in found.assessment.reasons]
+
+
 def test_manually_added_trials_of_a_confirmation_do_not_count(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     finish(run)
