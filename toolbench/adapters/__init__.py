@@ -1,1 +1,4 @@
-"""Tools of agent frameworks. Each module of a framework imports that framework, which the caller has installed."""
+"""Conversion of agent frameworks' tools from and to Python tools.
+
+The module of a framework imports the framework, which is no dependency of Toolbench: install it first.
+"""

@@ -11,7 +11,13 @@ from toolbench.engine.types import JsonObject
 
 
 class ToolArguments(BaseModel):
-    """Arguments of a tool. The schema of the tool decides which ones are valid, and is the schema of the model."""
+    """Base class of the arguments of a tool.
+
+    They are valid if they fit the JSON Schema of the tool, which is also the schema of the model.
+
+    Attributes:
+        definition: the tool; `build_argument_model` sets it for each subclass.
+    """
 
     model_config = ConfigDict(extra="allow")
     definition: ClassVar[ToolDefinition]
@@ -25,17 +31,20 @@ class ToolArguments(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *arguments: Any, **options: Any) -> JsonObject:
-        """Return the parameters of the tool; pydantic's options have no effect."""
+        """Return the JSON Schema of the tool's parameters; pydantic's options have no effect."""
         return build_object_schema(cls.definition)
 
 
 def build_argument_model(definition: ToolDefinition) -> type[ToolArguments]:
-    """Return the model for the arguments of a tool."""
+    """Return a new model for the arguments of a tool."""
     model = create_model(f"{definition.name}_arguments", __base__=ToolArguments)
     model.definition = definition
     return model
 
 
 def build_object_schema(definition: ToolDefinition) -> JsonObject:
-    """Return a copy of the parameters of a tool that has a type and properties, as frameworks expect."""
+    """Return a copy of the JSON Schema of a tool's parameters.
+
+    Frameworks expect the keywords `type` and `properties`, so missing ones are added.
+    """
     return {"type": "object", "properties": {}, **copy.deepcopy(dict(definition.parameters))}

@@ -1,4 +1,4 @@
-"""Test cases made of tools, and the tools of test cases with the answers that the case gives them."""
+"""Test cases built from Python tools, and simulated tools with the results that a test case defines."""
 
 import inspect
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from toolbench.evals.user_cases.definition import case_to_json
 from toolbench.evals.user_cases.parse import parse_case
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
-_FILE_KEYS = ("slug", "title", "set")
+_FILE_KEYS = ("slug", "title", "set")  # members of an exported line that are not part of the case itself
 
 
 def build_case(
     tools: PythonTools, messages: Any, expect: Any, *, title: str = "", results: JsonObject | None = None
 ) -> JsonObject:
-    """Return a test case as a line of a file that the page of cases imports.
+    """Return a test case as a JSON object: one line of a file that the page of cases imports.
 
     Args:
         tools: the tools, of which only the definitions are used.
-        messages: what the user says, or the messages before the first answer.
+        messages: text of the user's message, or the list of messages before the first answer.
         expect: the expected call, or any other expectation of a case.
-        title: title of the case; "" for one that the import builds.
-        results: answers of the simulated tools by name, such as {"get_weather": {"fixed": 4}}.
+        title: title of the case; "" to let the import build one.
+        results: results of the simulated tools by name, such as {"get_weather": {"fixed": 4}}.
 
     Raises:
         InvalidCaseError: the case is not valid; the message says why.
@@ -36,22 +36,22 @@ def build_case(
 
 
 def build_simulated_tools(document: Mapping[str, Any]) -> PythonTools:
-    """Return the tools of a test case, which answer as the case says and share its state.
+    """Return simulated tools of a test case: they return the results that it defines, and share its state.
 
     Args:
-        document: a case, as a line of an exported file.
+        document: the JSON object of a case, as in a line of an exported file.
 
     Raises:
         InvalidCaseError: the case is not valid; the message says why.
     """
     case = parse_case({key: value for key, value in document.items() if key not in _FILE_KEYS})
-    simulated = SimulatedTools(case.results, case.initial, case.workspace or None)
-    return PythonTools({definition.name: _simulate_tool(definition, simulated) for definition in case.definitions})
+    simulation = SimulatedTools(case.results, case.initial, case.workspace or None)
+    return PythonTools({definition.name: _build_tool(definition, simulation) for definition in case.definitions})
 
 
-def _simulate_tool(definition: ToolDefinition, simulated: SimulatedTools) -> PythonTool:
+def _build_tool(definition: ToolDefinition, simulation: SimulatedTools) -> PythonTool:
     async def call(**arguments: Any) -> object:
-        value = simulated.call(definition.name, arguments, "")
+        value = simulation.call(definition.name, arguments, "")
         return await value if inspect.isawaitable(value) else value
 
     return build_python_tool(definition, call)

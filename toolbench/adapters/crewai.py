@@ -15,7 +15,7 @@ from toolbench.engine.tools.python_functions import PythonTool, PythonTools
 
 
 class JsonResultTool(Tool):
-    """Tool of CrewAI whose results the model gets as JSON; CrewAI would send Python's notation."""
+    """Tool of CrewAI that sends results to the model as JSON instead of Python's `str`."""
 
     def format_output_for_agent(self, raw_result: Any) -> str:
         """Return the text of a result for the model."""
@@ -26,7 +26,7 @@ def read_tools(tools: Iterable[BaseTool]) -> PythonTools:
     """Return CrewAI's tools as a set of Python tools.
 
     Raises:
-        PlanError: two tools have the same name.
+        PlanError: a name is not an identifier, or two tools have the same name.
     """
     return PythonTools.of(*map(read_tool, tools))
 
@@ -35,10 +35,13 @@ def read_tool(tool: BaseTool) -> PythonTool:
     """Return a tool of CrewAI as a Python tool with the definition that CrewAI sends to OpenAI.
 
     CrewAI sends names in lower case with underscores, and marks every argument as required.
+
+    Raises:
+        PlanError: the name is not an identifier.
     """
 
     def call(**arguments: Any) -> object:
-        return _read_result(tool.run(**arguments))
+        return _check_result(tool.run(**arguments))
 
     (openai_tool,), *_ = convert_tools_to_openai_schema([tool])
     definition = build_tool_definition(openai_tool)
@@ -61,8 +64,8 @@ def build_tool(tool: PythonTool) -> Tool:
     )
 
 
-def _read_result(result: object) -> object:
-    """Return the result of a tool.
+def _check_result(result: object) -> object:
+    """Return the result of a tool unchanged, unless it is CrewAI's object for a failure.
 
     Raises:
         RuntimeError: the tool reported a failure.

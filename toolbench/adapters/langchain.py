@@ -38,7 +38,10 @@ def build_tools(tools: PythonTools) -> list[StructuredTool]:
 
 
 def build_tool(tool: PythonTool) -> StructuredTool:
-    """Return a Python tool as a tool of LangChain. The model is told if its arguments do not fit."""
+    """Return a Python tool as a tool of LangChain.
+
+    If the arguments of a call do not fit, the model gets the error as the result.
+    """
     runner = ToolRunner(tool)
 
     def run(**arguments: Any) -> object:

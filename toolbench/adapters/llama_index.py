@@ -17,7 +17,7 @@ from toolbench.engine.types import JsonObject
 
 @dataclass
 class VerbatimMetadata(ToolMetadata):
-    """Metadata of a tool whose JSON Schema is sent as it is; LlamaIndex would drop keywords such as `anyOf`."""
+    """Metadata of a tool whose whole JSON Schema is sent; LlamaIndex would drop keywords such as `anyOf`."""
 
     def get_parameters_dict(self) -> JsonObject:
         """Return the JSON Schema of the arguments."""
@@ -37,7 +37,7 @@ def read_tools(tools: Iterable[BaseTool] | BaseToolSpec) -> PythonTools:
 def read_tool(tool: BaseTool) -> PythonTool:
     """Return a tool of LlamaIndex as a Python tool with the definition that LlamaIndex sends to OpenAI.
 
-    LlamaIndex allows no arguments beside those of the schema.
+    LlamaIndex adds `additionalProperties: false` to the JSON Schema when it sends the definition.
 
     Raises:
         PlanError: the name is not an identifier, or the tool needs the context of a workflow.
@@ -81,7 +81,7 @@ def _build_async_call(tool: FunctionTool) -> Any:
 
 
 def _read_output(output: ToolOutput) -> object:
-    """Return the tool's value, or the text that the model would get if that says something else.
+    """Return the tool's value, or the text for the model if a callback wrote another text than that of the value.
 
     Raises:
         RuntimeError: the tool reported an error.

@@ -16,17 +16,20 @@ from toolbench.engine.types import JsonObject
 
 
 def build_python_tool(definition: ToolDefinition, function: Callable[..., object]) -> PythonTool:
-    """Return a tool with this definition.
+    """Return a tool with this definition, which does not depend on the signature of the function.
 
     Args:
-        definition: the definition; the signature of the function has no influence on it.
+        definition: the definition.
         function: takes `**arguments: Any`.
     """
     return PythonTool(definition, function, Signature(function))
 
 
 def build_tool_definition(openai_tool: Mapping[str, Any]) -> ToolDefinition:
-    """Return the definition of a tool in OpenAI's format.
+    """Convert a tool in OpenAI's format to a definition.
+
+    Args:
+        openai_tool: an object with the member `function`. Missing parameters stand for no parameters.
 
     Raises:
         PlanError: the name is not an identifier.
@@ -42,13 +45,13 @@ def render_schema_errors(definition: ToolDefinition, arguments: JsonObject) -> s
 
 
 def render_result(value: object) -> str:
-    """Return the result of a tool as text for the model: a text as it is, any other value as JSON."""
+    """Return the result of a tool as text for the model: a text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRunner:
-    """Functions that run a tool, in the form that agent frameworks call: with keyword arguments, sync and async.
+    """Runner of a tool for agent frameworks, which call `run` or `run_async` with keyword arguments.
 
     Arguments are checked against the schema of the tool first. `timeout_seconds` and `alone` of the definition are
     settings of Toolbench's loop and have no effect here.
@@ -57,7 +60,7 @@ class ToolRunner:
     tool: PythonTool
 
     def run(self, /, **arguments: Any) -> object:
-        """Run the tool and return its result as a plain value.
+        """Run the tool and return its result as JSON values (`to_plain_value`).
 
         An async tool must not be run by this function from a running event loop.
 
@@ -68,7 +71,7 @@ class ToolRunner:
         return to_plain_value(asyncio.run(_wait_for(value)) if inspect.isawaitable(value) else value)
 
     async def run_async(self, /, **arguments: Any) -> object:
-        """Run the tool, in a thread if its function is not async, and return its result as a plain value.
+        """Run the tool, in a thread if its function is not async; return its result as JSON values.
 
         Raises:
             ToolArgumentError: the arguments do not fit the schema.
@@ -83,4 +86,5 @@ class ToolRunner:
 
 
 async def _wait_for(value: Awaitable[object]) -> object:
+    """Await the value. `asyncio.run` takes only coroutines, and a function may return another awaitable."""
     return await value

@@ -126,7 +126,10 @@ def _build_api() -> LabAPI:
 
 
 def _wrap_view(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return a view that answers HEAD like GET, refuses other methods with a problem, masks secrets and adds ETags."""
+    """Return a view that also answers HEAD, masks secrets in responses and adds ETags.
+
+    A method that the address does not have gets a problem document (405).
+    """
 
     @wraps(view)
     def respond(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -138,7 +141,7 @@ def _wrap_view(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
             return problems.build_problem(405, f"Use {allowed} at this address.", headers={"Allow": allowed})
         return add_etag(request, mask_response(response))
 
-    # The operations check tokens themselves, and no cookie allows a change, so that CSRF is not possible.
+    # The operations check tokens, and no cookie allows a change, so that CSRF is not possible.
     return login_not_required(csrf_exempt(respond))
 
 

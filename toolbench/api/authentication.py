@@ -7,15 +7,19 @@ from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from toolbench.api.problems import ProblemError
-from toolbench.api.rate_limits import check_rate, count_refusal
+from toolbench.api.rate_limits import SAFE_METHODS, check_rate, count_refusal
 from toolbench.lab.accounts.audit import Action, record_action
 from toolbench.lab.accounts.tokens import ROLES_BY_SCOPE, Scope, TokenAccess, find_access, list_allowed_scopes
 
-SAFE_METHODS = ("GET", "HEAD")
+NO_TOKEN = 0  # `token_id` of the access that a browser's session gives
 
 
 class ToolbenchToken(HttpBearer):
-    """Authentication of the operations that need a scope."""
+    """Authentication of the operations that need a scope.
+
+    Attributes:
+        scope: the scope.
+    """
 
     openapi_bearerFormat = "opaque"
 
@@ -49,7 +53,7 @@ class ToolbenchToken(HttpBearer):
             return access
         # Any page can make a browser send a request with the cookie, so that a session never allows a change.
         if request.method in SAFE_METHODS and isinstance(request.user, User):
-            return TokenAccess(0, request.user, frozenset(list_allowed_scopes(request.user)))
+            return TokenAccess(NO_TOKEN, request.user, frozenset(list_allowed_scopes(request.user)))
         return None
 
     def _describe_missing_scope(self, access: TokenAccess) -> str:

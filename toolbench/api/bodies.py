@@ -25,7 +25,8 @@ class BodyParser(Parser):
         """Return the JSON value of the body.
 
         Raises:
-            ProblemError: the body is not JSON in UTF-8, or contains a NUL or a lone surrogate.
+            ProblemError: the header Content-Type does not say JSON (415), the body is not JSON in UTF-8 (400), or it
+                contains a NUL or a lone surrogate (422).
         """
         if request.content_type != JSON_TYPE:
             raise ProblemError(415, f"Send the body as JSON with the header Content-Type: {JSON_TYPE}.")
@@ -40,7 +41,7 @@ class BodyParser(Parser):
         """Return the parameters of the query string.
 
         Raises:
-            ProblemError: a value contains a NUL or a lone surrogate.
+            ProblemError: a name or value contains a NUL or a lone surrogate (422).
         """
         parameters: dict[str, Any] = super().parse_querydict(data, list_fields, request)
         if name := next(_iter_unstorable_names(parameters, "query"), None):
@@ -71,7 +72,12 @@ def _parse_json(body: bytes) -> Any:
 
 
 def _iter_unstorable_names(value: Any, name: str) -> Iterator[str]:
-    """Yield the names of members whose text or name PostgreSQL cannot store; `name` is the name of `value`."""
+    """Yield a description of each text or member's name within a value that PostgreSQL cannot store.
+
+    Args:
+        value: a JSON value.
+        name: name of the value, for the description.
+    """
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
             yield name

@@ -22,7 +22,7 @@ class FieldRow:
 
     Attributes:
         place: `path`, `query`, `header` or `body`.
-        kind: its type in words.
+        kind: its type in words, such as `integer, 1 to 2000`.
     """
 
     place: str
@@ -65,7 +65,7 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @csrf_exempt
 def answer_unknown(request: HttpRequest) -> HttpResponse:
-    """Return 404 for an address without an operation."""
+    """Answer a request to an address without an operation with 404."""
     return build_problem(404, "There is no such address. The page /api/v1/docs lists all operations.")
 
 
@@ -112,7 +112,7 @@ def _list_body_fields(details: dict[str, Any], document: dict[str, Any]) -> list
 
 
 def _describe_kind(schema: dict[str, Any]) -> str:
-    """Return the type of a JSON Schema in words, such as `integer, 1 to 2000`."""
+    """Return the type of values that fit a JSON Schema in words, such as `integer, 1 to 2000`."""
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe_kind(option) for option in schema["anyOf"]))
     if "$ref" in schema:

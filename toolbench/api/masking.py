@@ -12,7 +12,7 @@ def mask_response(response: HttpResponseBase) -> HttpResponseBase:
     A streaming response, an empty one and one that is not JSON are returned unchanged.
     """
     if isinstance(response, HttpResponse) and "json" in response.headers.get("Content-Type", "") and response.content:
-        # Each text of a document stands for itself, so no secret is split over several of them.
+        # The texts of a document are not parts of a longer text, so no secret is split over several of them.
         response.content = load_known_secrets().masker.mask_body(response.content, join_parts=False)
     return response
 

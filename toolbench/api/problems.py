@@ -35,7 +35,7 @@ TITLES: Mapping[int, str] = {
     503: "The database does not answer",
 }
 CONFIRMATION_TITLE = "Paid requests have to be confirmed"
-MAX_ERRORS = 100
+MAX_ERRORS = 100  # fields in one problem document
 
 
 class FieldProblem(BaseModel):
@@ -101,20 +101,22 @@ def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
     return build_problem(422, detail, errors=[error.model_dump() for error in errors[:MAX_ERRORS]])
 
 
-def check_readable(ignored: Sequence[str]) -> HttpResponse | None:
-    """Return the problem (422) of a filter with ignored parameters; None without any.
+def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | None:
+    """Return the problem (422) of a request with parameters that cannot be read; None if there are none.
 
     Args:
-        ignored: names of parameters whose value cannot be read.
+        unreadable_names: names of the parameters.
     """
-    if not ignored:
+    if not unreadable_names:
         return None
-    errors = [FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in ignored]
+    errors = [
+        FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in unreadable_names
+    ]
     return build_field_problem(errors)
 
 
 def handle_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:
-    """Return the problem that was raised."""
+    """Return the problem document of the exception."""
     return build_problem(error.status, error.detail, headers=error.headers)
 
 
@@ -136,7 +138,7 @@ def handle_unauthenticated(request: HttpRequest, error: AuthenticationError) -> 
 
 
 def handle_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    """Return the problem of Ninja's own error, or that of the ProblemError that caused it."""
+    """Return the problem document of an error that Ninja raised, or of the ProblemError that caused it."""
     cause = error.__cause__
     if isinstance(cause, ProblemError):
         return handle_problem(request, cause)
@@ -151,7 +153,7 @@ def handle_invalid_request(request: HttpRequest, error: ValidationError) -> Http
 
 
 def handle_invalid_fields(request: HttpRequest, error: InvalidFieldsError) -> HttpResponse:
-    """Return 422 with the lab's sentences for each field."""
+    """Return 422 with the sentences of the exception for each field."""
     return build_field_problem(
         [FieldProblem(field=name, message=text) for name, texts in error.errors.items() for text in texts]
     )

@@ -11,18 +11,18 @@ from toolbench.api.problems import ProblemError
 logger = logging.getLogger(__name__)
 
 WINDOW_SECONDS = 60
-SAFE_METHODS = ("GET", "HEAD")
-_CONNECT_SECONDS = 1
+SAFE_METHODS = ("GET", "HEAD")  # methods that change nothing
+_TIMEOUT_SECONDS = 1  # of connections and of commands
 _CLIENT = Redis.from_url(
-    settings.REDIS_URL, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_CONNECT_SECONDS, decode_responses=True
+    settings.REDIS_URL, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS, decode_responses=True
 )
 
 
 def check_rate(name: str, method: str) -> None:
-    """Count a request and check the number in this minute.
+    """Count a request of a token or user, and check the number in this minute.
 
     Args:
-        name: key of the token or user.
+        name: name of the counter, such as "token:7" or "user:3".
         method: HTTP method; reads and changes have separate limits.
 
     Raises:
@@ -54,7 +54,7 @@ def _build_key(name: str) -> str:
 
 
 def _count(name: str) -> int:
-    """Add one to a counter and return its value in this minute; 0 if the broker does not answer."""
+    """Add one to a counter and return its value in this minute; return 0 if the broker does not answer."""
     key = _build_key(name)
     try:
         with _CLIENT.pipeline() as pipeline:

@@ -1,4 +1,4 @@
-"""Sentences for pydantic's errors: they name the field and say what to change."""
+"""Sentences for pydantic's errors, which name the field and say what to change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -38,7 +38,14 @@ _SENTENCES: Mapping[str, str] = {
 
 
 def name_field(location: Sequence[str | int]) -> str:
-    """Return the name of a field, such as `configs.0.model`, from the location of an error; "body" for the body."""
+    """Return the name of a field, such as `configs.0.model`.
+
+    Args:
+        location: location of the field in an error of pydantic, as Ninja returns it.
+
+    Returns:
+        The name; for a location without a field, its source, such as "body".
+    """
     parts = list(location)
     source = str(parts.pop(0)) if parts and parts[0] in _SOURCES else ""
     if (source == "body" and parts) or (source == "query" and len(parts) > 1 and parts[0] == "query"):

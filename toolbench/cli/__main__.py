@@ -1,4 +1,4 @@
-"""Command `toolbench`, and `python -m toolbench.cli`: runs a verb."""
+"""Command `toolbench VERB …`, also `python -m toolbench.cli VERB …`."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from toolbench.cli.verbs import VERBS
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of the verb; each verb parses its own arguments."""
+    """Build the parser that separates the verb from its arguments, which the verb parses."""
     lines = "\n".join(f"  {name:<12} {verb.help}" for name, verb in VERBS.items())
     parser = argparse.ArgumentParser(
         prog="toolbench",
@@ -22,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the verb given on the command line and return the exit code; without a verb, print the help."""
+    """Run the verb of the command line and return the exit code; without a verb, print the help and return 2."""
     parser = build_parser()
     if len(sys.argv) == 1:
         parser.print_help()

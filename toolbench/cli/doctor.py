@@ -1,4 +1,4 @@
-"""Checks of an installation for `toolbench doctor`: what is there, what is missing, and what to do."""
+"""Checks for `toolbench doctor`: programs, folders and ports that `up` needs, and the running instance."""
 
 import http.client
 import os
@@ -23,8 +23,8 @@ from toolbench.running.paths import MIN_FREE_BYTES, Lock, Paths, State, read_sta
 from toolbench.running.servers import check_database
 
 MIN_PYTHON = (3, 11)
-MAX_SILENT_SECONDS = 60.0
-_TIMEOUT_SECONDS = 5.0
+MAX_SILENT_SECONDS = 60.0  # without a heartbeat, after which a process does not count as alive
+_TIMEOUT_SECONDS = 5.0  # of a request to the broker or the site
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class InstallationFinding:
     Attributes:
         subject: what was checked.
         sentence: what was found and, if something is wrong, what to do.
-        level: "ok"; "note" if a part is left out; "error" if Toolbench cannot start or does not work.
+        level: "ok"; "note" if Toolbench runs without this part; "error" if it cannot start or does not work.
     """
 
     subject: str
@@ -43,7 +43,7 @@ class InstallationFinding:
 
     @property
     def is_error(self) -> bool:
-        """Whether the exit code is 1 because of this finding."""
+        """Whether the finding is an error, so that the exit code is 1."""
         return self.level == "error"
 
     @property
@@ -72,7 +72,7 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
 
 
 def is_running(paths: Paths) -> bool:
-    """Return whether `up` runs for these folders."""
+    """Return whether `up` runs for these folders: whether it holds their lock."""
     if not paths.var.is_dir():
         return False
     lock = Lock(paths.var / "up.lock")
@@ -90,11 +90,11 @@ def _check_python() -> InstallationFinding:
 
 
 def _check_data_folder(folder: Path) -> InstallationFinding:
-    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not os.access(existing, os.W_OK | os.X_OK):
-        sentence = f"{existing} cannot be written: set TOOLBENCH_VAR to a folder of your own."
+    existing_folder = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not os.access(existing_folder, os.W_OK | os.X_OK):
+        sentence = f"{existing_folder} cannot be written: set TOOLBENCH_VAR to a folder of your own."
         return InstallationFinding("data folder", sentence, "error")
-    free_bytes = shutil.disk_usage(existing).free
+    free_bytes = shutil.disk_usage(existing_folder).free
     if free_bytes < MIN_FREE_BYTES:
         return InstallationFinding(
             "data folder", f"the disk that holds {folder} has less than 200 MB left: make room.", "error"
@@ -102,9 +102,9 @@ def _check_data_folder(folder: Path) -> InstallationFinding:
     return InstallationFinding("data folder", f"{folder}, {free_bytes / 1e9:.1f} GB free")
 
 
-def _check_program(subject: str, find: Callable[[], Path]) -> InstallationFinding:
+def _check_program(subject: str, find_program: Callable[[], Path]) -> InstallationFinding:
     try:
-        return InstallationFinding(subject, f"program {find()}")
+        return InstallationFinding(subject, f"program {find_program()}")
     except RunnerError as error:
         return InstallationFinding(subject, str(error), "error")
 
@@ -145,7 +145,7 @@ def _check_local_model(environment: Mapping[str, str]) -> InstallationFinding:
 
 
 def _check_ports(environment: Mapping[str, str]) -> Iterator[InstallationFinding]:
-    """Yield whether `up` could listen on its two ports."""
+    """Yield a finding for the port of the site and, if that port is free, one for the port of the gateway."""
     try:
         options = StartOptions.from_environment(environment)
         options.listen().close()
@@ -163,8 +163,13 @@ def _check_ports(environment: Mapping[str, str]) -> Iterator[InstallationFinding
 
 
 def _check_instance(state: State, logs: Path) -> Iterator[InstallationFinding]:
-    """Yield whether the page of the running instance answers, and whether its processes are alive."""
-    if _is_page_ready(state.base):
+    """Yield a finding about the site of the running instance and one about its workers and schedulers.
+
+    Args:
+        state: state of the running instance.
+        logs: folder of its log files.
+    """
+    if _is_site_ready(state.base):
         yield InstallationFinding("instance", f"runs at {state.base}/")
     else:
         yield InstallationFinding(
@@ -174,9 +179,11 @@ def _check_instance(state: State, logs: Path) -> Iterator[InstallationFinding]:
     if silent_seconds is None:
         yield InstallationFinding("processes", "the database of the running instance does not answer.", "error")
         return
-    alive = sum(seconds <= MAX_SILENT_SECONDS for seconds in silent_seconds.values())
-    if alive:
-        yield InstallationFinding("processes", f"{alive} workers and schedulers sent a heartbeat in the last minute")
+    live_count = sum(seconds <= MAX_SILENT_SECONDS for seconds in silent_seconds.values())
+    if live_count:
+        yield InstallationFinding(
+            "processes", f"{live_count} workers and schedulers sent a heartbeat in the last minute"
+        )
     else:
         sentence = (
             f"no worker or scheduler sent a heartbeat in the last minute: wait a minute after a start, or see {logs}."
@@ -184,10 +191,10 @@ def _check_instance(state: State, logs: Path) -> Iterator[InstallationFinding]:
         yield InstallationFinding("processes", sentence, "error")
 
 
-def _is_page_ready(base: str) -> bool:
-    parts = urlsplit(base)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    with closing(kind(parts.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
+def _is_site_ready(base_url: str) -> bool:
+    parts = urlsplit(base_url)
+    connection_class = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    with closing(connection_class(parts.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
         try:
             connection.request("GET", "/health/live")
             return connection.getresponse().status == http.HTTPStatus.OK

@@ -1,6 +1,6 @@
 """Verbs of the command `toolbench`, which start, use and check an installation.
 
-Verbs that the Makefile or `manage.py` have, too, call the same functions.
+A verb that is also a target of the Makefile or a command of `manage.py` calls the same function as that.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from toolbench.running.errors import RunnerError, print_line
 from toolbench.running.local_model import install_weights
 from toolbench.running.paths import Paths
 
+# Management command by the first argument of the verb.
 IMPORT_COMMANDS = {"run": "import_bundle", "history": "import_history", "cases": "import_cases"}
 EXPORT_COMMANDS = {"inspect": "export_inspect", "otlp": "export_otlp"}
 
@@ -39,7 +40,7 @@ def _build_parser(verb: str) -> argparse.ArgumentParser:
 
 
 def _run_up(arguments: Sequence[str]) -> int:
-    """Start everything; an option replaces the environment variable of the same meaning."""
+    """Start all processes and return the exit code; each option replaces the variable that its help names."""
     parser = _build_parser("up")
     parser.add_argument("--host", help="address to listen on (HOST); default: 127.0.0.1")
     parser.add_argument("--port", help="port of the site; the gateway has the next one (PORT); default: 8000")
@@ -70,7 +71,10 @@ def _build_management_verb(name: str, help_text: str) -> Verb:
 
 
 def _build_database_verb(name: str, help_text: str) -> Verb:
-    """Build a verb that is the management command of the same name and also works while Toolbench is stopped."""
+    """Build a verb that is the management command of the same name and also works while Toolbench is stopped.
+
+    Without DATABASE_URL and a running instance, the verb serves the database in the data folder until it ends.
+    """
 
     def run(arguments: Sequence[str]) -> int:
         paths = Paths(get_var_folder())
@@ -88,6 +92,11 @@ def _build_database_verb(name: str, help_text: str) -> Verb:
 
 
 def _manage(arguments: Sequence[str]) -> int:
+    """Run a management command and return 0.
+
+    Raises:
+        SystemExit: the command failed or the database does not answer.
+    """
     run_management_command(("toolbench", *arguments))
     return 0
 

@@ -30,7 +30,8 @@ PAGE_SIZE = 200
 class ToolbenchClient:
     """Client of one installation. Use it in a `with` block, or call `close`.
 
-    Every method may raise ToolbenchError, if the API refused the request, and UnreachableError, if it did not answer.
+    Every method that sends a request may raise ToolbenchError, if the API refused the request; UnreachableError, if it
+    did not answer; and ValueError, if the answer lacks a member that this version of the client needs.
     """
 
     def __init__(self, base_url: str, token: str, *, http: httpx.Client | None = None) -> None:
@@ -39,7 +40,10 @@ class ToolbenchClient:
         Args:
             base_url: address of the installation, such as https://toolbench.example.org.
             token: API token.
-            http: HTTP client to use; None to create one.
+            http: HTTP client to use; it gets the address and the token. None to create one.
+
+        Raises:
+            UnreachableError: `base_url` is not a URL.
         """
         self.transport = Transport.connect(base_url, token, http)
 
@@ -52,17 +56,17 @@ class ToolbenchClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections to the server."""
+        """Close the HTTP client with its connections, also if it was passed to the constructor."""
         self.transport.http.close()
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """Send a request to any operation of the OpenAPI document.
+        """Send a request to any operation of the OpenAPI document. GET uses the cache of unchanged answers.
 
         Args:
             method: HTTP method.
             path: path below `/api/v1`, such as `/runs`.
             body: JSON value of the body; None for no body.
-            params: parameters of the query string.
+            params: parameters of the query string; None values are left out.
 
         Returns:
             The JSON value of the answer; None for an empty answer.
@@ -77,7 +81,7 @@ class ToolbenchClient:
         return [read_document(RemoteModel, row) for row in self.transport.get("/models", {"q": search})]
 
     def plan(self, **plan: Any) -> RemotePlan:
-        """Plan a run without launching it; the arguments are the members of POST /runs/plan."""
+        """Plan a run without launching it; the arguments are the members of the body of POST /runs/plan."""
         return read_document(RemotePlan, self.request("POST", "/runs/plan", plan))
 
     def launch(self, *, idempotency_key: str = "", agreed: int = 0, **plan: Any) -> RemoteRun:
@@ -86,14 +90,19 @@ class ToolbenchClient:
         Args:
             idempotency_key: name of this launch, so that a repeated request returns the same run; empty for none.
             agreed: number of paid requests that may be sent; ConflictError names the number to confirm.
-            plan: the members of POST /runs/plan.
+            plan: the members of the body of POST /runs/plan.
         """
         return read_document(RemoteRun, self._post_once("/runs", plan | {"agreed": agreed}, idempotency_key))
 
     def iter_runs(
         self, kind: Literal["own", "simulated", "imported", "all"] = "all", label: str = ""
     ) -> Iterator[RemoteRunSummary]:
-        """Yield the runs of a kind and label, newest first. Each page of the list is requested when it is needed."""
+        """Yield runs, newest first. Each page of the list is requested when it is needed.
+
+        Args:
+            kind: kind of the runs.
+            label: label of the runs; "" for all.
+        """
         for row in self._iter_rows("/runs", {"kind": kind, "label": label}):
             yield read_document(RemoteRunSummary, row)
 
@@ -102,7 +111,7 @@ class ToolbenchClient:
         return read_document(RemoteRunDetail, self.transport.get(f"/runs/{run_id}"))
 
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
-        """Wait until a run has ended or is paused, and return it.
+        """Wait until a run has ended and its figures are final, or until it is paused; return the run.
 
         Args:
             run_id: id of the run.
@@ -135,8 +144,8 @@ class ToolbenchClient:
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
 
-        Without `sort`, all matching trials are yielded, sorted by `order`. Another order yields only the newest 10,000,
-        unless runs, cells or configurations are named.
+        Without `sort`, all matching trials are yielded with `sort=order`: the newest run first, its trials as planned.
+        Another order yields only the newest 10,000, unless `trial_filter` has ids of runs, cells or configurations.
         """
         for row in self._iter_rows("/trials", {"sort": "order"} | trial_filter):
             yield read_document(RemoteTrial, row)
@@ -151,7 +160,7 @@ class ToolbenchClient:
         Args:
             message: the user's message; empty to send that of the trial `from_trial`.
             idempotency_key: name of this message, so that a repeated request sends nothing; empty for none.
-            options: other members of POST /conversations, such as `model`, `tools` and `trials`.
+            options: other members of the body of POST /conversations, such as `model`, `tools` and `trials`.
         """
         body = options | ({"message": message} if message else {})
         return read_document(RemoteSentMessage, self._post_once("/conversations", body, idempotency_key))
@@ -159,12 +168,24 @@ class ToolbenchClient:
     def send_message(
         self, conversation: str, message: str, *, idempotency_key: str = "", **options: Any
     ) -> RemoteSentMessage:
-        """Send the next message of a conversation; the options are members of its operation, such as `trial`."""
+        """Send the next message of a conversation.
+
+        Args:
+            conversation: slug of the conversation.
+            message: the user's message.
+            idempotency_key: as for `start_conversation`.
+            options: other members of the body of POST /conversations/{slug}/messages, such as `trial`.
+        """
         path, body = f"/conversations/{conversation}/messages", options | {"message": message}
         return read_document(RemoteSentMessage, self._post_once(path, body, idempotency_key))
 
     def get_conversation(self, conversation: str, trial_id: int | None = None) -> RemoteConversation:
-        """Return a conversation with the history up to an answer, which is the newest one if none is named."""
+        """Return a conversation with the history up to an answer.
+
+        Args:
+            conversation: slug of the conversation.
+            trial_id: id of the trial that gave the answer; None for the newest one.
+        """
         path = f"/conversations/{conversation}"
         return read_document(RemoteConversation, self.transport.get(path, {"trial": trial_id}))
 
@@ -176,7 +197,15 @@ class ToolbenchClient:
     def run_as_case(
         self, conversation: str, trial_id: int, *, trials: int = 20, agreed: int = 0, idempotency_key: str = ""
     ) -> RemoteRun:
-        """Save an answer as a test case and run it; `agreed` and `idempotency_key` are those of `launch`."""
+        """Save an answer as a test case and run it.
+
+        Args:
+            conversation: slug of the conversation.
+            trial_id: id of the trial that gave the answer.
+            trials: number of trials of the run.
+            agreed: as for `launch`.
+            idempotency_key: as for `launch`.
+        """
         path, body = f"/conversations/{conversation}/trials/{trial_id}/runs", {"trials": trials, "agreed": agreed}
         return read_document(RemoteRun, self._post_once(path, body, idempotency_key))
 
@@ -195,7 +224,7 @@ class ToolbenchClient:
         return decision
 
     def _post_once(self, path: str, body: JsonObject, idempotency_key: str) -> Any:
-        """Send a request with an idempotency key, if it is not empty, and return the JSON value of the answer."""
+        """Send a POST request, with the idempotency key unless it is empty; return the JSON value of the answer."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return read_json(self.transport.send("POST", path, body=body, headers=headers))
 

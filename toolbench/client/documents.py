@@ -1,4 +1,4 @@
-"""Documents of the API as dataclasses. The reader ignores members that it does not know."""
+"""Documents of the API as dataclasses. `read_document` ignores members of a document that have no field here."""
 
 import types
 from collections.abc import Mapping
@@ -17,10 +17,11 @@ class RemoteRate:
     Attributes:
         k: trials that passed.
         n: trials that are counted.
-        share: k / n; None without trials.
+        share: rate of passed trials as a fraction, None without trials. It differs from k / n if the rate weights its
+            scenarios equally.
         low: lower bound of the interval, as a fraction; None without trials or without a valid interval.
         high: upper bound, likewise.
-        interval: method of the interval.
+        interval: name of the interval's method, with the confidence level.
     """
 
     k: int
@@ -33,7 +34,13 @@ class RemoteRate:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCounts:
-    """Numbers of trials, requests and tokens, and the cost in dollars, which is None if it is unknown."""
+    """Numbers of trials by outcome, and the requests, tokens and cost of all of them.
+
+    Attributes:
+        trials: number of trials in any state.
+        infra: trials with an infrastructure error.
+        cost: dollars; None if the cost of a trial is unknown.
+    """
 
     trials: int
     passed: int
@@ -81,7 +88,12 @@ class RemoteRun:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunSummary:
-    """Run of the list with its sums; the rates are None for a run of several configurations or scenario groups."""
+    """Run of the list with its counts and rates.
+
+    Attributes:
+        answered: answered success; None for a run of several configurations or scenario groups.
+        delivered: end-to-end success; None likewise.
+    """
 
     run: RemoteRun
     models: list[str]
@@ -92,7 +104,7 @@ class RemoteRunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RemoteQuantile:
-    """Quantile of `n` times in milliseconds; an open bound is None."""
+    """Quantile of `n` times in milliseconds, with 95 % bounds; an open bound is None."""
 
     value: float
     low: float | None
@@ -102,7 +114,13 @@ class RemoteQuantile:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCell:
-    """One configuration in one scenario."""
+    """Cell: one configuration in one scenario.
+
+    Attributes:
+        control: whether the task of the scenario needs no tool.
+        p50_ms: median duration; None without times.
+        p95_ms: 95th percentile of the duration; None without times.
+    """
 
     cell_id: int
     scenario: str
@@ -158,6 +176,12 @@ class RemotePlan:
     """Plan of a run.
 
     Attributes:
+        configs: configurations, as PlannedConfigDocument of the OpenAPI document.
+        cells: number of cells.
+        skipped: requested configurations and cells that are left out, as SkippedDocument of the OpenAPI document.
+        trials: maximum of trials.
+        least_requests: requests if every trial passes at the first attempt.
+        most_requests: requests if every turn and retry is used.
         paid_requests: maximum of paid requests by the provider's name.
         agreed: number of paid requests to confirm at the launch; 0 if none has to be confirmed.
         estimate: expected requests, tokens, cost and time; None if they are unknown.
@@ -221,7 +245,7 @@ class RemoteStep:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTrialDetail:
-    """Trial with its steps, verdict and final answer."""
+    """Trial with its steps, verdict and final answer, as `TrialDetailDocument` of the OpenAPI document."""
 
     trial: RemoteTrial
     headline: str
@@ -246,7 +270,13 @@ class RemoteModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSentMessage:
-    """Message of a conversation that was sent, with its run and the ids of the trials that answer it."""
+    """Message of a conversation that was sent, with its run.
+
+    Attributes:
+        conversation: slug of the conversation.
+        message: number of the message, from 1.
+        trials: ids of the trials that answer it.
+    """
 
     conversation: str
     message: int
@@ -256,7 +286,15 @@ class RemoteSentMessage:
 
 @dataclass(frozen=True, slots=True)
 class RemoteConversationTrial:
-    """Answer of a conversation: the number of the message and of the repeat, and the outcome."""
+    """Answer of a conversation.
+
+    Attributes:
+        id: id of the trial that gave the answer.
+        message: number of the message, from 1.
+        index: number of the repeat, from 1.
+        outcome: outcome of the trial; `queued` or `running` without one.
+        model: name of the model.
+    """
 
     id: int
     message: int
@@ -281,7 +319,7 @@ class RemoteConversation:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCase:
-    """Test case of the list."""
+    """Test case. `set` is the name of its set, `version` the number of its current version."""
 
     slug: str
     title: str
@@ -293,7 +331,7 @@ def read_document(kind: type[T], value: Any) -> T:
     """Return a JSON object as an instance of the dataclass `kind`. The types of plain values are not checked.
 
     Raises:
-        ValueError: the value is not an object, or a member is missing.
+        ValueError: the value is not an object, a member is missing, or a time cannot be read.
     """
     if not is_dataclass(kind) or not isinstance(value, Mapping):
         raise ValueError(f"The server sent {type(value).__name__} instead of {kind.__name__}. Check its version.")

@@ -24,7 +24,7 @@ class ToolbenchError(Exception):
         errors: fields to change; empty except with status 422.
         agreed: number of paid requests to confirm; None if none has to be confirmed.
         paid_requests: maximum of paid requests by the provider's name; empty if none has to be confirmed.
-        retry_after: seconds to wait; None except with status 429.
+        retry_after: seconds to wait before the request is sent again; None if the response does not say it.
     """
 
     status: int
@@ -64,7 +64,7 @@ class TooManyRequestsError(ToolbenchError):
 
 
 class UnreachableError(Exception):
-    """Error of a request that got no answer."""
+    """Error of a request that got no response, or of an address that is not a URL."""
 
 
 ERRORS: Mapping[int, type[ToolbenchError]] = {
@@ -82,8 +82,8 @@ def build_error(status: int, document: Mapping[str, Any], retry_after: str | Non
 
     Args:
         status: HTTP status.
-        document: the problem document; empty if the body is none.
-        retry_after: value of the header Retry-After; None without it.
+        document: the problem document; empty if the body is not a JSON object.
+        retry_after: value of the header Retry-After, used if it is a whole number of seconds; None without it.
     """
     field_errors = document.get("errors")
     field_errors = field_errors if isinstance(field_errors, list) else []

@@ -1,4 +1,4 @@
-"""Transport of the client: it adds the token, raises errors, waits after 429 and caches answers by ETag."""
+"""Transport of the client: it sends requests with the token, waits after 429 and caches answers by ETag."""
 
 import json
 import time
@@ -18,19 +18,20 @@ MAX_CACHED_ANSWERS = 100
 
 @dataclass(slots=True)
 class Transport:
-    """Connection to one server.
+    """HTTP client of one server with a cache of its answers.
 
     Attributes:
-        wait: function that waits for the given seconds.
+        http: HTTP client with the address and the token.
+        wait: waits for the seconds that it is called with.
     """
 
     http: httpx.Client
     wait: Callable[[float], None] = time.sleep
-    _cached: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and JSON value by URL
+    _cache: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and JSON value by URL, the oldest first
 
     @classmethod
     def connect(cls, base_url: str, token: str, http: httpx.Client | None = None) -> "Transport":
-        """Return a connection.
+        """Return the transport for an address. No request is sent.
 
         Args:
             base_url: address of the server, without `/api/v1`.
@@ -56,13 +57,13 @@ class Transport:
             UnreachableError: the server did not answer.
         """
         url = str(self.http.build_request("GET", path, params=_drop_none(params)).url)
-        etag, value = self._cached.get(url, ("", None))
+        etag, value = self._cache.get(url, ("", None))
         headers = {"If-None-Match": etag} if etag else {}
         response = self.send("GET", path, params=params, headers=headers)
         if response.status_code == 304:
             return value
         if "ETag" in response.headers:
-            self._cache(url, response)
+            self._add_to_cache(url, response)
         return read_json(response)
 
     def send(
@@ -110,10 +111,10 @@ class Transport:
             raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
         return response
 
-    def _cache(self, url: str, response: httpx.Response) -> None:
-        if len(self._cached) >= MAX_CACHED_ANSWERS:
-            self._cached.pop(next(iter(self._cached)))
-        self._cached[url] = (response.headers["ETag"], read_json(response))
+    def _add_to_cache(self, url: str, response: httpx.Response) -> None:
+        if len(self._cache) >= MAX_CACHED_ANSWERS:
+            self._cache.pop(next(iter(self._cache)))
+        self._cache[url] = (response.headers["ETag"], read_json(response))
 
 
 def _drop_none(params: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Command of the gateway: `python -m toolbench.gateway [--host 127.0.0.1] [--port 8001]`.
 
-It prints one JSON line with its address when it is ready and serves until SIGTERM. When it cannot start, it writes one
+It prints its ready line, JSON with its address, and serves until SIGTERM or SIGINT. If it cannot start, it writes one
 sentence to standard error and exits with 3.
 """
 
@@ -25,7 +25,11 @@ SERVER_NAME = "gateway"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until a stop signal and return the exit code."""
+    """Serve until SIGTERM or SIGINT and return the exit code.
+
+    Args:
+        arguments: arguments of the command; None for those of the process.
+    """
     options = _parse_arguments(arguments)
     freeze_loaded_objects()
     try:

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 0.4  # a value of this age is read again in the background when it is used
 MAX_AGE_SECONDS = 0.9  # a request waits for the refresh of an older value, so that changes count within a second
-MAX_WAIT_SECONDS = 2.0  # of a request for a refresh
+MAX_WAIT_SECONDS = 2.0  # from the start of a refresh, for which a request waits for it while an older value is usable
 MAX_OUTAGE_SECONDS = 300.0  # a value of this age is not used any more, also if the database does not answer
 RETRY_AFTER_SECONDS = 5
 _Value = TypeVar("_Value")
@@ -44,15 +44,17 @@ class CachedRead(Generic[_Value]):
         """
         self._read = read
         self._max_age, self._max_first_wait, self._clock = max_age, max_first_wait, clock
-        self._values: tuple[_Value, ...] = ()  # the value, once it is known
-        self._read_at = self._started_at = self._retry_at = -math.inf
+        self._values: tuple[_Value, ...] = ()  # the value, after the first read that succeeded
+        self._read_at = -math.inf  # start of the last read that succeeded
+        self._started_at = -math.inf  # start of the last read
+        self._retry_at = -math.inf  # time before which no read starts, after one that failed
         self._task: asyncio.Task[None] | None = None
 
     async def get(self) -> _Value:
         """Return the value.
 
         Raises:
-            GatewayError: the database does not answer, and no value is known or it is older than MAX_OUTAGE_SECONDS.
+            GatewayError: the database does not answer, and there is no value or it is older than MAX_OUTAGE_SECONDS.
         """
         now = self._clock()
         is_reading = self._task is not None and not self._task.done()
@@ -74,18 +76,18 @@ class CachedRead(Generic[_Value]):
         return bool(self._values) and self._clock() - self._read_at <= MAX_OUTAGE_SECONDS
 
     async def _refresh(self) -> None:
-        started = self._clock()
+        started_at = self._clock()
         try:
-            value = await self._read_twice()
+            value = await self._read_with_retry()
         except Exception as error:  # the last value is used meanwhile
             if self._retry_at <= self._read_at:  # the first failure since a read succeeded
                 logger.warning("A read of the database failed; it is repeated until it succeeds: %s", error)
             self._retry_at = self._clock() + DATABASE_RETRY_SECONDS
         else:
-            self._values, self._read_at = (value,), started
+            self._values, self._read_at = (value,), started_at
 
-    async def _read_twice(self) -> _Value:
-        """Return the value; read again if the database closed the connection, as it does when it is started again."""
+    async def _read_with_retry(self) -> _Value:
+        """Return the value; read a second time if the connection was lost, as after a restart of the database."""
         try:
             return await self._read()
         except Exception as error:

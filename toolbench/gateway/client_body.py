@@ -1,4 +1,4 @@
-"""Reading of a client's request: its token and its body, which is parsed in a thread if it is large."""
+"""Token and body of a client's request. A large body is parsed in a thread."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ LARGE_BYTES = 64 * 1024  # bodies of this size and above are parsed and masked i
 
 
 def read_token(request: web.Request) -> str:
-    """Return the secret of the header Authorization, or of Anthropic's x-api-key."""
+    """Return the bearer token of the header Authorization, or the value of Anthropic's x-api-key; "" without either."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
 
@@ -32,7 +32,7 @@ async def read_body(request: web.Request) -> bytes:
 
 
 async def parse_body(dialect: Dialect, body: bytes) -> GatewayRequest:
-    """Return the request in a body; other requests go on while a large one is parsed.
+    """Parse the body of a request; a body of LARGE_BYTES or more is parsed in a thread, so that others need not wait.
 
     Raises:
         GatewayError: the body is not JSON, or a field is missing, unknown or not valid.

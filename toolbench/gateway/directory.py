@@ -15,7 +15,7 @@ from toolbench.lab.serving.budget_watch import BudgetWatch
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
 from toolbench.lab.worker.database_thread import DatabaseThread
 
-MAX_TOKENS = 10_000  # valid ones in the cache, and as many others; the one that was used longest ago is forgotten
+MAX_TOKENS = 10_000  # valid tokens in the cache, and as many others; beyond that, the least recently used is dropped
 MAX_BUDGET_AGE_SECONDS = 5.0
 MAX_FIRST_BUDGET_WAIT_SECONDS = 30.0  # adding up a month of trials for the first time may take long
 
@@ -31,7 +31,7 @@ class Directory:
     def __init__(self) -> None:
         self._thread = DatabaseThread()
         self._budget_thread = DatabaseThread()
-        self._served: Mapping[str, ServedAlias] = {}
+        self._last_aliases: Mapping[str, ServedAlias] = {}  # as the last read returned them
         self._aliases = CachedRead(self._read_aliases)
         self._budgets = CachedRead(
             partial(self._budget_thread.run, BudgetWatch().find_refusals),
@@ -39,8 +39,9 @@ class Directory:
             max_first_wait=MAX_FIRST_BUDGET_WAIT_SECONDS,
         )
         self._valid_tokens: _Tokens = OrderedDict()
-        self._other_tokens: _Tokens = OrderedDict()  # wrong ones, which must not displace valid ones
-        self._limit = WrongTokenLimit(settings.API_REFUSALS_PER_MINUTE)
+        # Tokens that are wrong or not checked yet. They have a cache of their own, so that they displace no valid ones.
+        self._other_tokens: _Tokens = OrderedDict()
+        self._wrong_token_limit = WrongTokenLimit(settings.API_REFUSALS_PER_MINUTE)
 
     async def get_aliases(self) -> Mapping[str, ServedAlias]:
         """Return all aliases by name.
@@ -53,9 +54,9 @@ class Directory:
     async def _read_aliases(self) -> Mapping[str, ServedAlias]:
         loaded = await self._thread.run(load_served_aliases)
         # An unchanged alias stays the same object, since it keeps its resolved policies.
-        unchanged = {name: alias for name, alias in self._served.items() if loaded.get(name) == alias}
-        self._served = {**loaded, **unchanged}
-        return self._served
+        unchanged = {name: alias for name, alias in self._last_aliases.items() if loaded.get(name) == alias}
+        self._last_aliases = {**loaded, **unchanged}
+        return self._last_aliases
 
     async def find_budget_refusal(self, provider_id: int) -> str:
         """Return why the provider's budget allows no request; "" if it does.
@@ -88,20 +89,24 @@ class Directory:
         return access
 
     async def _find_access(self, secret: str, address: str) -> TokenAccess | None:
-        """Return the access of a token, and count a wrong token for its address."""
+        """Return the access of a token; None for a wrong token, which is counted for its address.
+
+        Raises:
+            GatewayError: the address sent too many wrong tokens; or see CachedRead.get.
+        """
         key = hashlib.sha256(secret.encode(errors="surrogateescape")).digest()
-        if (known := self._valid_tokens.get(key)) is not None:
-            access = await known.get()
+        if (cached_access := self._valid_tokens.get(key)) is not None:
+            access = await cached_access.get()
         else:
-            self._limit.check(address)
-            known = self._other_tokens.get(key) or CachedRead(partial(self._thread.run, find_access, secret))
-            _remember(self._other_tokens, key, known)  # at once, so that requests share the read
-            access = await known.get()
+            self._wrong_token_limit.check(address)
+            cached_access = self._other_tokens.get(key) or CachedRead(partial(self._thread.run, find_access, secret))
+            _remember(self._other_tokens, key, cached_access)  # at once, so that requests share the read
+            access = await cached_access.get()
             if access is None:
-                self._limit.count(address)
+                self._wrong_token_limit.count(address)
         self._valid_tokens.pop(key, None)
         self._other_tokens.pop(key, None)
-        _remember(self._other_tokens if access is None else self._valid_tokens, key, known)
+        _remember(self._other_tokens if access is None else self._valid_tokens, key, cached_access)
         return access
 
     async def close(self) -> None:
@@ -110,9 +115,9 @@ class Directory:
         await self._budget_thread.close()
 
 
-def _remember(tokens: _Tokens, key: bytes, known: CachedRead[TokenAccess | None]) -> None:
-    """Add a token as the one that was used last, and forget the one that was used longest ago if there are too many."""
-    tokens[key] = known
+def _remember(tokens: _Tokens, key: bytes, cached_access: CachedRead[TokenAccess | None]) -> None:
+    """Add a token as the most recently used one; if there are too many, drop the least recently used one."""
+    tokens[key] = cached_access
     tokens.move_to_end(key)
     if len(tokens) > MAX_TOKENS:
         tokens.popitem(last=False)

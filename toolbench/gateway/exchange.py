@@ -1,4 +1,4 @@
-"""Exchange with one client, and the trace that is stored of it."""
+"""Request of one client with its response, and the trace that is stored of them."""
 
 import json
 import random
@@ -19,26 +19,28 @@ from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.request_template import build_endpoint_masker
 
-CLIENT_LEFT = 499  # status in the trace of a request whose client disconnected
+CLIENT_LEFT_STATUS = 499  # status in the trace of a request whose client disconnected
 
 
 @dataclass(slots=True)
 class ClientExchange:
     """Request of one client and the response to it.
 
+    A target is the requested alias or one of its fallbacks.
+
     Attributes:
-        dialect: its wire format.
+        dialect: wire format of the request and the response.
         id: random id, in hexadecimal digits.
         started_at: value of `time.perf_counter` at the start.
         body: the client's request body.
         token_name: name of the API token; empty until the token is checked.
         request: the parsed body; None until the body is parsed.
-        served_by: the last target; None until a target is tried.
-        outcomes: results at the targets that were sent the request, in order.
+        served_by: the last target that was tried; None before.
+        outcomes: results at the targets to which the request was sent, in order.
         answer: the answer; None without one.
         error: the error; None without one, also if the client disconnected.
         response: bytes of the answer; empty for an error before the first byte, and for a stream without kept bodies.
-        sample: random percentage, which decides whether the trace is kept.
+        sample: random number from 0 to 100; the trace is kept if it is less than the target's `keep_percent`.
     """
 
     dialect: Dialect
@@ -56,7 +58,7 @@ class ClientExchange:
 
     @property
     def keeps_trace(self) -> bool:
-        """Whether the trace is among the share that the alias keeps; only requests that reached a target have one."""
+        """Whether the trace is among the share that the last target keeps; without a target, there is no trace."""
         return self.served_by is not None and self.sample < self.served_by.keep_percent
 
     @property
@@ -78,7 +80,7 @@ class ClientExchange:
             dialect=self.dialect.name,
             stream=self.request.stream if self.request else False,
             at=timezone.now() - timedelta(seconds=seconds),
-            status=200 if self.answer else self.error.status if self.error else CLIENT_LEFT,
+            status=200 if self.answer else self.error.status if self.error else CLIENT_LEFT_STATUS,
             code=self.error.code[:60] if self.error else "" if self.answer else "client_left",
             sentence=to_column_text(self.error.message if self.error else "", 2_000),
             path=self.answer.path if self.answer else "",
@@ -96,21 +98,21 @@ class ClientExchange:
         return [step for outcome in self.outcomes for step in outcome.steps]
 
     def count_body_bytes(self) -> int:
-        """Return the bytes of the bodies that `add_bodies` reads."""
-        upstream = sum(len(step.request_body) + len(step.response_body) for step in self._list_steps()[-1:])
-        return len(self.body) + len(self.response) + upstream
+        """Return the number of bytes of the bodies that `add_bodies` adds."""
+        upstream_bytes = sum(len(step.request_body) + len(step.response_body) for step in self._list_steps()[-1:])
+        return len(self.body) + len(self.response) + upstream_bytes
 
     def add_bodies(self, trace: GatewayTrace, target: ServedAlias) -> None:
-        """Add the bodies to the trace, with the secrets of the target's provider masked. It may run in a thread.
+        """Add the bodies to the trace, with the secrets of the target's provider masked.
 
-        The steps have their bodies masked already.
+        The bodies of the steps are masked already. This function may be called in a thread.
         """
         steps = self._list_steps()
         masker = build_endpoint_masker(target.endpoint) if target.endpoint else None
-        sent, received = self.body, bytes(self.response)
+        request, response = self.body, bytes(self.response)
         if masker:
-            sent, received = masker.mask_body(sent), masker.mask_body(received)
-        trace.client_request, trace.client_response = sent[:MAX_KEPT_BYTES], received[:MAX_KEPT_BYTES]
+            request, response = masker.mask_body(request), masker.mask_body(response)
+        trace.client_request, trace.client_response = request[:MAX_KEPT_BYTES], response[:MAX_KEPT_BYTES]
         line = self._render_traffic_line()
         trace.traffic_line = masker.mask_body(line) if line and masker else line
         if steps:
@@ -119,10 +121,11 @@ class ClientExchange:
             trace.upstream_response = steps[-1].response_body[:MAX_KEPT_BYTES]
 
     def _render_traffic_line(self) -> bytes | None:
-        """Return request and answer in the form of chat completions, from which a draft of a case can be created.
+        """Render request and answer as recorded traffic in the form of chat completions, for drafts of test cases.
 
         Returns:
-            None if the bodies themselves have a form that can be read, or there is no answer, or the line is too long.
+            One JSON object; None if drafts can be created from the client's bodies themselves, if there is no answer,
+            or if the object is longer than MAX_KEPT_BYTES.
         """
         if self.request is None or self.answer is None:
             return None

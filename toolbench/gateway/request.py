@@ -32,7 +32,7 @@ class GatewayError(Exception):
 
 
 def refuse(message: str) -> GatewayError:
-    """Return the error (status 400) for a request that the client has to change."""
+    """Return the error (status 400) for a request that the client has to change; the caller raises it."""
     return GatewayError(400, "invalid_request", message)
 
 
@@ -51,9 +51,11 @@ class GatewayRequest:
     Attributes:
         alias: value of the field `model`.
         messages: the conversation in the form of chat completions, system messages included.
-        options: parameters of the request, such as `temperature`, in the names of chat completions.
+        tools: its tools; a registry without tools if it has none.
+        options: parameters of the request, such as `temperature`, by their names in chat completions.
+        stream: whether the client wants a stream of events.
         with_usage: whether a stream of chat completions ends with the usage.
-        changes: what the dialect left out of the request, since the engine's messages have no place for it.
+        changes: parts of the request that were removed, since the engine's messages have no place for them.
     """
 
     alias: str
@@ -78,12 +80,16 @@ class CleanCall:
 
 @dataclass(frozen=True, slots=True)
 class GatewayAnswer:
-    """Answer of one turn.
+    """Answer to a request.
 
     Attributes:
+        alias: the requested alias.
+        text: final text; "" for none.
+        calls: calls that the client has to run; () for none.
         finish: `stop`, `length` or `tool_calls`.
         path: the method used, as in `Step.path`.
-        changes: changes that transforms made to the request and the answer.
+        usage: tokens and cost of the turns; None if unknown.
+        changes: changes to the request and the answer by the dialect, transforms and repairs.
         requests: number of exchanges with the upstream, retries included.
         id: random id; empty until the server sets it.
     """
@@ -103,14 +109,21 @@ class GatewayAnswer:
         return tuple(dict.fromkeys(change.name for change in self.changes))
 
     def render_changes(self) -> JsonObject:
-        """Render the changes for the field `toolbench` of the body, which a request header asks for."""
+        """Render the changes for the field `toolbench` of a body, which the client requests by a header."""
         fields = ("kind", "name", "path", "before", "after")
         changes = [{name: getattr(change, name) for name in fields} for change in self.changes]
         return {"path": self.path, "requests": self.requests, "changes": changes}
 
 
 class Dialect(Protocol):
-    """Wire format in which a client sends requests and gets answers; `gateway/dialects` has the implementations."""
+    """Wire format in which a client sends requests and gets answers; `gateway/dialects` has the implementations.
+
+    A stream consists of the events of `start_stream`, of `stream_text` for each part of the text, and of `end_stream`
+    or `stream_error`. `answer_id` is the random id of the answer, `alias` the requested alias.
+
+    Attributes:
+        name: name that traces have.
+    """
 
     name: str
 
@@ -123,7 +136,7 @@ class Dialect(Protocol):
         ...
 
     def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
-        """Return the body of an answer; `with_changes` adds the changes of transforms."""
+        """Return the body of an answer; `with_changes` says whether it has the field `toolbench` with the changes."""
         ...
 
     def render_error(self, error: GatewayError) -> JsonObject:
@@ -135,7 +148,7 @@ class Dialect(Protocol):
         ...
 
     def stream_text(self, answer_id: str, alias: str, text: str, *, is_first: bool) -> Iterator[bytes]:
-        """Yield the events for a part of the text; `is_first` is True for the first part only."""
+        """Yield the events of a part of the text; `is_first` says whether it is the first one."""
         ...
 
     def end_stream(
@@ -152,7 +165,7 @@ class Dialect(Protocol):
 def build_registry(tools: Sequence[GatewayTool]) -> ToolRegistry:
     """Return the registry of tools.
 
-    Equal tools get the same registry object, since the engine caches by identity what it prepares for a registry.
+    Equal tools get the same registry object, because the engine has a cache of prepared tools by registry object.
 
     Raises:
         GatewayError: there are too many tools, a name occurs twice, or a schema is not valid.

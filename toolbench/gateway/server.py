@@ -36,8 +36,8 @@ DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     "/v1/messages": MessagesDialect,
     "/v1/responses": ResponsesDialect,
 }
-EXPLAIN_HEADER = "x-toolbench-explain"
-MAX_NAMED_CHANGES = 20  # in a header
+EXPLAIN_HEADER = "x-toolbench-explain"  # with "1", the answer has the field `toolbench`
+MAX_NAMED_CHANGES = 20  # in the header x-toolbench-changed
 _INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed. Send the request again later.")
 _OTHER_TEXT_ERROR = GatewayError(
     502,
@@ -109,13 +109,13 @@ class Gateway:
         access = await self._directory.check_token(read_token(request), request.remote or "")
         exchange.token_name = access.name
         exchange.body = await read_body(request)
-        exchange.request = parsed = await parse_body(exchange.dialect, exchange.body)
+        exchange.request = parsed_request = await parse_body(exchange.dialect, exchange.body)
         aliases = await self._directory.get_aliases()
-        targets = list(_list_targets(parsed.alias, aliases))
+        targets = list(_list_targets(parsed_request.alias, aliases))
         with_changes = request.headers.get(EXPLAIN_HEADER) == "1"
-        if parsed.stream:
+        if parsed_request.stream:
             return await self._stream(request, exchange, targets, with_changes=with_changes)
-        exchange.answer = answer = replace(await self._ask_in_order(exchange, parsed, targets), id=exchange.id)
+        exchange.answer = answer = replace(await self._ask_in_order(exchange, parsed_request, targets), id=exchange.id)
         exchange.response += json.dumps(exchange.dialect.render(answer, with_changes=with_changes)).encode()
         headers = _build_headers(exchange, answer)
         return web.Response(body=bytes(exchange.response), content_type="application/json", headers=headers)
@@ -123,28 +123,30 @@ class Gateway:
     async def _ask_in_order(
         self,
         exchange: ClientExchange,
-        parsed: GatewayRequest,
+        parsed_request: GatewayRequest,
         targets: list[ServedAlias],
         sender: TextSender | None = None,
     ) -> GatewayAnswer:
         """Send a request to one target after another until one answers.
 
-        No other target is tried after an error of the client, or once text of an answer was sent.
+        No further target is tried after an error that the client caused, or once text of an answer was sent.
 
         Args:
-            exchange: gets each target and its outcome.
-            parsed: the request.
+            exchange: gets each target and the outcome there.
+            parsed_request: the request.
             targets: the alias and its fallbacks, in order.
             sender: gets the text of a stream; None without a stream.
 
         Raises:
             GatewayError: the error of the last target that was tried.
         """
-        error = GatewayError(503, "unavailable", f"The alias {parsed.alias} cannot be served now.", retry_after=5)
+        error = GatewayError(
+            503, "unavailable", f"The alias {parsed_request.alias} cannot be served now.", retry_after=5
+        )
         for target in targets:
             exchange.served_by = target
             try:
-                outcome = await self._ask(exchange, parsed, target, sender)
+                outcome = await self._ask(exchange, parsed_request, target, sender)
             except GatewayError as refusal:
                 error = refusal
                 continue
@@ -156,9 +158,9 @@ class Gateway:
         raise error
 
     async def _ask(
-        self, exchange: ClientExchange, parsed: GatewayRequest, target: ServedAlias, sender: TextSender | None
+        self, exchange: ClientExchange, parsed_request: GatewayRequest, target: ServedAlias, sender: TextSender | None
     ) -> TurnOutcome:
-        """Send a request to one target, and add the outcome to the exchange and its cost to the sums.
+        """Send a request to one target; add the outcome to the exchange, and its cost to the sums that are stored.
 
         Raises:
             GatewayError: the target cannot be served now, its budget is spent, or its provider has no free slot.
@@ -168,14 +170,16 @@ class Gateway:
         if refusal := await self._directory.find_budget_refusal(target.provider_id):
             raise GatewayError(429, "budget_spent", f"{target.name}: {refusal}", retry_after=30)
         with self._occupy_slot(target):
-            policy = target.resolve_policy(parsed.tool_choice)
+            policy = target.resolve_policy(parsed_request.tool_choice)
             turn_target = TurnTarget(target.endpoint, policy, self._client)
-            listener = CertainText(policy, parsed.tools, sender.send) if sender is not None else None
+            listener = CertainText(policy, parsed_request.tools, sender.send) if sender is not None else None
             outcome = TurnOutcome()
             exchange.outcomes.append(outcome)
             try:
-                await run_turn(parsed, turn_target, outcome, asyncio.sleep, listener.receive if listener else None)
-            finally:  # a request whose client leaves costs money too
+                await run_turn(
+                    parsed_request, turn_target, outcome, asyncio.sleep, listener.receive if listener else None
+                )
+            finally:  # a request whose client disconnects costs money, too
                 spending = compute_spending(outcome.list_usages(), target.price)
                 self._writer.add_spending(target.provider_id, spending)
         if sender is not None and listener is not None and outcome.answer is not None:
@@ -209,15 +213,17 @@ class Gateway:
     async def _stream(
         self, request: web.Request, exchange: ClientExchange, targets: list[ServedAlias], *, with_changes: bool
     ) -> web.StreamResponse:
-        """Send text as it becomes certain, then the calls.
+        """Stream the answer: text as soon as it cannot be part of a call, then the calls.
+
+        An error after the first byte is sent as an event.
 
         Raises:
             GatewayError: the request failed before the first byte was sent.
         """
-        parsed = exchange.request
-        assert parsed is not None
+        parsed_request = exchange.request
+        assert parsed_request is not None
         sender = TextSender()
-        task = asyncio.create_task(self._ask_in_order(exchange, parsed, targets, sender))
+        task = asyncio.create_task(self._ask_in_order(exchange, parsed_request, targets, sender))
         try:
             part = await sender.wait_for_part(task)
             if part is None and (failure := task.exception()) is not None:
@@ -226,13 +232,15 @@ class Gateway:
                 headers=_build_headers(exchange, None) | {"content-type": "text/event-stream"}
             )
             await response.prepare(request)
-            await _send(response, exchange, exchange.dialect.start_stream(exchange.id, parsed.alias))
+            await _send(response, exchange, exchange.dialect.start_stream(exchange.id, parsed_request.alias))
             is_first = True
             while part is not None:
-                events = exchange.dialect.stream_text(exchange.id, parsed.alias, part, is_first=is_first)
+                events = exchange.dialect.stream_text(exchange.id, parsed_request.alias, part, is_first=is_first)
                 await _send(response, exchange, events)
                 part, is_first = await sender.wait_for_part(task), False
-            await _send(response, exchange, self._end_stream(exchange, parsed, task, sender, with_changes=with_changes))
+            await _send(
+                response, exchange, self._end_stream(exchange, parsed_request, task, sender, with_changes=with_changes)
+            )
             await response.write_eof()
             return response
         finally:
@@ -242,20 +250,20 @@ class Gateway:
     def _end_stream(
         self,
         exchange: ClientExchange,
-        parsed: GatewayRequest,
+        parsed_request: GatewayRequest,
         task: "asyncio.Task[GatewayAnswer]",
         sender: TextSender,
         *,
         with_changes: bool,
     ) -> Iterator[bytes]:
-        """Return the last events of a stream, and set the answer or error of the exchange.
+        """Set the answer or error of the exchange, and return the last events of its stream.
 
         Args:
             exchange: the exchange.
-            parsed: its request.
+            parsed_request: its request.
             task: the task that sent the request; it has ended.
             sender: says whether text was sent.
-            with_changes: whether the client wants the changes of transforms.
+            with_changes: whether the last events have the changes.
         """
         failure = task.exception()
         if failure is not None:
@@ -264,10 +272,10 @@ class Gateway:
                 logger.error("Request %s failed within the gateway", exchange.id, exc_info=failure)
             return exchange.dialect.stream_error(exchange.error)
         exchange.answer = answer = replace(task.result(), id=exchange.id)
-        return exchange.dialect.end_stream(parsed, answer, has_text=sender.has_begun, with_changes=with_changes)
+        return exchange.dialect.end_stream(parsed_request, answer, has_text=sender.has_begun, with_changes=with_changes)
 
     def _put_trace(self, exchange: ClientExchange) -> None:
-        """Queue the trace of an exchange, if it is among those that are kept."""
+        """Queue the trace of an exchange for storage, if it is among those that are kept."""
         target = exchange.served_by
         if target is None or not exchange.keeps_trace:
             return
@@ -322,10 +330,14 @@ def _build_error_response(dialect: Dialect, error: GatewayError, request_id: str
 async def serve(host: str, port: int) -> AsyncIterator[str]:
     """Serve until the context ends, and yield the URL.
 
-    A request whose client leaves is cancelled, and so is its request to the upstream.
+    A request whose client disconnects is cancelled, and so is its request to the upstream.
+
+    Args:
+        host: address to listen on.
+        port: port to listen on; 0 for a free one.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the server cannot listen on this address and port.
     """
     runner = web.AppRunner(Gateway().build_app(), handler_cancellation=True, access_log=None)
     await runner.setup()

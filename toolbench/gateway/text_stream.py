@@ -1,4 +1,4 @@
-"""Text of a streaming answer: the filter of what cannot be part of a call, and the queue to the client's stream."""
+"""Text of a streaming answer: the filter that withholds possible calls, and the queue to the client's stream."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,20 +18,22 @@ _JSON_STARTS = ("{", "[", "`")
 class CertainText:
     """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
-    It sends text of the first attempt of the first turn only: a client may have that text already, so that text of a
-    retry or a re-prompt would be added to it.
-
-    Args:
-        policy: settings that say how calls may be written in the text.
-        tools: tools of the request.
-        send: receives each part of the text.
+    It sends text of the first attempt with text only: a client appends all text that it gets, so it would append the
+    text of a retry or of a re-prompt to that of the first attempt.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
+        """Create the listener.
+
+        Args:
+            policy: settings that say how calls may be written in the text.
+            tools: tools of the request.
+            send: receives each part of the text.
+        """
         self._send = send
-        self._sent: list[str] = []
-        self._attempt: tuple[int, int] | None = None  # the one whose text is sent
-        self._last_attempt: tuple[int, int] | None = None
+        self._sent_parts: list[str] = []
+        self._attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
+        self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
         self._has_json_calls = bool(tools.definitions) and policy.method in _JSON_METHODS
         self._has_json_begun = False
         has_text_calls = policy.method == "template" or _TEXT_TRANSFORMS.intersection(policy.response_transforms)
@@ -42,7 +44,7 @@ class CertainText:
         )
 
     def receive(self, event: Event) -> None:
-        """Send the certain text of an event of the loop."""
+        """Send the text of an event of the loop that cannot be part of a call."""
         if event.type != "llm_delta":
             return
         self._last_attempt = attempt = (event.turn, event.data.get("attempt", 1))
@@ -53,7 +55,7 @@ class CertainText:
         if attempt == self._attempt:
             certain_text = self._find_certain_text(text)
             if certain_text:
-                self._sent.append(certain_text)
+                self._sent_parts.append(certain_text)
                 self._send(certain_text)
 
     def _find_certain_text(self, text: str) -> str:
@@ -68,14 +70,13 @@ class CertainText:
         return text[: min(starts, default=len(text))]
 
     def find_rest(self, answer: GatewayAnswer) -> str | None:
-        """Return the end of the final text that was not sent.
-
-        It is empty if a transform changed the text that was sent, or a later attempt has calls and no text.
+        """Find the end of the final text that was not sent.
 
         Returns:
-            None if a later attempt answered otherwise than with the text that was sent: that text is not the answer's.
+            The end; "" if a transform changed the text that was sent, or a later attempt has calls and no text. None if
+            a later attempt has another text than was sent, so that the client has text that the answer does not have.
         """
-        sent_text = "".join(self._sent)
+        sent_text = "".join(self._sent_parts)
         if answer.text.startswith(sent_text):
             return answer.text[len(sent_text) :]
         if self._last_attempt == self._attempt or (answer.calls and not answer.text):
@@ -84,10 +85,10 @@ class CertainText:
 
 
 class TextSender:
-    """Queue of the parts of a text between the turn and the client's stream.
+    """Queue of the parts of a text between the turn that gets them and the stream that sends them to the client.
 
     Attributes:
-        has_begun: whether a part was put in.
+        has_begun: whether a part was ever queued.
     """
 
     def __init__(self) -> None:
@@ -111,7 +112,7 @@ class TextSender:
                     return None
                 self._changed.clear()
                 await self._changed.wait()
-        finally:  # also if the client leaves meanwhile
+        finally:  # also if the client disconnects meanwhile
             task.remove_done_callback(self._notice_end)
         parts, self._parts = self._parts, []
         return "".join(parts)

@@ -7,25 +7,27 @@ from collections.abc import Callable
 from toolbench.gateway.request import GatewayError
 
 WINDOW_SECONDS = 60
-MAX_ADDRESSES = 10_000  # that are counted; the one that was used longest ago is forgotten
+MAX_ADDRESSES = 10_000  # with a count; beyond that, the count of the address that was counted longest ago is dropped
 
 
 class WrongTokenLimit:
-    """Numbers of requests with wrong tokens in this minute, by client address."""
+    """Counters of requests with wrong tokens in the current minute, by client address."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.time) -> None:
         """Create the limit.
 
         Args:
             per_minute: requests with a wrong token that one address may send.
-            clock: returns seconds.
+            clock: returns seconds since the epoch.
         """
         self._per_minute = per_minute
         self._clock = clock
-        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()  # minute and number
+        self._counts: OrderedDict[str, tuple[int, int]] = (
+            OrderedDict()
+        )  # by address: minute since the epoch, and number in it
 
     def check(self, address: str) -> None:
-        """Check that the token of a request may be looked up.
+        """Check that a token of this address may be looked up in the database.
 
         Raises:
             GatewayError: the address sent too many wrong tokens in this minute (429).
@@ -48,6 +50,6 @@ class WrongTokenLimit:
             self._counts.popitem(last=False)
 
     def _get_count(self, address: str) -> int:
-        """Return the number of this minute."""
+        """Return the number of wrong tokens of an address in the current minute."""
         minute, count = self._counts.get(address, (0, 0))
         return count if minute == int(self._clock()) // WINDOW_SECONDS else 0

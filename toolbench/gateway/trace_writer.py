@@ -15,11 +15,11 @@ from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, is_unav
 
 logger = logging.getLogger(__name__)
 
-MAX_WAITING = 2_000  # traces; further ones are dropped and counted, so that memory stays bounded
+MAX_WAITING_TRACES = 2_000  # in the queue; further ones are dropped and counted, so that memory stays bounded
 MAX_WAITING_BYTES = 64_000_000  # of bodies in the queue; further traces are stored without their bodies
-MAX_BATCH = 200
+MAX_BATCH_TRACES = 200
 MAX_BATCH_BYTES = 16_000_000
-BATCH_SECONDS = 0.1
+BATCH_SECONDS = 0.1  # pause between two batches, unless a full one waits
 MAX_ATTEMPTS = 1_200  # to store a batch while the database is unavailable, in ten minutes
 MAX_LAST_ATTEMPTS = 3  # while the gateway stops
 DROPS_PER_WARNING = 200  # traces; one log line for each would itself slow the gateway
@@ -33,21 +33,25 @@ class TraceWriter:
     """
 
     def __init__(self, run_in_thread: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
-        """Create the queue. `run_in_thread` runs a function in the thread of the database."""
+        """Create the queue.
+
+        Args:
+            run_in_thread: runs a function in the thread of the database.
+        """
         self._run_in_thread = run_in_thread
         self._waiting: deque[tuple[GatewayTrace, int]] = deque()  # each with the bytes of its bodies
         self._waiting_bytes = 0
-        self._adding: set[asyncio.Task[None]] = set()  # of the traces whose bodies a thread adds
-        self._adding_bytes = 0
+        self._body_tasks: set[asyncio.Task[None]] = set()  # each adds the bodies of a trace in a thread
+        self._body_task_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._batch: list[GatewayTrace] = []
         self._attempts = 0  # to store the batch
         self._stopping = asyncio.Event()
-        self._spending: dict[int, Spending] = {}
-        self._key = uuid.uuid4()
-        self._spending_batch = SpendingBatch(self._key, 0, {})  # the last one; without sums if it is stored
+        self._spending: dict[int, Spending] = {}  # by provider id, not in a batch yet
+        self._writer_id = uuid.uuid4()  # SpendingBatch.writer
+        self._spending_batch = SpendingBatch(self._writer_id, 0, {})  # the last one; without sums once it is stored
         self.lost_count = 0
-        self._drop_count = 0
+        self._drop_count = 0  # traces that were dropped or lost their bodies, since the queue was full
 
     def add_spending(self, provider_id: int, spending: Spending) -> None:
         """Add the cost of a request to the sums that are stored next."""
@@ -55,8 +59,8 @@ class TraceWriter:
             self._spending[provider_id] = self._spending.get(provider_id, Spending()) + spending
 
     def put(self, trace: GatewayTrace) -> None:
-        """Queue a trace; drop its bodies if the queue has too many bytes, and the trace if it has too many traces."""
-        if len(self._waiting) >= MAX_WAITING:
+        """Queue a trace; drop its bodies if the queue has too many bytes, or the trace if it has too many traces."""
+        if len(self._waiting) >= MAX_WAITING_TRACES:
             self.lost_count += 1
             self._count_drop()
             return
@@ -69,29 +73,29 @@ class TraceWriter:
         self._waiting.append((trace, trace_bytes))
         self._waiting_bytes += trace_bytes
 
-    def put_large(self, trace: GatewayTrace, size: int, add_bodies: Callable[[], None]) -> None:
+    def put_large(self, trace: GatewayTrace, body_bytes: int, add_bodies: Callable[[], None]) -> None:
         """Queue a trace after a thread has added its bodies; queue it without bodies if too many bytes wait.
 
         Args:
             trace: the trace without bodies.
-            size: bytes of the bodies.
+            body_bytes: number of bytes of the bodies.
             add_bodies: adds the bodies to the trace, masked.
         """
-        if self._waiting_bytes + self._adding_bytes + size > MAX_WAITING_BYTES:
+        if self._waiting_bytes + self._body_task_bytes + body_bytes > MAX_WAITING_BYTES:
             self._count_drop()
             self.put(trace)
             return
-        self._adding_bytes += size
-        task = asyncio.create_task(self._add_bodies(trace, size, add_bodies))
-        self._adding.add(task)
-        task.add_done_callback(self._adding.discard)
+        self._body_task_bytes += body_bytes
+        task = asyncio.create_task(self._add_bodies(trace, body_bytes, add_bodies))
+        self._body_tasks.add(task)
+        task.add_done_callback(self._body_tasks.discard)
 
-    async def _add_bodies(self, trace: GatewayTrace, size: int, add_bodies: Callable[[], None]) -> None:
+    async def _add_bodies(self, trace: GatewayTrace, body_bytes: int, add_bodies: Callable[[], None]) -> None:
         try:
             await asyncio.to_thread(add_bodies)
         except Exception:  # the trace is stored without bodies
             logger.exception("The bodies of a trace could not be added")
-        self._adding_bytes -= size
+        self._body_task_bytes -= body_bytes
         self.put(trace)
 
     def _count_drop(self) -> None:
@@ -104,14 +108,14 @@ class TraceWriter:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End the task, and store the costs and the queued traces.
+        """End the task, and store the costs and the queued traces; log what could not be stored.
 
         The task is not cancelled: a call in the thread would go on, and its result would be unknown.
         """
         self._stopping.set()
         if self._task is not None:
             await self._task
-        await asyncio.gather(*self._adding)
+        await asyncio.gather(*self._body_tasks)
         self._attempts = 0
         for _ in range(MAX_LAST_ATTEMPTS):
             if not await self._store_spending():
@@ -125,7 +129,10 @@ class TraceWriter:
             logger.error("Costs of the providers %s were lost", sorted(lost))
 
     async def _run(self) -> None:
-        """Store the costs and one batch at a time, so that neither waits for the end of the other."""
+        """Store the costs, then one batch of traces, and so on until the writer stops.
+
+        Only one batch at a time, so that costs never wait until all traces are stored.
+        """
         pause = BATCH_SECONDS
         while not self._stopping.is_set():
             with suppress(TimeoutError):
@@ -139,12 +146,12 @@ class TraceWriter:
                 pause = 0 if self._is_batch_waiting() else BATCH_SECONDS
 
     def _is_batch_waiting(self) -> bool:
-        """Return whether the queue holds a full batch."""
-        return len(self._waiting) >= MAX_BATCH or self._waiting_bytes >= MAX_BATCH_BYTES
+        """Return whether the queue has a full batch."""
+        return len(self._waiting) >= MAX_BATCH_TRACES or self._waiting_bytes >= MAX_BATCH_BYTES
 
     def _take_batch(self) -> None:
         batch_bytes = 0
-        while self._waiting and len(self._batch) < MAX_BATCH:
+        while self._waiting and len(self._batch) < MAX_BATCH_TRACES:
             trace, trace_bytes = self._waiting[0]
             batch_bytes += trace_bytes
             if self._batch and batch_bytes > MAX_BATCH_BYTES:
@@ -186,12 +193,12 @@ class TraceWriter:
         if not self._spending_batch.by_provider:
             if not self._spending:
                 return True
-            self._spending_batch = SpendingBatch(self._key, self._spending_batch.number + 1, self._spending)
+            self._spending_batch = SpendingBatch(self._writer_id, self._spending_batch.number + 1, self._spending)
             self._spending = {}
         try:
             await self._run_in_thread(partial(add_spending, self._spending_batch))
         except Exception as error:  # the batch is tried again
             logger.warning("Costs could not be stored; they are stored later: %s", error)
             return False
-        self._spending_batch = SpendingBatch(self._key, self._spending_batch.number, {})
+        self._spending_batch = SpendingBatch(self._writer_id, self._spending_batch.number, {})
         return True

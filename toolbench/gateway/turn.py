@@ -1,4 +1,7 @@
-"""Running of one turn of the engine for a request: it sends what a trial would send, and checks calls against tools."""
+"""One turn of the engine for a request of a client.
+
+It sends to the model what a trial would send, and checks the calls of the answer against the tools of the request.
+"""
 
 import json
 import time
@@ -48,7 +51,12 @@ class TurnOutcome:
     is_upstream_fault: bool = False
 
     def list_usages(self) -> list[Usage | None]:
-        """Return the usage of each answer, None if it is unknown, as it is for a request cancelled while under way."""
+        """Return the usage of each request that may have cost something, in order.
+
+        Returns:
+            One usage for each answer, None if the answer has none; also None for a request that was cancelled before
+            its answer was complete. Requests that failed are left out.
+        """
         usages: list[Usage | None] = []
         for step in self.steps:
             if step.turn_read is not None:
@@ -59,7 +67,13 @@ class TurnOutcome:
 
 
 class _TurnGate:
-    """Gate, recorder and tools of one turn. It ends the loop at the request after a valid call."""
+    """Gate, recorder and tools of one turn.
+
+    It ends the loop before the request that would send the results of valid calls: the client runs the calls.
+
+    Attributes:
+        has_called: whether the turn has a valid call.
+    """
 
     def __init__(self, steps: list[ExchangeStep], back_off: Callable[[float], Awaitable[None]]) -> None:
         self.has_called = False
@@ -85,7 +99,7 @@ class _TurnGate:
             self._steps.append(step)
 
     def call_tool(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Note that the turn has a valid call. The client runs it, so the result here is empty."""
+        """Set `has_called` and return an empty result; the client runs the call."""
         self.has_called = True
         return {}
 
@@ -101,8 +115,8 @@ async def run_turn(
 
     Args:
         request: the client's request.
-        target: its target. The policy's `max_turns` is 1, or 2 if one re-prompt is allowed.
-        outcome: a new outcome. It gets each exchange as soon as that has ended, also if this task is cancelled.
+        target: where to send it. The policy's `max_turns` is 1, or 2 if one re-prompt is allowed.
+        outcome: a new outcome. Each exchange is added as soon as it has ended, also if this task is cancelled.
         back_off: waits before a retry, for the given seconds.
         emit: receives the loop's events while the answer arrives; None if no part of it is needed early.
     """
@@ -122,7 +136,7 @@ async def run_turn(
     except EngineError as error:
         outcome.error = refuse(f"The request cannot be sent: {error}")
     else:
-        _read_result(outcome, result, request)
+        _set_outcome(outcome, result, request)
 
 
 def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
@@ -143,8 +157,8 @@ def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
     )
 
 
-def _read_result(outcome: TurnOutcome, result: LoopResult, request: GatewayRequest) -> None:
-    """Set the outcome's answer or error from the end of the loop and its last answer."""
+def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayRequest) -> None:
+    """Set the outcome's answer or error by the end of the loop and its last answer."""
     record = next((record for record in reversed(result.turns) if record.answer), None)
     if result.end is EndReason.PROVIDER_ERROR and result.error is not None:
         outcome.error, outcome.is_upstream_fault = _build_upstream_error(result.error), result.error.infrastructure
@@ -170,10 +184,11 @@ def _build_upstream_error(error: ExchangeError) -> GatewayError:
 
 
 def _find_call_problem(record: TurnRecord) -> str:
-    """Return why a call of the answer is not valid or cannot be read; empty if there is no such call."""
-    invalid = next((result for result in record.results if not result.was_executed), None)
-    if invalid is not None:
-        return f"The model's call of {invalid.call.name[:64]} is not valid: {_describe_refusal(invalid)}"
+    """Return why a call of the answer is not valid or cannot be read; "" if there is no such call."""
+    refused_result = next((result for result in record.results if not result.was_executed), None)
+    if refused_result is not None:
+        name = refused_result.call.name[:64]
+        return f"The model's call of {name} is not valid: {_describe_refusal(refused_result)}"
     answer = record.answer
     if answer is not None and answer.has_unexecuted_call and not answer.calls:
         return f"The model attempted a call that cannot be read: {answer.unexecuted_reason[:300]}"
@@ -187,7 +202,7 @@ def _describe_refusal(result: ToolResult) -> str:
     return str(result.envelope.errors[0].get("message", ""))[:300] if result.envelope.errors else ""
 
 
-def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayRequest, requests: int) -> GatewayAnswer:
+def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayRequest, request_count: int) -> GatewayAnswer:
     answer = record.answer
     assert answer is not None
     calls = tuple(
@@ -201,5 +216,12 @@ def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayReques
     ]
     changes += [change for tool in record.results for change in tool.changes]
     return GatewayAnswer(
-        request.alias, answer.text, calls, finish, result.usage, answer.method_used, tuple(changes), max(1, requests)
+        request.alias,
+        answer.text,
+        calls,
+        finish,
+        result.usage,
+        answer.method_used,
+        tuple(changes),
+        max(1, request_count),
     )

@@ -12,7 +12,7 @@ from toolbench.lab.query_params import MAX_ID
 
 Id = Annotated[int, Field(ge=1, le=MAX_ID)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-MAX_PAGE_SIZE = 200
+MAX_PAGE_SIZE = 200  # items of one page of a list
 
 
 class BodySchema(Schema):
@@ -60,10 +60,11 @@ class RateDocument(Schema):
     Attributes:
         k: trials that passed.
         n: trials that are counted.
-        share: share of passed trials; null without trials.
+        share: rate of passed trials as a fraction, null without trials. It differs from k / n if the rate weights its
+            scenarios equally.
         low: lower bound of the interval, as a fraction; null without trials or without a valid interval.
         high: upper bound, likewise.
-        interval: method of the interval and its level.
+        interval: name of the interval's method, with the confidence level.
     """
 
     k: int
@@ -90,7 +91,7 @@ class RateDocument(Schema):
 
     @staticmethod
     def resolve_interval(rate: Rate) -> str:
-        """Return the name of the interval's method with its level."""
+        """Return the name of the interval's method, with the confidence level."""
         name: str = rate.interval_name
         return name
 
@@ -99,6 +100,8 @@ class CountsDocument(Schema):
     """Numbers of trials by outcome, and the requests, tokens and cost of all of them.
 
     Attributes:
+        trials: number of trials in any state.
+        infra: trials with an infrastructure error.
         cost: dollars; null if the cost of a trial is unknown.
     """
 

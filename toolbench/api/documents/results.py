@@ -7,7 +7,7 @@ from ninja import Schema
 from pydantic import Field
 
 from toolbench.api.documents.figures import BodySchema, Id, QuantileDocument, QuerySchema, RateDocument
-from toolbench.api.documents.trials import Day, Text, Texts, Whole
+from toolbench.api.documents.trials import Day, Text, Texts, WholeNumber
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.replays.what_if_settings import MAX_LIMIT
 
@@ -20,9 +20,9 @@ class ChosenQuery(QuerySchema):
 
     Attributes:
         run: ids of runs, separated by commas or as several parameters.
-        after: first day on which a run was created.
-        before: last day on which a run was created.
-        upto: id of the newest run.
+        after: day (UTC) on or after which the runs were created.
+        before: day (UTC) on or before which the runs were created.
+        upto: highest id of a run.
     """
 
     run: RunIds = []
@@ -32,7 +32,7 @@ class ChosenQuery(QuerySchema):
     scenario: Texts = []
     after: Day | None = None
     before: Day | None = None
-    upto: Whole | None = None
+    upto: WholeNumber | None = None
 
 
 class MatrixParameters(ChosenQuery):
@@ -41,8 +41,9 @@ class MatrixParameters(ChosenQuery):
     Attributes:
         scope: without it, own runs if there are any, else the published figures.
         metric: name of a metric that GET /metrics lists; the table has the columns of all metrics.
+        target: target of the success rate in percent.
         q: part of the model's name.
-        group: name of a group of scenarios.
+        group: name of a group of scenarios; "" for the default.
         prompt: version of a scenario's prompt, or `each`.
     """
 
@@ -61,7 +62,7 @@ class FailuresParameters(ChosenQuery):
 
 
 class LatencyParameters(QuerySchema):
-    """Choice of the measured time and of a group of scenarios."""
+    """Choice of the measured time and of a group of scenarios; "" for the default group."""
 
     metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool", "backoff"] = "trial"
     group: Text = ""
@@ -110,7 +111,13 @@ class MetricDocument(Schema):
 
 
 class ChangedInstanceDocument(Schema):
-    """Instance with a changed outcome, and the id of a trial of each side."""
+    """Instance whose outcome differs between the sides.
+
+    Attributes:
+        instance: seed of the instance.
+        first: id of a trial of the first side.
+        second: id of a trial of the second side.
+    """
 
     fate: Literal["regressed", "fixed"]
     scenario: str
@@ -123,7 +130,7 @@ class ComparisonDocument(Schema):
     """Comparison of two sides.
 
     Attributes:
-        comparable: whether the sides have a stratum in common and no trial.
+        comparable: whether the sides have a comparison stratum in common, but no trial.
         shared_trials: number of trials that belong to both sides.
         how: paired or stratified.
         noise: A/A noise: difference, as a fraction, that 95 % of comparisons of equal sides of this size stay below.
@@ -172,6 +179,12 @@ class FailureDocument(Schema):
     """Failure group.
 
     Attributes:
+        signature: stored text by which failures of the scenario are grouped.
+        version: version of the scenario.
+        place: JSON path and turn of the failures, as in `signature`.
+        count: number of trials.
+        runs: number of runs.
+        sentence: the first problem of the trial `exemplar`.
         exemplar: id of its first trial.
         nearest: id of a passed trial to compare with, if possible of the same cell and instance; null without one.
         trials: query string with which GET /trials lists the group.
@@ -214,6 +227,9 @@ class LatencyRowDocument(Schema):
     """Times of one configuration in milliseconds.
 
     Attributes:
+        config_id: id of the configuration.
+        label: model, and the settings in which the rows differ.
+        n: number of times.
         local: whether the model runs on the machine of Toolbench.
         saturated: number of trials with event-loop lag, whose times include delays of Toolbench.
     """
@@ -230,7 +246,14 @@ class LatencyRowDocument(Schema):
 
 
 class LatencyDocument(Schema):
-    """Times of a run by configuration."""
+    """Times of a run by configuration.
+
+    Attributes:
+        run: id of the run.
+        metric: name of the measured time.
+        group: group of the scenarios whose times are counted; "" if there are none.
+        groups: names of all groups of the run's scenarios.
+    """
 
     run: int
     metric: str
@@ -240,12 +263,14 @@ class LatencyDocument(Schema):
 
 
 class WhatIfBody(BodySchema):
-    """Trials to replay, named by exactly one of trial, cell and run, and the settings of the replay.
+    """Trials to replay, named by the id of exactly one trial, cell or run, and the settings of the replay.
 
     Attributes:
+        strategy: name of a strategy or preset; "" keeps the strategy of the run.
         presets: presets applied after all layers except the scenario's.
         without: names of transforms and repairs to leave out.
-        ablate: whether to replay also without each transform.
+        text_format: name of a text format; "" keeps the text format of the run.
+        ablate: whether to replay also without each transform and repair.
     """
 
     trial: Id | None = None
@@ -263,11 +288,15 @@ class WhatIfBody(BodySchema):
 
 
 class ChangeDocument(Schema):
-    """Changed outcome of a trial.
+    """Outcome of a trial with the stored settings and with those of the replay. It may be the same.
 
     Attributes:
-        after: trial outcome, or `unknown` if the replay needs an answer that is not stored.
+        trial: id of the trial.
+        index: number of the repeat within its cell, from 1.
+        before: stored outcome.
+        after: outcome of the replay; `unknown` if the replay needs an answer that is not stored.
         unknown_from: number of the first step without a stored answer; null if all are stored.
+        why: why the outcome is unknown or the trial was never sent; else the sentence of the new verdict.
     """
 
     trial: int
@@ -283,8 +312,9 @@ class AblationDocument(Schema):
     """Replay without one transform or repair; `name` is `all` for the replay without any of them.
 
     Attributes:
-        changed: ids of trials with a changed outcome.
-        unsure: number of trials with an unknown outcome.
+        sentence: its outcomes compared with the stored ones, in words.
+        changed: ids of trials whose outcome is another one than with all transforms and repairs.
+        unsure: number of trials whose outcome is unknown in only one of these two replays.
     """
 
     name: str
@@ -297,11 +327,16 @@ class WhatIfDocument(Schema):
     """Result of a replay with other settings.
 
     Attributes:
-        waiting: whether a worker still replays trials; send the same request again.
+        trials: number of trials.
+        waiting: whether a worker has not finished the replay; send the same request again to get the result.
         refused: why the trials cannot be replayed; "" if they can.
-        before: success rate with the stored outcomes.
-        after_least: success rate if every trial with an unknown outcome fails.
-        after_most: success rate if every trial with an unknown outcome passes.
+        sentence: the outcomes in words; without a result, why there is none, or "".
+        before: answered success with the stored outcomes; null without a result.
+        after_least: answered success if every trial with an unknown outcome failed; null likewise.
+        after_most: answered success if every trial with an unknown outcome passed; null likewise.
+        changes: changed outcomes, then unknown ones, then those that are the same. A worker stores only the first 500
+            changed and unknown ones.
+        ablations: replays without transforms and repairs; [] if they were not requested.
     """
 
     trials: int
@@ -316,7 +351,14 @@ class WhatIfDocument(Schema):
 
 
 class JudgementDocument(Schema):
-    """Trial whose outcome changed when it was re-judged."""
+    """Trial whose outcome changed when it was re-judged.
+
+    Attributes:
+        trial: id of the trial.
+        before: outcome by the first verdict.
+        after: outcome by the current verdict.
+        judged_at: time of the current verdict.
+    """
 
     trial: int
     before: str
@@ -328,7 +370,9 @@ class RejudgingDocument(Schema):
     """Result of re-judging the trials of a run by the current scenarios and rules.
 
     Attributes:
-        waiting: whether a worker is still re-judging trials.
+        waiting: whether the last re-judging by a worker is queued, is running or has failed.
+        sentence: the result of this request in words; "" for a list.
+        changes: up to 200 trials whose outcome changed.
     """
 
     waiting: bool

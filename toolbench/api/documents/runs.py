@@ -50,12 +50,17 @@ class RunDocument(Schema):
     Attributes:
         stopped_reason: why it is paused or was cancelled; "" otherwise.
         purpose: where it was launched or for what: "", api, cli, aa, confirm and others.
-        owner: name of the user; "" without one.
+        owner: name of the user who launched it; "" without one.
+        instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
         seed: start of the random generator that draws its instances.
         until: rule of sequential stopping; {} for a fixed number of trials.
+        request_cap: request limit; null for none.
+        token_cap: token limit; null for none.
+        requests_reserved: requests that count towards `request_cap`; each is counted before it is sent.
         deadline_seconds: trial deadline.
         repeat_of: id of the run that this one repeats; null if it repeats none.
         skipped: requested configurations and cells that were left out, with the reason.
+        url: path of its page.
     """
 
     id: int
@@ -201,9 +206,10 @@ class RunDetailDocument(Schema):
 
     Attributes:
         live: whether figures can still change.
+        failures: the largest failure groups.
         retryable: number of trials that `retry` would queue again.
         resumable: number of cancelled trials that `resume-cancelled` would queue again.
-        seconds_left: expected time to the end at the pace of the last minutes; null if it is unknown.
+        seconds_left: expected seconds to the end, at the pace of the last minutes; null if it is unknown.
     """
 
     run: RunDocument
@@ -235,12 +241,20 @@ class PlanBody(BodySchema):
         examples: names of example sets; "" for none.
         scenarios: slugs of scenarios, or `set:` and the name of a set of test cases.
         trials: trials of each cell.
-        until: rule of sequential stopping, with the members rule, rate, target, width and error.
+        until: rule of sequential stopping, with the members rule, rate, target, width and error; {} for a fixed number
+            of trials.
+        instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
+        request_cap: request limit of the run; null for none.
+        token_cap: token limit of the run; null for none.
+        deadline_seconds: trial deadline; null for the default.
+        connect_seconds: timeout for connecting; null for that of the provider.
+        read_seconds: timeout for reading; null for that of the provider.
         overrides: settings above every preset, such as {"max_turns": 6}.
-        seed: start of the random generator; equal requests with an equal seed plan equal trials.
-        jobs: concurrency limit of the run at one provider; the provider's own limit also applies.
+        seed: start of the random generator; equal requests with an equal seed plan equal trials. Null for a random one.
+        jobs: concurrency limit of the run at one provider; the provider's own limit also applies. Null for none.
         enforce_applicability: whether to leave out profiles that do not apply to a model.
-        probe_unknown: whether to probe models with unknown capabilities.
+        probe_unknown: whether to probe models with unknown tool support first, unless the run has a limit.
+        configs: configurations; [] for every combination of the lists.
     """
 
     title: Annotated[str, Field(max_length=200)] = ""
@@ -278,7 +292,7 @@ class LaunchBody(PlanBody, AgreedBody):
 
 
 class SkippedDocument(Schema):
-    """Requested configuration or cell that is left out, with the reason."""
+    """Requested configuration or cell that is left out: its name, and why."""
 
     what: str
     why: str
@@ -369,7 +383,12 @@ class LabelBody(BodySchema):
 
 
 class FrozenQuery(QuerySchema):
-    """Choice of a configuration and of a scenario, whose policy layer is applied last."""
+    """Choice of a configuration and of a scenario, whose policy layer is applied last.
+
+    Attributes:
+        config: id of the configuration; null for the first one of the run.
+        scenario: slug of the scenario; "" for none.
+    """
 
     config: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
     scenario: Annotated[str, Field(max_length=80)] = ""
@@ -388,6 +407,7 @@ class FrozenSettingsDocument(Schema):
 
     Attributes:
         config: id of the configuration.
+        scenario: slug of the scenario whose layer is applied; "" for none.
         chosen: settings that a layer sets.
         defaults: settings with the engine's default.
     """

@@ -12,11 +12,11 @@ from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial_list.index import choose_mark
 from toolbench.lab.results.trial_list.keyset import MAX_CURSOR_CHARACTERS
 
-Mark = Literal["pass", "fail", "infra", "na", "cancelled", "running", "queued"]
+OutcomeOrState = Literal["pass", "fail", "infra", "na", "cancelled", "running", "queued"]
 Text = Annotated[str, Field(max_length=1_000)]
-List = Annotated[str, Field(max_length=40_000)]
+CommaList = Annotated[str, Field(max_length=40_000)]
 Texts = Annotated[list[Text], Field(max_length=200)]
-Whole = Annotated[int, Field(ge=0, le=2**63 - 1)]
+WholeNumber = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 
 # fmt: off
@@ -31,35 +31,52 @@ class TrialListQuery(QuerySchema):
     """Filter of the list of trials, with the order and the cursor.
 
     Attributes:
+        run: id of a run.
         runs: ids separated by commas.
-        configs: ids of configurations, separated by commas.
+        cell: id of a cell.
         cells: ids separated by commas, or ranges such as 3-7.
-        instance: number of a drawn instance.
-        day: on which trials began, in UTC.
         config: id of a configuration.
-        alike: id of a configuration; trials of every configuration with the same settings match.
+        configs: ids of configurations, separated by commas.
+        alike: id of a configuration; trials of every configuration with the same settings match, except those of
+            confirmation runs.
+        group: group of scenarios.
+        version: version of the scenario.
+        without: versions of scenarios to leave out, as slug@version, separated by commas.
+        prompt: version of the scenario's prompt.
+        instance: seed of an instance.
+        canonical: name of a canonical model.
+        day: day (UTC) on which the trials began.
+        signature: stored text by which failures with one failure class, scenario and path are grouped.
+        cause: cause code of the failure.
+        seen: cause code that was found in the trial, also if the model recovered.
+        path: JSON path, without list indexes, at which `seen` was found.
+        place: JSON path and turn of the failure, as in `signature` or `cluster`.
+        cluster: stored text by which failures with one cause, scenario, path and turn are grouped.
+        had: `429` or `5xx` for trials with such an answer, `retry` for trials with a retry, in any execution.
+        cause_version: version of the table of causes that gave `cause`.
         search: words, "phrases" and terms such as outcome:fail, as in the search field of the page.
-        seen: cause that was found in the trial.
-        path: JSON path at which a cause was found.
-        scope: `all` for own, simulated and imported runs; without it, own runs unless `demo` or `imported` is 1.
-        after: first day on which a run was created.
-        before: last day on which a run was created.
-        upto: id of the newest run.
-        cursor: `next` of the previous page.
+        scope: `all` for own, simulated and imported runs. Without it, own runs only, or those that `demo` or `imported`
+            selects. Ids of runs, cells or configurations select trials of any run.
+        demo: `1` for simulated runs only.
+        imported: `1` for imported runs only.
+        after: day (UTC) on or after which the runs were created.
+        before: day (UTC) on or before which the runs were created.
+        upto: highest id of a run.
+        cursor: `next` of the previous page; "" for the first page.
     """
 
-    run: Whole | None = None
-    runs: List = ""
-    cell: Whole | None = None
-    cells: List = ""
-    config: Whole | None = None
-    configs: List = ""
-    alike: Whole | None = None
+    run: WholeNumber | None = None
+    runs: CommaList = ""
+    cell: WholeNumber | None = None
+    cells: CommaList = ""
+    config: WholeNumber | None = None
+    configs: CommaList = ""
+    alike: WholeNumber | None = None
     group: Text = ""
     scenario: Texts = []
-    version: Whole | None = None
-    without: List = ""
-    outcome: Mark | None = None
+    version: WholeNumber | None = None
+    without: CommaList = ""
+    outcome: OutcomeOrState | None = None
     provider: Text = ""
     provider_kind: Text = ""
     model: Texts = []
@@ -71,7 +88,7 @@ class TrialListQuery(QuerySchema):
     instance_kind: Text = ""
     stream: Literal["streamed", "whole"] | None = None
     prompt: Text = ""
-    instance: Whole | None = None
+    instance: WholeNumber | None = None
     canonical: Text = ""
     upstream: Text = ""
     day: Day | None = None
@@ -83,7 +100,7 @@ class TrialListQuery(QuerySchema):
     place: Text = ""
     cluster: Text = ""
     had: Text = ""
-    cause_version: Whole | None = None
+    cause_version: WholeNumber | None = None
     label: Text = ""
     search: Text = ""
     scope: Literal["all"] | None = None
@@ -92,7 +109,7 @@ class TrialListQuery(QuerySchema):
     sort: SortOrder = "failed"
     after: Day | None = None
     before: Day | None = None
-    upto: Whole | None = None
+    upto: WholeNumber | None = None
     cursor: Annotated[str, Field(max_length=MAX_CURSOR_CHARACTERS)] = ""
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = 50
 
@@ -101,9 +118,11 @@ class TrialDocument(Schema):
     """Trial of the list.
 
     Attributes:
-        outcome: trial outcome; running or queued for a trial without one.
+        index: number of the repeat within its cell, from 1.
+        execution: number of the last execution.
+        outcome: trial outcome; `running` or `queued` for a trial without one.
+        end: reason for which the loop ended, such as FINAL; "" before the end.
         sentence: the first problem; "" without one.
-        index: number of the repeat within its cell.
         cost: dollars; null if it is unknown.
     """
 
@@ -123,7 +142,7 @@ class TrialDocument(Schema):
     instance_seed: int
     seed: int
     execution: int
-    outcome: Mark
+    outcome: OutcomeOrState
     end: str
     failure_class: str
     cause: str

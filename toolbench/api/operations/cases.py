@@ -29,12 +29,13 @@ router = Router()
 Title = Annotated[str, Field(max_length=120)]
 SetName = Annotated[str, Field(min_length=1, max_length=80)]
 Text = Annotated[str, Field(max_length=200_000)]
+# Members of a body that a draft has with the same value, and those that it has as JSON text.
 DRAFT_PLAIN_FIELDS = ("message", "system", "turns", "parallel", "group", "control", "behaviour")
 DRAFT_JSON_FIELDS = ("tools", "expect", "results", "start", "further", "workspace", "settings")
 
 
 class CaseDocument(Schema):
-    """Test case of the list."""
+    """Test case. `set` is the name of its set, `version` the number of its current version."""
 
     slug: str
     title: str
@@ -46,6 +47,7 @@ class CaseSetDocument(Schema):
     """Set of test cases.
 
     Attributes:
+        kind: `own` for cases of users, `bfcl` for cases of the benchmark BFCL.
         public: whether exports and bundles include its cases.
     """
 
@@ -107,7 +109,7 @@ class CaseDetailDocument(CaseDocument):
         messages: the conversation, with an empty `message`; null for a single message.
         editable: whether users can change it; benchmark cases cannot be changed.
         versions: numbers of its versions.
-        schema_violations: errors of the expected calls against the schemas of the tools.
+        schema_violations: sentences about expected calls that do not fit the JSON Schemas of the tools.
     """
 
     tools: JsonValue
@@ -131,14 +133,19 @@ class CaseDetailDocument(CaseDocument):
 
 
 class CaseImportBody(BodySchema):
-    """Text of cases as JSON Lines, JSON or YAML, and the set for new ones; "" for the set that each case names."""
+    """Test cases to import.
+
+    Attributes:
+        text: the cases as JSON Lines, JSON or YAML.
+        set: name of the set of new cases; "" for the set that each case names, or the default set.
+    """
 
     text: Annotated[str, Field(min_length=1, max_length=2_500_000)]
     set: Annotated[str, Field(max_length=80)] = ""
 
 
 class PrivacyBody(BodySchema):
-    """Choice whether exports and bundles include the cases of a set."""
+    """Privacy of a set: exports and bundles include its cases if `public` is true."""
 
     public: bool
 
@@ -152,7 +159,7 @@ class CaseExportQuery(QuerySchema):
 
 @router.get("/cases", response=list[CaseSetDocument], auth=READ)
 def list_cases(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the sets with their cases."""
+    """List the sets that have a case, with their cases. Conversations of the playground are left out."""
     return [
         {name: getattr(row.set, name) for name in ("id", "name", "kind", "public")}
         | {"cases": [build_case_values(case, row.set.name) for case in row.cases]}
@@ -218,7 +225,7 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/cases/{slug:slug}", response=CaseDocument, auth=LAUNCH)
 def change_case(request: HttpRequest, slug: str, body: CaseBody) -> dict[str, Any]:
-    """Save a test case. It gets a new version, unless only the title has changed."""
+    """Save a test case. It gets a new version if anything but the title has changed."""
     title, definition = parse_draft(build_case_draft(body))
     case = edit_case(_check_editable(slug), title, definition)
     record(request, Action.CHANGED, f"test case {slug}, version {case.current}", f"/cases/{slug}/")
@@ -234,10 +241,10 @@ def remove_case(request: HttpRequest, slug: str) -> Status[None]:
 
 
 def _check_editable(slug: str) -> str:
-    """Return the slug of a case that users can change.
+    """Return the slug if users can change the case.
 
     Raises:
-        Http404: there is no such case.
+        Http404: there is no such case, it is a benchmark case, or it is a conversation of the playground.
     """
     try:
         return get_editable_case_page(slug).case.slug
@@ -246,7 +253,7 @@ def _check_editable(slug: str) -> str:
 
 
 def build_case_draft(body: CaseBody) -> CaseDraft:
-    """Return the body as texts of the form's fields, which the lab checks.
+    """Return the body as a draft, which `parse_draft` checks.
 
     Raises:
         ProblemError: the body has both a message and messages.

@@ -13,7 +13,7 @@ from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, Sentence
 from toolbench.api.documents.results import ChosenQuery
 from toolbench.api.documents.runs import RunDocument
 from toolbench.api.documents.trials import Text
-from toolbench.api.problems import ProblemError, check_readable
+from toolbench.api.problems import ProblemError, find_unreadable_problem
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import DecisionRecord, Run
@@ -45,6 +45,8 @@ class DecideParameters(ChosenQuery):
         want: goal among qualified configurations; without it, cheapest if a cost is known, else fastest.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.
+        q: text that the names of compared configurations contain; "" for all.
+        group: name of a group of scenarios; "" for the default.
     """
 
     scope: Literal["real", "runs", "demo"] | None = None
@@ -56,7 +58,7 @@ class DecideParameters(ChosenQuery):
 
 
 class RuleBody(BodySchema):
-    """Scope and rule of a decision, as GET /decide takes them."""
+    """Scope and rule of a decision, as for GET /decide, but `within` is null for no limit."""
 
     scope: Literal["real", "runs", "demo"] = "real"
     run: Annotated[list[Id], Field(max_length=50)] = []
@@ -68,12 +70,15 @@ class RuleBody(BodySchema):
 
 
 class MissingTrialsDocument(Schema):
-    """Trials that would decide.
+    """Plan of the trials that would decide.
 
     Attributes:
+        labels: names of the configurations.
         trials: number of trials of each scenario, for each configuration.
-        shown: hash of the plan; POST /decide/trials requires it, so that no other plan is launched.
+        scenarios: slugs of the scenarios.
+        total: number of trials over all configurations and scenarios.
         refusal: reason why the trials cannot be launched; "" if they can.
+        shown: hash of the plan; POST /decide/trials requires it, so that no other plan is launched.
     """
 
     labels: list[str]
@@ -112,7 +117,7 @@ class MissingTrialsBody(AgreedBody):
 
 
 class RecordBody(BodySchema):
-    """A decision to save. Later trials do not change its figures."""
+    """Decision to save as a record. Later trials do not change the figures of the record."""
 
     rule: RuleBody
     title: Annotated[str, Field(max_length=200)] = ""
@@ -120,7 +125,7 @@ class RecordBody(BodySchema):
 
 
 class RecordDocument(Schema):
-    """A record of the list."""
+    """Decision record without its evidence; `who` is the name of the user who saved it."""
 
     id: int
     title: str
@@ -132,7 +137,13 @@ class RecordDocument(Schema):
 
 
 class RecordChangeDocument(Schema):
-    """A difference between a record and the result of the same rule now."""
+    """Difference between a record and the result of the same rule now.
+
+    Attributes:
+        label: name of the configuration, or "The answer" for the sentence of the decision.
+        then: text of the record.
+        now: text of the result now.
+    """
 
     label: str
     then: str
@@ -140,13 +151,13 @@ class RecordChangeDocument(Schema):
 
 
 class ConfirmBody(AgreedBody):
-    """Number of new trials of each scenario for the leader of a record."""
+    """Number of new trials of each scenario with the configuration that a record chose."""
 
     trials: Annotated[int, Field(ge=1, le=MAX_CELL_TRIALS)]
 
 
 class SettingsFileDocument(Schema):
-    """A file with the settings of a configuration for another program. It contains no API key."""
+    """File with the settings of a configuration for another program. It contains no API key."""
 
     file: str
     title: str
@@ -157,7 +168,7 @@ class SettingsFileDocument(Schema):
 def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
     """Apply a rule to measured configurations."""
     decide_query = DecideQuery.from_query(request.GET)
-    if problem := check_readable(decide_query.ignored):
+    if problem := find_unreadable_problem(decide_query.ignored):
         return problem
     return _build_decision(get_decide_page(decide_query))
 
@@ -190,7 +201,7 @@ def save_decision(request: HttpRequest, body: RecordBody) -> Status[DecisionReco
 
 @router.get("/decide/records/{int:record_id}", response=JsonObject, auth=READ)
 def get_decision_record(request: HttpRequest, record_id: int) -> JsonObject:
-    """Return a whole record with its evidence."""
+    """Return a record with its evidence."""
     return record_to_json(_get_record_or_404(record_id))
 
 
@@ -202,7 +213,7 @@ def list_changes(request: HttpRequest, record_id: int) -> Any:
 
 @router.post("/decide/records/{int:record_id}/confirmation", response={201: RunDocument}, auth=LAUNCH)
 def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> Status[Run]:
-    """Launch new trials of the leader; only their result is reported."""
+    """Launch new trials of the configuration that a record chose. Only their result confirms the decision."""
     decision_record = _get_record_or_404(record_id)
     try:
         run = launch_confirmation(
@@ -243,10 +254,10 @@ def export_settings(request: HttpRequest, config_id: int) -> Any:
 
 
 def _read_rule(rule: RuleBody) -> DecideQuery:
-    """Return the query of a body.
+    """Return the query of a rule.
 
     Raises:
-        ProblemError: a value cannot be read.
+        ProblemError: a value of the rule cannot be read.
     """
     pairs: list[tuple[str, str]] = [(name, getattr(rule, name)) for name in ("scope", "want", "q", "group")]
     pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]

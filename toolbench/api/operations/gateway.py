@@ -25,8 +25,9 @@ from toolbench.lab.serving.bindings import BindingChange, RollbackError, list_bi
 from toolbench.lab.serving.traces import BODY_COLUMNS, NoDraftError, build_traffic_line, get_trace_page
 
 router = Router()
-_PROMOTION_FIELDS = {"name": "alias"}  # member of a body by field of the lab
-_OWN_COLUMNS = ("id", "name", "profile", "strategy", "method", "repairs", "fallbacks", "keep_percent", "keep_bodies")
+_PROMOTION_FIELDS = {"name": "alias"}  # member of PromotionBody by the field that an error of `promote_config` names
+# Columns of ModelAlias that AliasDocument has under the same name.
+_ALIAS_COLUMNS = ("id", "name", "profile", "strategy", "method", "repairs", "fallbacks", "keep_percent", "keep_bodies")
 
 
 class AliasDocument(Schema):
@@ -34,7 +35,8 @@ class AliasDocument(Schema):
 
     Attributes:
         model: id of the model.
-        config: id of the measured configuration that it serves; null for chosen settings.
+        config: id of the measured configuration whose settings it serves; null for settings without one.
+        keep_percent: percentage of the requests that are kept as traces.
         binding: id of its current binding; null without one.
     """
 
@@ -62,8 +64,8 @@ class AliasBody(BodySchema):
         config: id of a measured configuration, whose model, profile, strategy and method are served.
         repairs: whether the gateway asks once more after a call that is not valid.
         fallbacks: names of other aliases, which are tried in order when the provider fails.
-        keep_percent: share of the requests that are kept as traces.
-        keep_bodies: whether traces have the bodies.
+        keep_percent: percentage of the requests that are kept as traces.
+        keep_bodies: whether traces contain the bodies.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -79,7 +81,12 @@ class AliasBody(BodySchema):
 
 
 class ChangedAliasBody(AliasBody):
-    """Settings of an alias, and the binding that they replace; another change in between is refused."""
+    """New settings of an alias.
+
+    Attributes:
+        binding: id of the alias's current binding, null if it has none. If the alias has got another binding since it
+            was read, the change is refused.
+    """
 
     binding: Id | None
 
@@ -110,7 +117,15 @@ class BindingDocument(Schema):
 
 
 class CanaryBody(BodySchema):
-    """Schedule that measures promoted settings again. Saving confirms `requests_per_run` paid requests for each run."""
+    """Schedule that measures promoted settings again.
+
+    Saving confirms `requests_per_run` paid requests for each run.
+
+    Attributes:
+        every_hours: hours between two runs.
+        requests_per_run: request limit of each run.
+        requests_per_month: request limit of all runs of a calendar month (UTC).
+    """
 
     every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] = 24
     requests_per_run: Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -124,7 +139,8 @@ class PromotionBody(BodySchema):
         alias: name of an alias; a new name becomes an alias.
         record: id of the decision record.
         canary: schedule that compares later runs with the approved one; null for none.
-        returns_on_alarm: whether an alarm of the canary gives the alias its last good binding again.
+        returns_on_alarm: whether an alarm of the canary gives the alias an earlier binding again: the newest one with
+            other settings and without an alarm.
     """
 
     alias: Annotated[str, Field(min_length=1, max_length=100)]
@@ -140,14 +156,24 @@ class RollBackBody(BodySchema):
 
 
 class GatewayTraceDocument(Schema):
-    """Request that the gateway answered.
+    """Trace of a request to the gateway.
 
     Attributes:
-        served_by: the alias that answered, which may be a fallback.
+        alias: the alias that the client named.
+        served_by: the alias that was tried last; it may be a fallback.
+        token_name: name of the API token.
+        dialect: wire format of the client: chat, messages or responses.
+        at: time when the request arrived.
+        status: HTTP status of the response; 499 if the client disconnected.
         code: error code; "" for an answer.
-        path: the method that was used.
+        sentence: message of the error; "" without one.
+        path: the method used; "" without an answer.
+        calls: number of tool calls in the answer.
         changes: names of the changes to request and answer.
-        requests: requests to the provider, with retries.
+        requests: number of requests to the provider, retries included.
+        cost: dollars that the provider reported; null if it reported no cost.
+        duration_ms: time from the arrival of the request to the end of the response.
+        upstream_ms: sum of the times of the requests to the provider.
     """
 
     id: int
@@ -178,7 +204,7 @@ class GatewayTraceListDocument(Schema):
 
     Attributes:
         next: cursor of the next page; null on the last one, and with `q`.
-        text_lag_seconds: for how long the oldest trace that `q` cannot find yet has waited; 0 if none waits.
+        text_lag_seconds: age of the oldest trace that `q` cannot find yet; 0 if it can find all, and without `q`.
     """
 
     items: list[GatewayTraceDocument]
@@ -202,8 +228,8 @@ class GatewayTraceQuery(QuerySchema):
 
     Attributes:
         alias: name of an alias; "" for all.
-        q: words and quoted parts, as in the search of the site; the newest matches are returned.
-        cursor: value of `next` of the page before.
+        q: words and quoted phrases, as in the search of the site; the newest matches are returned. "" for no search.
+        cursor: `next` of the previous page; null for the first page.
     """
 
     alias: Annotated[str, Field(max_length=100)] = ""
@@ -227,7 +253,7 @@ def add_alias(request: HttpRequest, body: AliasBody) -> Status[dict[str, Any]]:
 
 @router.put("/gateway/aliases/{int:alias_id}", response=AliasDocument, auth=LAUNCH)
 def change_alias(request: HttpRequest, alias_id: int, body: ChangedAliasBody) -> dict[str, Any]:
-    """Save an alias. Other settings are a new binding in its history."""
+    """Save an alias. If its model or settings changed, its history gets a new binding."""
     alias = save_alias(_build_choice(body, body.binding), owner=get_user(request), alias=_get_alias_or_404(alias_id))
     return _finish(request, Action.CHANGED, alias, "")
 
@@ -260,7 +286,7 @@ def roll_back_alias(request: HttpRequest, alias_id: int, body: RollBackBody) -> 
 
 @router.post("/gateway/promotions", response={201: AliasDocument}, auth=LAUNCH)
 def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str, Any]]:
-    """Give an alias the settings that a decision record chose, and let a canary watch over them."""
+    """Give an alias the settings that a decision record chose, and create the canary schedule of the body."""
     source, user = get_promotion_source(None, body.record), get_user(request)
     if source is None:
         raise Http404(f"There is no decision record {body.record}, or the model of its choice was deleted.")
@@ -270,8 +296,8 @@ def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str
         canary = None
         if body.canary is not None and source.canary_plan is not None:
             name = f"Canary of {body.alias}"[:120]
-            chosen = ScheduleSettings(name=name, hour_utc=None, **body.canary.model_dump())
-            canary = create_canary(source.canary_plan, source.baseline, chosen, owner=user)
+            schedule_settings = ScheduleSettings(name=name, hour_utc=None, **body.canary.model_dump())
+            canary = create_canary(source.canary_plan, source.baseline, schedule_settings, owner=user)
         change = BindingChange(
             who=user.username,
             cause=AliasBinding.Cause.PROMOTED,
@@ -289,25 +315,25 @@ def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str
 
 @router.get("/gateway/traces", response=GatewayTraceListDocument, auth=READ)
 def list_gateway_traces(request: HttpRequest, query: Query[GatewayTraceQuery]) -> dict[str, Any]:
-    """List the kept requests, newest first, or those that match a search."""
+    """List the traces, newest first, or those that match a search."""
     if not query.q.strip():
         page = get_trace_page(query.alias, query.cursor, query.limit)
         return {"items": page.traces, "next": page.next_before, "text_lag_seconds": 0.0}
     if query.alias or query.cursor:
         raise ProblemError(422, "Give q alone, without alias and cursor. The name of an alias can be a word of q.")
-    found = search_traces(f"{SOURCE_FILTER} {query.q}", query.limit)
-    return {"items": found.traces, "next": None, "text_lag_seconds": found.text_lag}
+    result = search_traces(f"{SOURCE_FILTER} {query.q}", query.limit)
+    return {"items": result.traces, "next": None, "text_lag_seconds": result.text_lag}
 
 
 @router.get("/gateway/traces/{int:trace_id}", response=GatewayTraceDetailDocument, auth=READ)
 def get_gateway_trace(request: HttpRequest, trace_id: int) -> GatewayTrace:
-    """Return a kept request."""
+    """Return a trace."""
     return _get_trace_or_404(trace_id)
 
 
 @router.post("/gateway/traces/{int:trace_id}/draft", response=SentenceDocument, auth=LAUNCH)
 def make_draft_of_trace(request: HttpRequest, trace_id: int) -> dict[str, str]:
-    """Create a draft of a test case from a kept request."""
+    """Create a draft of a test case from a trace."""
     trace = _get_trace_or_404(trace_id)
     try:
         result = import_traffic(build_traffic_line(trace), f"trace {trace_id} of the gateway")
@@ -334,7 +360,11 @@ def get_gateway_body(
 
 
 def _build_choice(body: AliasBody, binding: int | None = None) -> AliasChoice:
-    """Return the body as the lab's settings.
+    """Return the settings of a body.
+
+    Args:
+        body: the body.
+        binding: id of the binding that the settings replace; None for a new alias.
 
     Raises:
         ProblemError: neither a model nor a configuration is named.
@@ -348,7 +378,7 @@ def _build_choice(body: AliasBody, binding: int | None = None) -> AliasChoice:
 def _build_alias(row: AliasRow) -> dict[str, Any]:
     """Return the values of an AliasDocument."""
     alias = row.alias
-    return {name: getattr(alias, name) for name in _OWN_COLUMNS} | {
+    return {name: getattr(alias, name) for name in _ALIAS_COLUMNS} | {
         "model": alias.model_id,
         "model_name": alias.model.name,
         "provider": alias.model.provider.name,
@@ -358,10 +388,17 @@ def _build_alias(row: AliasRow) -> dict[str, Any]:
 
 
 def _finish(request: HttpRequest, action: Action, alias: ModelAlias, change: str) -> dict[str, Any]:
-    """Add a change to the audit list and return the alias with its current settings."""
+    """Add a change to the audit list and return the alias with its current settings.
+
+    Args:
+        request: the request.
+        action: kind of action.
+        alias: the alias.
+        change: end of the subject in the audit list, such as ": promoted"; "" for none.
+    """
     record(request, action, f"alias {alias.name}{change}", f"/gateway/{alias.pk}/")
-    row = _get_alias_or_404(alias.pk)
-    return _build_alias(AliasRow(row, row.bindings.first()))
+    current_alias = _get_alias_or_404(alias.pk)
+    return _build_alias(AliasRow(current_alias, current_alias.bindings.first()))
 
 
 def _get_alias_or_404(alias_id: int) -> ModelAlias:

@@ -57,7 +57,14 @@ class ScenarioToolDocument(Schema):
 
 
 class ScenarioDetailDocument(ScenarioDocument):
-    """Scenario with one instance."""
+    """Scenario with one instance.
+
+    Attributes:
+        rule: what counts as a pass, in words.
+        checks: names of the checks of its verdict.
+        versions: numbers of its versions, the newest first.
+        seed: seed of the instance; 0 for the published wording.
+    """
 
     system: str
     message: str
@@ -72,6 +79,8 @@ class ProfileDocument(Schema):
     """Sampling profile.
 
     Attributes:
+        options: request parameters by name.
+        applies_to: pattern of the names of models that it applies to, such as `qwen*`.
         version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
@@ -88,6 +97,7 @@ class PresetDocument(Schema):
     """Preset: a saved policy layer.
 
     Attributes:
+        patch: its settings by name.
         version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
@@ -100,7 +110,7 @@ class PresetDocument(Schema):
 
 
 class ProfileContent(BodySchema):
-    """Options of a profile, the pattern of names of models that it applies to, and its tags."""
+    """Content of a sampling profile; the members are those of ProfileDocument."""
 
     options: JsonObject
     applies_to: Pattern = "*"
@@ -156,7 +166,7 @@ def read_scenario(request: HttpRequest, slug: str, query: Query[ScenarioQuery]) 
 
 @router.get("/profiles", response=list[ProfileDocument], auth=READ)
 def list_profiles(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the sampling profiles."""
+    """List the sampling profiles, also the archived ones."""
     return [_build_entry(entry) for entry in SamplingProfile.objects.prefetch_related("versions")]
 
 
@@ -169,7 +179,7 @@ def add_profile(request: HttpRequest, body: ProfileBody) -> Status[dict[str, Any
 @router.get("/profiles/{slug:slug}", response=ProfileDocument, auth=READ)
 def get_profile(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a sampling profile."""
-    return _build_entry(_find_entry(PROFILES, slug))
+    return _build_entry(_get_entry_or_404(PROFILES, slug))
 
 
 @router.put("/profiles/{slug:slug}", response=ProfileDocument, auth=LAUNCH)
@@ -186,7 +196,7 @@ def remove_profile(request: HttpRequest, slug: str) -> dict[str, str]:
 
 @router.get("/presets", response=list[PresetDocument], auth=READ)
 def list_presets(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the presets."""
+    """List the presets, also the archived ones."""
     return [_build_entry(entry) for entry in Preset.objects.prefetch_related("versions")]
 
 
@@ -199,7 +209,7 @@ def add_preset(request: HttpRequest, body: PresetBody) -> Status[dict[str, Any]]
 @router.get("/presets/{slug:slug}", response=PresetDocument, auth=READ)
 def get_preset(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a preset."""
-    return _build_entry(_find_entry(PRESETS, slug))
+    return _build_entry(_get_entry_or_404(PRESETS, slug))
 
 
 @router.put("/presets/{slug:slug}", response=PresetDocument, auth=LAUNCH)
@@ -214,7 +224,7 @@ def remove_preset(request: HttpRequest, slug: str) -> dict[str, str]:
     return _remove_entry(request, PRESETS, slug)
 
 
-def _find_entry(functions: EntryFunctions[Entry], name: str) -> Entry:
+def _get_entry_or_404(functions: EntryFunctions[Entry], name: str) -> Entry:
     entry = functions.entry_class._default_manager.filter(name=name).first()
     if entry is None:
         raise Http404(f"There is no {functions.noun} {name}; it may have been deleted.")
@@ -230,18 +240,20 @@ def _add_entry(
 
 
 def _change_entry(
-    request: HttpRequest, functions: EntryFunctions[Entry], name: str, read_number: int, content: dict[str, Any]
+    request: HttpRequest, functions: EntryFunctions[Entry], name: str, base_version: int, content: dict[str, Any]
 ) -> dict[str, Any]:
-    number = functions.edit(_find_entry(functions, name), content, read_number, get_user(request).username)
+    """Save a new version of an entry; `base_version` is the one that the client read before the change."""
+    entry, username = _get_entry_or_404(functions, name), get_user(request).username
+    number = functions.edit(entry, content, base_version, username)
     subject = f"{functions.noun} {name}, version {number}"
     record(request, Action.CHANGED, subject, f"{_LIST_URLS[functions.noun]}{name}/")
-    return _build_entry(_find_entry(functions, name))
+    return _build_entry(_get_entry_or_404(functions, name))
 
 
 def _remove_entry(request: HttpRequest, functions: EntryFunctions[Entry], name: str) -> dict[str, str]:
-    archived = functions.delete(_find_entry(functions, name))
+    is_archived = functions.delete(_get_entry_or_404(functions, name))
     record(request, Action.DELETED, f"{functions.noun} {name}", _LIST_URLS[functions.noun])
-    return {"sentence": f"{name} is {'archived: runs used it' if archived else 'deleted'}."}
+    return {"sentence": f"{name} is {'archived: runs used it' if is_archived else 'deleted'}."}
 
 
 def _build_entry(entry: SamplingProfile | Preset) -> dict[str, Any]:

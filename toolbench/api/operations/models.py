@@ -35,9 +35,13 @@ class ModelDocument(Schema):
     """Model of a provider.
 
     Attributes:
-        canonical: the canonical model; "" if it is unknown.
+        provider_id: id of the provider.
+        provider: name of the provider.
+        canonical: name of the canonical model; "" if it is unknown.
         workarounds: names of presets that the strategy production applies.
+        retired: whether the model is no longer served.
         constraint: kind of constraint that the method constrained uses.
+        note: remark about the model; "" without one.
     """
 
     id: int
@@ -57,6 +61,7 @@ class ModelSettingsDocument(Schema):
 
     Attributes:
         version: number of the newest version. Send it with a change; a change of another version is refused.
+        content: value by the name of the setting.
     """
 
     version: int
@@ -64,7 +69,12 @@ class ModelSettingsDocument(Schema):
 
 
 class ModelSettingsBody(BodySchema):
-    """New settings of a model. A setting that is left out keeps its value."""
+    """New settings of a model. A setting that is left out keeps its value.
+
+    Attributes:
+        version: the version that was read before the change.
+        content: new value by the name of the setting.
+    """
 
     version: Id
     content: JsonObject
@@ -89,8 +99,10 @@ class ProbeDocument(Schema):
 
     Attributes:
         live: whether the probe is still queued or running.
-        checks: the checks with a result so far.
-        total: number of all checks.
+        checks: the checks that have a result.
+        total: number of all checks, also of those without a result.
+        requests: number of requests that the probe has sent.
+        tokens: number of tokens that its answers report.
         cost: dollars; null if it is unknown.
         proposed: patch of the preset that the probe proposes; {} for none.
     """
@@ -110,14 +122,14 @@ class ProbeDocument(Schema):
 
 
 class ProbesDocument(Schema):
-    """Ids of queued probes."""
+    """Ids of probes that are queued or were open already."""
 
     ids: list[int]
 
 
 @router.post("/providers/{int:provider_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
 def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> Status[dict[str, Any]]:
-    """Queue a conformance probe of every model of a provider."""
+    """Queue a conformance probe of every model of a provider that is not retired, unless one is open."""
     provider = Provider.objects.filter(pk=provider_id).first()
     if provider is None:
         raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
@@ -142,7 +154,7 @@ def get_model(request: HttpRequest, model_id: int) -> dict[str, Any]:
 
 @router.patch("/models/{int:model_id}", response=ModelDocument, auth=LAUNCH)
 def set_canonical_model(request: HttpRequest, model_id: int, body: CanonicalBody) -> dict[str, Any]:
-    """Set the canonical model of a model. Earlier runs keep theirs."""
+    """Set the canonical model of a model. Earlier runs keep the one that they had."""
     if set_canonical_name(model_id, body.canonical) is None:
         raise _build_model_not_found(model_id)
     record(request, Action.CHANGED, f"weights of model {model_id}", f"/models/{model_id}/")
@@ -174,7 +186,7 @@ def edit_model_settings(request: HttpRequest, model_id: int, body: ModelSettings
 
 @router.post("/models/{int:model_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
 def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
-    """Queue a conformance probe of a model, unless one is open, and return its id."""
+    """Queue a conformance probe of a model and return its id, or return the id of the open one."""
     model = _get_model_or_404(model_id)
     probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.")
     record(request, Action.LAUNCHED, f"probe of {model.name}", f"/probes/{probe.pk}/")

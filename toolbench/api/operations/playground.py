@@ -1,4 +1,4 @@
-"""Operations on conversations of the playground: start, continue, read and delete them, and run what they show."""
+"""Operations on conversations of the playground: start, continue, read and delete them, and run their answers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ from toolbench.lab.runs.idempotent_launch import LaunchKeyError, use_launch_key
 from toolbench.lab.runs.launch import launch
 
 router = Router()
-MAX_TRIALS_OF_MESSAGE = 20
+MAX_TRIALS_OF_MESSAGE = 20  # repeats of one message
 _DRAFT_FIELDS = {field.name for field in fields(CaseDraft)}
 _SETTING_FIELDS = tuple(field.name for field in fields(MessageSettings))
 Name = Annotated[str, Field(max_length=200)]
@@ -62,6 +62,7 @@ class ConversationTrialDocument(Schema):
     """Answer of a conversation.
 
     Attributes:
+        id: id of the trial that gave the answer.
         message: number of the message, from 1.
         index: number of the repeat, from 1.
         outcome: outcome of the trial; `queued` or `running` without one.
@@ -78,11 +79,13 @@ class ConversationDocument(Schema):
     """Conversation with its answers.
 
     Attributes:
-        waiting: whether an answer has not ended.
-        trials: its answers, the oldest first.
-        trial: the answer that `history` and `state` are about; null before the first one.
-        history: the messages up to that answer in OpenAI's form, without the system prompt; null until it has ended.
-        state: simulated state after that answer; null until it has ended.
+        messages: number of messages that were saved; a message that was changed counts again.
+        waiting: whether a trial of it is queued or running.
+        trials: its newest answers, at most 200, the oldest first.
+        trial: id of the trial whose answer `history` and `state` include; null before the first one.
+        history: the messages up to that answer in OpenAI's form, without the system prompt; null until the trial has
+            ended.
+        state: simulated state after that answer; null until the trial has ended.
     """
 
     slug: str
@@ -96,7 +99,13 @@ class ConversationDocument(Schema):
 
 
 class SentMessageDocument(Schema):
-    """Message that was sent, its run and the ids of the trials that answer it."""
+    """Message that was sent, with its run.
+
+    Attributes:
+        conversation: slug of the conversation.
+        message: number of the message, from 1.
+        trials: ids of the trials that answer it.
+    """
 
     conversation: str
     message: int
@@ -105,7 +114,7 @@ class SentMessageDocument(Schema):
 
 
 class ConversationQuery(QuerySchema):
-    """The answer to show; the newest one without it."""
+    """Choice of an answer: `trial` is the id of its trial; without it, the newest answer."""
 
     trial: Id | None = None
 
@@ -114,8 +123,8 @@ class MessageBody(CaseBody):
     """Message with tools and the settings with which it is sent. Without `expect`, any answer passes.
 
     Attributes:
-        model: id of the model; null for the model of the trial that is named, or of the answer before.
-        profile: sampling profile; null as for `model`, with the default at the start.
+        model: id of the model. Null for that of the answer before, or at the start for that of `from_trial`.
+        profile: sampling profile. Null for that of the same trial, or at the start without `from_trial` the default.
         strategy: strategy or preset; null likewise.
         method: how calls are requested; null likewise.
         stream: whether to stream the answer; null likewise.
@@ -136,7 +145,8 @@ class FirstMessageBody(MessageBody):
     """First message of a conversation.
 
     Attributes:
-        from_trial: trial with whose messages, tools and settings the conversation begins; other members replace them.
+        from_trial: id of a trial with whose messages, tools and settings the conversation begins. Other members of the
+            body replace them.
     """
 
     from_trial: Id | None = None
@@ -146,7 +156,7 @@ class NextMessageBody(MessageBody):
     """Next message of a conversation. Tools and other members that are not sent stay those of the answer before.
 
     Attributes:
-        trial: answer after which the conversation goes on; null for the newest one.
+        trial: id of the trial after whose answer the conversation goes on; null for the newest one.
     """
 
     trial: Id | None = None
@@ -164,8 +174,9 @@ class _Message:
 
     Attributes:
         content: title and case, as `parse_message` returns them.
-        settings: those of the answer before; the sent ones replace them.
-        source: trial whose run has the settings that cannot be sent; None for the defaults.
+        settings: settings of the trial `source`, or the defaults. Those in the request body replace them.
+        source: id of the trial from whose run the settings are taken that a body cannot contain, such as overrides;
+            None for the defaults.
     """
 
     content: tuple[str, Any]
@@ -227,7 +238,7 @@ def read_conversation(request: HttpRequest, slug: str, query: Query[Conversation
 def send_next_message(
     request: HttpRequest, slug: str, body: NextMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[dict[str, Any]]:
-    """Send the next message after an answer. The key is used as at the start of a conversation."""
+    """Send the next message. A repeated request with the same header Idempotency-Key gets 200 and the same message."""
     if body.messages is not None:
         raise ProblemError(422, "Give the next message in message. The conversation has the messages before it.")
 
@@ -287,13 +298,16 @@ def _send_once(
     """Save a message and launch its run, once for each key. If the launch is refused, the message is not saved.
 
     Args:
-        request: the request of an operator.
-        body: the sent settings.
+        request: the request.
+        body: its body, which has the settings.
         key: the idempotency key; "" for none.
-        slug: the conversation; "" for a new one.
+        slug: slug of the conversation; "" for a new one.
         build_message: returns the message; it is called unless the key was used before.
+
+    Returns:
+        Status 201 and the message; status 200 and the earlier message if the key was used before.
     """
-    sent = {name: value for name in _SETTING_FIELDS if (value := getattr(body, name)) is not None}
+    sent_settings = {name: value for name in _SETTING_FIELDS if (value := getattr(body, name)) is not None}
     values = body.model_dump(mode="json", exclude={"agreed"}) | {"slug": slug}
     with _explain_refusals(), transaction.atomic(), use_launch_key(get_user(request), key, values) as launch_key:
         is_new = launch_key.run is None
@@ -302,7 +316,7 @@ def _send_once(
             case = save_message(*message.content, slug=slug)
             subject = f"conversation {case.slug}" + (f", message {case.current}" if slug else "")
             record(request, Action.CHANGED if slug else Action.ADDED, subject, f"/playground/{case.slug}/")
-            run_request = build_message_request(case, replace(message.settings, **sent), message.source)
+            run_request = build_message_request(case, replace(message.settings, **sent_settings), message.source)
             launch_key.run = _launch(request, run_request, body.agreed)
         run = launch_key.run
     return Status(201 if is_new else 200, _build_sent_message(run))
@@ -311,8 +325,13 @@ def _send_once(
 def _launch(request: HttpRequest, run_request: RunRequest | None, agreed: int) -> Run:
     """Launch a run and add it to the audit list.
 
+    Args:
+        request: the request.
+        run_request: the run; None if no model is named, or the model of the trial was deleted.
+        agreed: number of paid requests that may be sent.
+
     Raises:
-        ProblemError: no model is named, or the model of the trial was deleted.
+        ProblemError: there is no `run_request`.
     """
     if run_request is None:
         raise ProblemError(422, "Give model, the id of a model.")
@@ -322,7 +341,7 @@ def _launch(request: HttpRequest, run_request: RunRequest | None, agreed: int) -
 
 
 def _save_case(request: HttpRequest, trial_id: int) -> tuple[Case, bool]:
-    """Return the test case of a trial, and whether it is new."""
+    """Save a trial as a test case, unless it was saved before; return the case, and whether it is new."""
     last_id = Case.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     case = save_as_case(trial_id)
     if case.pk > last_id:
@@ -331,10 +350,10 @@ def _save_case(request: HttpRequest, trial_id: int) -> tuple[Case, bool]:
 
 
 def _change_draft(draft: CaseDraft, body: MessageBody) -> CaseDraft:
-    """Return the draft with the members that were sent."""
-    sent = build_case_draft(body)
+    """Return the draft with the fields that the body has; other fields keep their values."""
+    body_draft = build_case_draft(body)
     names = {"message" if name == "messages" else name for name in body.model_fields_set}
-    return replace(draft, **{name: getattr(sent, name) for name in names & _DRAFT_FIELDS})
+    return replace(draft, **{name: getattr(body_draft, name) for name in names & _DRAFT_FIELDS})
 
 
 def _build_sent_message(run: Run) -> dict[str, Any]:
@@ -353,7 +372,13 @@ def _get_conversation_or_404(slug: str, trial_id: int | None = None) -> Conversa
 
 @contextmanager
 def _explain_refusals() -> Iterator[None]:
-    """Answer a used key with 409, a trial that cannot be continued with 422, and a deleted conversation with 404."""
+    """Convert exceptions of the block to problems.
+
+    Raises:
+        ProblemError: the key belongs to another request or a deleted run (409), or the trial can neither be continued
+            nor saved as a case (422).
+        Http404: the conversation does not exist or was deleted.
+    """
     try:
         yield
     except LaunchKeyError as error:

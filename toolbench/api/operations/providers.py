@@ -20,6 +20,7 @@ from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
 from toolbench.lab.models import Provider
 
 router = Router()
+# Settings that Provider and ProviderBody have under one name. ProviderDocument has `address` for two of them.
 STORED_SETTINGS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key_env", "option_defaults", "connect_seconds"),
     *("read_seconds", "max_attempts", "concurrency", "adaptive", "requests_per_minute", "tokens_per_minute"),
@@ -33,11 +34,14 @@ Seconds = Annotated[float, Field(gt=0, le=3_600)]
 
 
 class ProviderDocument(Schema):
-    """Provider.
+    """Provider. Members that are not described here are those of ProviderBody.
 
     Attributes:
-        key: source of the key, never the key itself.
-        state: pass, infra or na; `state_text` says why.
+        address: URL below which its API is found.
+        key: source of the key in words, or the name of its environment variable; never the key itself.
+        header_names: names of the secret headers; their values are never shown.
+        state: `pass` if it can be used, `infra` if it cannot, `na` without a model or if its local server does not
+            run; `state_text` says why.
         models: number of models that are not retired.
     """
 
@@ -73,13 +77,25 @@ class ProviderBody(BodySchema):
     """Settings of a provider. Blank values come from the template; a blank key keeps the stored one.
 
     Attributes:
+        template: name of the template of a known provider; "" for none.
+        wire: wire format of requests and answers.
         key: key to store encrypted; no answer contains it.
         key_env: name of an environment variable of the worker that contains the key.
+        remove_key: whether to delete the stored key.
         headers: secret headers to add to the stored ones.
+        remove_headers: names of stored headers to delete.
+        option_defaults: request parameters that every request has, by name.
+        connect_seconds: timeout for connecting; null for the default.
+        read_seconds: timeout for reading; null for the default.
+        max_attempts: how often a request is sent at most.
         concurrency: trials in flight over all workers; with `adaptive` the maximum.
         adaptive: whether fewer are in flight while the provider does not answer well.
         requests_per_minute, tokens_per_minute: limits over all workers; null for no limit.
-        budget_per_month: dollars that trials may cost in a calendar month (UTC); null for no limit.
+        budget_per_month: dollars that trials and gateway requests may cost in a calendar month (UTC); null for no
+            limit.
+        ca_pem: certificates that are trusted in addition to those of the system.
+        query: query string of every request.
+        key_header: name of the header for the key; "" for that of the wire format.
     """
 
     name: Annotated[str, Field(max_length=80)] = ""
@@ -114,9 +130,11 @@ class OfferedModelsDocument(Schema):
     """Models that a provider listed last.
 
     Attributes:
-        added: names of models that the provider has already.
+        names: names of the models that match the filter.
+        added: those of `names` that were added to the provider already.
+        total: number of models before the filter.
         trouble: why the list could not be read; "" without an error.
-        listed_at: when the provider was asked last; null before the first request.
+        listed_at: time of the last request for the list; null if none was sent since the server started.
     """
 
     names: list[str]
@@ -188,7 +206,7 @@ def list_offered_models(request: HttpRequest, provider_id: int, query: Query[Off
 
 @router.post("/providers/{int:provider_id}/offered", response=OfferedModelsDocument, auth=LAUNCH)
 def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, Any]:
-    """Request the list of models from the provider. It sends one request."""
+    """Request the list of models from the provider and return it; `trouble` says why it could not be read."""
     _get_provider_or_404(provider_id)
     offered_models.request_models(provider_id)
     return _build_offer(provider_id, "")
@@ -196,7 +214,7 @@ def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, 
 
 @router.post("/providers/{int:provider_id}/models", response=SentenceDocument, auth=LAUNCH)
 def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> dict[str, str]:
-    """Add models to a provider."""
+    """Add models to a provider, except those that it has already."""
     provider = _get_provider_or_404(provider_id)
     added = offered_models.add_models(provider_id, body.names)
     sentence = f"{added} model{'' if added == 1 else 's'} added"

@@ -23,7 +23,7 @@ from toolbench.api.documents.results import (
     WhatIfDocument,
     build_table,
 )
-from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
+from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, find_unreadable_problem
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.values import Metric
@@ -62,7 +62,7 @@ def list_metrics(request: HttpRequest) -> tuple[Metric, ...]:
 def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> Any:
     """Return the matrix with every metric."""
     matrix_query = MatrixQuery.from_query(request.GET)
-    if problem := check_readable(matrix_query.ignored):
+    if problem := find_unreadable_problem(matrix_query.ignored):
         return problem
     matrix_query = choose_scope(matrix_query)
     matrix = None if matrix_query.scope == "published" else get_matrix(matrix_query)
@@ -84,15 +84,15 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
 def compare_sides(request: HttpRequest) -> Any:
     """Compare sides, such as a_run=1&b_run=2.
 
-    Any axis may have a prefix a_, b_, c_ … l_ for one side; without a prefix, it applies to all sides. The first side
-    is the baseline. Three sides or more are answered as SidesDocument.
+    A filter with a prefix a_, b_, c_ … l_ applies to one side; without a prefix, it applies to all sides. The first
+    side is the baseline. The answer for three sides or more is a SidesDocument.
     """
     if unknown_names := sorted(set(request.GET) - set(PARAMETER_NAMES)):
         names_text = ", ".join(unknown_names)[:200]
         message = f"Remove {names_text}: there is no such parameter."
         return build_field_problem([FieldProblem(field=names_text, message=message)])
     query = CompareQuery.from_query(request.GET)
-    if problem := check_readable(query.ignored):
+    if problem := find_unreadable_problem(query.ignored):
         return problem
     if not query.is_complete or query.is_published:
         return build_field_problem(
@@ -118,17 +118,17 @@ def _build_changed_instance(changed: ChangedInstance) -> dict[str, Any]:
 
 
 def _build_sides(query: CompareQuery) -> dict[str, Any]:
-    found = compare_with_baseline(query)
+    comparison = compare_with_baseline(query)
     return {
-        "baseline": found.baseline.name,
-        "names": found.names,
+        "baseline": comparison.baseline.name,
+        "names": comparison.names,
         "metric": SUCCESS_METRICS[query.metric],
-        "comparisons": found.comparisons,
-        "points": found.required_trials.points,
-        "needed_trials": found.required_trials.trials,
-        "more_trials": found.required_trials.more,
-        "warnings": found.warnings,
-        "table": build_table(export_baseline(found)),
+        "comparisons": comparison.comparisons,
+        "points": comparison.required_trials.points,
+        "needed_trials": comparison.required_trials.trials,
+        "more_trials": comparison.required_trials.more,
+        "warnings": comparison.warnings,
+        "table": build_table(export_baseline(comparison)),
     }
 
 
@@ -136,7 +136,7 @@ def _build_sides(query: CompareQuery) -> dict[str, Any]:
 def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any:
     """Return failures by cause and failure groups."""
     failures_query = replace(FailuresQuery.from_query(request.GET), by="scenario")
-    if problem := check_readable(failures_query.ignored):
+    if problem := find_unreadable_problem(failures_query.ignored):
         return problem
     page = get_failures(failures_query)
     names = ("signature", "scenario", "version", "place", "count", "runs", "sentence", "exemplar", "nearest")
@@ -174,7 +174,7 @@ def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
         return build_field_problem([FieldProblem(field="trial", message="Name exactly one of trial, cell and run.")])
     ((kind, scope_id),) = scopes.items()
     settings = WhatIfSettings.from_query(_list_settings(body))
-    if problem := check_readable(settings.ignored):
+    if problem := find_unreadable_problem(settings.ignored):
         return problem
     try:
         return _build_what_if(get_what_if_page(ReplayScope(kind, scope_id), settings, with_ablation=body.ablate))
@@ -210,12 +210,11 @@ def _build_rejudging(run: Run, sentence: str) -> dict[str, Any]:
         {"trial": after.trial_id, "before": before.outcome, "after": after.outcome, "judged_at": after.judged_at}
         for before, after in get_changes(run)
     ]
-    waiting = find_rejudging(run)
-    return {"waiting": waiting is not None, "sentence": sentence, "changes": changes}
+    return {"waiting": find_rejudging(run) is not None, "sentence": sentence, "changes": changes}
 
 
 def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
-    """Return the settings of a body as the URL parameters of the page What-if."""
+    """Return the settings of a body as URL parameters of the page What-if: all values by name."""
     limits = {name: getattr(body, name) for name in LIMIT_KEYS}
     pairs = [("strategy", body.strategy), ("format", body.text_format)]
     pairs += [("preset", name) for name in body.presets] + [("without", name) for name in body.without]

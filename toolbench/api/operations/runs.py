@@ -42,13 +42,13 @@ from toolbench.lab.runs.idempotent_launch import MAX_KEY_CHARACTERS, LaunchKeyEr
 from toolbench.lab.scenarios.case_sets import expand_set_words
 
 router = Router()
-PURPOSE = "api"
+PURPOSE = "api"  # of runs that are launched by the API
 IDEMPOTENCY_KEY = Header("", max_length=MAX_KEY_CHARACTERS, pattern=r"^[!-~]*$")
 
 
 @router.get("/runs", response=RunListDocument, auth=READ)
 def list_runs(request: HttpRequest, query: Query[RunQuery]) -> dict[str, Any]:
-    """List runs with their sums, newest first."""
+    """List runs with their counts and rates, newest first."""
     kind = None if query.kind == "all" else query.kind
     rows = list_runs_before(kind, label=query.label, before=query.cursor, limit=query.limit + 1)
     page_rows = rows[: query.limit]
@@ -130,7 +130,7 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
-    """Estimate the open trials of a run; null where none is open or nothing is known."""
+    """Estimate the open trials of a run; null if none is open, if it was cancelled, or if nothing is known."""
     return estimate_remaining(_get_run_or_404(run_id))
 
 
@@ -232,7 +232,7 @@ def _get_run_or_404(run_id: int) -> Run:
 
 
 def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that changes a run, and return its result.
+    """Call a function that changes runs or checks whether that is possible, and return its result.
 
     Raises:
         ProblemError: the action is not possible now (409).
@@ -244,6 +244,6 @@ def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _finish(request: HttpRequest, run_id: int, action: str) -> Run:
-    """Add an action to the audit list and return the changed run."""
+    """Add an action, by its name, to the audit list and return the changed run."""
     record(request, Action.CHANGED, f"run {run_id}: {action}", f"/runs/{run_id}/")
     return _get_run_or_404(run_id)

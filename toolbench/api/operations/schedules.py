@@ -36,10 +36,10 @@ class ScheduleDocument(Schema):
     """Schedule.
 
     Attributes:
-        every_hours: hours between two runs; null for a nightly schedule.
-        hour_utc: hour of a nightly schedule, in UTC; null for one with `every_hours`.
-        requests_per_run: request budget of each run.
-        requests_per_month: request budget of all runs of a calendar month (UTC).
+        every_hours: hours between two runs; null for a daily run.
+        hour_utc: hour (UTC) of a daily run; null with `every_hours`.
+        requests_per_run: request limit of each run.
+        requests_per_month: request limit of all runs of a calendar month (UTC).
         skip_reason: why the last due run was not launched; "" if it was launched.
     """
 
@@ -76,9 +76,12 @@ class RuleDocument(Schema):
 
 
 class ScheduleDetailDocument(ScheduleDocument):
-    """Schedule with its plan in words, the ids of its runs and its baseline, and its rules.
+    """Schedule with its plan, runs, baseline and rules.
 
     Attributes:
+        plan: description of a run.
+        runs: ids of the newest runs and of the runs of the baseline, the newest first.
+        baseline: ids of the runs that later runs are compared with.
         requests_of_month: requests that its runs have reserved in this calendar month (UTC).
     """
 
@@ -90,13 +93,23 @@ class ScheduleDetailDocument(ScheduleDocument):
 
 
 class TrendQuery(QuerySchema):
-    """Choice of the measure."""
+    """Choice of the measure: success in percent, times in seconds, cost in dollars or tokens in thousands."""
 
     measure: Literal["success", "p50", "p95", "p99", "cost", "tokens"] = "success"
 
 
 class TrendPointDocument(Schema):
-    """Run of a series; a value is null if it is unknown, a bound is null if it is open."""
+    """Run of a series.
+
+    Attributes:
+        run: id of the run.
+        value: value in the unit of the measure (see TrendQuery); null if it is unknown.
+        low: lower bound of its interval; null if it is open or there is no interval.
+        high: upper bound, likewise.
+        notes: remarks about the run, such as "settings changed".
+        in_baseline: whether the run belongs to the baseline.
+        drifted: whether drift was found that had begun by this run.
+    """
 
     run: int
     value: float | None
@@ -121,7 +134,10 @@ class TrendLineDocument(Schema):
 
 
 class ScheduleBody(BodySchema):
-    """Settings of a schedule. Saving confirms `requests_per_run` paid requests for each run."""
+    """Settings of a schedule, with either `every_hours` or `hour_utc`; the members are those of ScheduleDocument.
+
+    Saving confirms `requests_per_run` paid requests for each run.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=120)]
     every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] | None = None
@@ -131,7 +147,7 @@ class ScheduleBody(BodySchema):
 
 
 class NewScheduleBody(ScheduleBody):
-    """New schedule for the plan of a run."""
+    """New schedule for the plan of a run; `run` is the id of the run."""
 
     run: Id
 
@@ -143,7 +159,7 @@ class ActiveBody(BodySchema):
 
 
 class BaselineBody(BodySchema):
-    """Runs of a new baseline."""
+    """Ids of the runs of a new baseline."""
 
     runs: Annotated[list[Id], Field(max_length=50)]
 
@@ -196,7 +212,7 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
 
 @router.get("/schedules/{int:schedule_id}/trend", response=list[TrendLineDocument], auth=READ)
 def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) -> list[dict[str, Any]]:
-    """Return the series of a schedule with one measure and the results of the drift test."""
+    """Return the series of a schedule, one for each configuration, and the results of the drift test."""
     _get_schedule_or_404(schedule_id)
     return [_build_trend_line(line) for line in get_trend_page(schedule_id, query.measure).lines]
 
@@ -294,7 +310,7 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
 
 @router.post("/alert-messages/{int:delivery_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_message(request: HttpRequest, delivery_id: int) -> dict[str, str]:
-    """Queue a delivery again that has failed all its attempts."""
+    """Queue an alert message again whose attempts have all failed."""
     if not AlertDelivery.objects.filter(pk=delivery_id).exists():
         raise Http404(f"There is no message {delivery_id}; its rule may have been deleted.")
     if not retry_delivery(delivery_id):
@@ -322,7 +338,7 @@ def _get_rule_or_404(rule_id: int) -> AlertRule:
 
 
 def _record(request: HttpRequest, action: Action, schedule: Schedule | None) -> None:
-    """Add the change of a schedule, or without one the change of rules for all runs, to the audit list."""
+    """Add the change of a schedule to the audit list; None stands for the change of a rule for all runs."""
     url = f"/schedules/{schedule.pk}/" if schedule else "/schedules/"
     record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
 

@@ -34,7 +34,14 @@ router = Router()
 
 
 class ShareLinkBody(BodySchema):
-    """New share link: `target` is a run or trial, `query` the query string of GET /compare."""
+    """New share link.
+
+    Attributes:
+        kind: kind of the shared page.
+        target: id of the run or trial; null for a comparison.
+        query: query string of the comparison, as for GET /compare; "" for a run or trial.
+        days: days after which the link expires.
+    """
 
     kind: Literal["run", "comparison", "trial"]
     target: Id | None = None
@@ -43,7 +50,7 @@ class ShareLinkBody(BodySchema):
 
 
 class ShareLinkDocument(Schema):
-    """Valid share link; `url` is its path on this site."""
+    """Valid share link. `made_by` is the name of a user, `url` the path of the link on this site."""
 
     id: int
     kind: str
@@ -144,6 +151,11 @@ def export_run_trials(request: HttpRequest, run_id: int) -> dict[str, Any]:
 
 def _export(iter_chunks: Callable[..., Iterator[bytes]], run_id: int, query: PrivateQuery) -> Iterator[bytes]:
     """Return the chunks of an export.
+
+    Args:
+        iter_chunks: exports a run.
+        run_id: id of the run.
+        query: whether private test cases are included.
 
     Raises:
         Http404: there is no such run.

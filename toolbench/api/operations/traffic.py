@@ -21,12 +21,14 @@ class TrafficDraftDocument(Schema):
 
     Attributes:
         message: the last message of the user.
-        history: number of messages before it.
+        history: number of messages before `message`.
         tools: names of the tools.
         calls: name and JSON arguments of each expected call.
         count: number of equal requests.
         answers: number of different answers; the most frequent one is expected.
+        model: name of the model that gave the answers.
         masked: whether a secret was masked.
+        file_name: name of the file, or of the text, that the draft was imported from.
     """
 
     id: int
@@ -44,7 +46,13 @@ class TrafficDraftDocument(Schema):
 
 
 class TrafficDraftListDocument(Schema):
-    """Page of drafts, the most frequent requests first, with the number of drafts in each state."""
+    """Page of drafts, the most frequent requests first.
+
+    Attributes:
+        page: number of the page, from 1.
+        pages: number of pages.
+        counts: number of drafts by state; states without a draft are missing.
+    """
 
     items: list[TrafficDraftDocument]
     page: int
@@ -60,14 +68,19 @@ class TrafficDraftQuery(QuerySchema):
 
 
 class TrafficBody(BodySchema):
-    """Text of recorded traffic in a format that docs/cases.md lists, and a name for it."""
+    """Recorded traffic to import.
+
+    Attributes:
+        text: the traffic in a format that docs/cases.md lists.
+        file_name: name that the drafts show as their source.
+    """
 
     text: Annotated[str, Field(min_length=1, max_length=2_400_000)]
     file_name: Annotated[str, Field(max_length=200)] = "API"
 
 
 class DraftReviewBody(BodySchema):
-    """What is done with open drafts.
+    """Acceptance or rejection of open drafts.
 
     Attributes:
         ids: ids of drafts; null for all open ones.

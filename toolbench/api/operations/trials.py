@@ -18,21 +18,20 @@ from toolbench.api.documents.trials import (
     build_trial,
 )
 from toolbench.api.masking import build_masked_file
-from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, check_readable
+from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, find_unreadable_problem
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.bodies.bytes_page import get_bytes
 from toolbench.lab.results.trial.bodies.curl import get_curl
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
-from toolbench.lab.results.trial.page import Trace, get_trace
+from toolbench.lab.results.trial.page import MAX_STEPS, Trace, get_trace
 from toolbench.lab.results.trial.page_query import STEPS
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.keyset import CursorError, get_trials_after
 from toolbench.lab.traces.step_facts import load_details
 
 router = Router()
-MAX_STEPS = 400
 NO_STEP = "There is no such step; its run may have been deleted."
 
 
@@ -45,7 +44,7 @@ def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
     """
     parameters: QueryDict = request.GET.copy()
     trial_filter = TrialFilter.from_query(parameters)
-    if problem := check_readable(trial_filter.ignored):
+    if problem := find_unreadable_problem(trial_filter.ignored):
         return problem
     try:
         page = get_trials_after(trial_filter, query.cursor, query.limit)
@@ -56,7 +55,7 @@ def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
 
 @router.get("/trials/{int:trial_id}", response=TrialDetailDocument, auth=READ)
 def get_trial(request: HttpRequest, trial_id: int) -> dict[str, Any]:
-    """Return a trial with its verdict and the steps of its last execution."""
+    """Return a trial with its verdict and up to 400 steps of its last execution."""
     try:
         trace = get_trace(trial_id, TrialFilter(), view=STEPS)
     except Trial.DoesNotExist:
@@ -75,7 +74,7 @@ def annotate_trial(request: HttpRequest, trial_id: int, body: AnnotationBody) ->
 
 @router.post("/trials/{int:trial_id}/verdict", response=SentenceDocument, auth=LAUNCH)
 def judge_trial(request: HttpRequest, trial_id: int, body: VerdictBody) -> dict[str, str]:
-    """Save a human verdict beside the judge's; it changes no count."""
+    """Save a human verdict. The judge's verdict and all counts stay unchanged."""
     try:
         save_human_verdict(trial_id, get_user(request), verdict=body.verdict, reason=body.reason)
     except Trial.DoesNotExist:

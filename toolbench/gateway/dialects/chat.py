@@ -21,7 +21,7 @@ from toolbench.gateway.dialects.fields import (
 )
 from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, GatewayTool, build_registry, refuse
 
-_OPTION_KINDS = {
+_OPTION_KINDS = {  # kind of value for `read_options`, by name of the field
     "frequency_penalty": "number",
     "logit_bias": "object",
     "max_completion_tokens": "positive",
@@ -41,11 +41,12 @@ _OPTION_KINDS = {
     "verbosity": "text",
 }
 _FIELDS = {*_OPTION_KINDS, "model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
-_REASONING_KEYS = ("reasoning", "reasoning_content", "reasoning_details")  # of earlier answers, which are left out
+# Reasoning of earlier answers, which is not sent to the model.
+_REASONING_KEYS = ("reasoning", "reasoning_content", "reasoning_details")
 _MESSAGE_KEYS = ("role", "name", "content", "tool_calls", "tool_call_id", "refusal", *_REASONING_KEYS)
 _CALL_KEYS = ("id", "type", "function", "index")
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-EXPECTED_OPENAI_CHOICE = "auto, none, required, or an object that names one of the tools"
+EXPECTED_OPENAI_CHOICES = "auto, none, required, or an object that names one of the tools"
 _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 429: "rate_limit"}
 
 
@@ -72,7 +73,7 @@ class ChatDialect:
             alias=read_model(fields),
             messages=messages,
             tools=build_registry(tools),
-            tool_choice=read_tool_choice(choice, tool_name, tools, EXPECTED_OPENAI_CHOICE),
+            tool_choice=read_tool_choice(choice, tool_name, tools, EXPECTED_OPENAI_CHOICES),
             options=read_options(fields, _OPTION_KINDS),
             stream=read_flag(fields, "stream"),
             with_usage=read_flag(stream_options, "include_usage"),
@@ -134,9 +135,9 @@ def _parse_messages(value: Any) -> tuple[Message, ...]:
 
 
 def _list_removed_names(messages: Iterable[Mapping[str, Any]]) -> tuple[TransformChange, ...]:
-    """Return a change for each message with the name of its author, which is not sent on.
+    """Return a change for each message with a name of its author, which is not sent to the model.
 
-    The name in a tool's result is none: it says what the id of the call says.
+    Messages of tools are left out: their name is that of the tool, which the id of the call identifies, too.
     """
     return tuple(
         TransformChange("message", "message_name_removed", f"messages[{number}].name", str(message["name"])[:200], "")

@@ -10,7 +10,7 @@ from toolbench.gateway.request import GatewayTool, refuse
 
 MAX_MODEL_CHARS = 100
 _TOOL_HINTS = ("cache_control",)  # about speed and price, not about the answer
-_NOTHING: tuple[Any, ...] = (None, [], {}, "")  # values of a field that say as much as leaving it out
+_EMPTY_VALUES: tuple[Any, ...] = (None, [], {}, "")  # a field with one of these has no effect, like a missing field
 
 
 def check_object(body: Any) -> JsonObject:
@@ -25,7 +25,9 @@ def check_object(body: Any) -> JsonObject:
 
 
 def check_known_fields(body: Mapping[str, Any], known_names: Collection[str]) -> None:
-    """Check that the body has known fields only, since the gateway would ignore others silently.
+    """Check that the body has known fields only.
+
+    An unknown field is refused, because the gateway could only ignore it, and the client would not notice that.
 
     Raises:
         GatewayError: the body has an unknown field.
@@ -36,12 +38,19 @@ def check_known_fields(body: Mapping[str, Any], known_names: Collection[str]) ->
 
 
 def check_known_keys(place: str, value: Mapping[str, Any], known_names: Collection[str]) -> None:
-    """Check that a part of the request has known fields only; empty values of others are ignored.
+    """Check that a part of the request has known fields only; unknown fields with an empty value are ignored.
+
+    Args:
+        place: name of the part at the start of a sentence, for the error, such as "Message 0".
+        value: the part.
+        known_names: names of the known fields.
 
     Raises:
         GatewayError: the part has an unknown field with a value.
     """
-    unknown_names = [str(name)[:40] for name, item in value.items() if name not in known_names and item not in _NOTHING]
+    unknown_names = [
+        str(name)[:40] for name, item in value.items() if name not in known_names and item not in _EMPTY_VALUES
+    ]
     if unknown_names:
         raise refuse(
             f"{place} has the field {', '.join(sorted(unknown_names)[:5])}, which has no effect. Leave it out."
@@ -49,12 +58,12 @@ def check_known_keys(place: str, value: Mapping[str, Any], known_names: Collecti
 
 
 def check_value(body: Mapping[str, Any], name: str, allowed: Collection[Any], reason: str) -> None:
-    """Check that a field has a value that says what the gateway does.
+    """Check that a field does not request something that the gateway does not do.
 
     Args:
         body: the body.
         name: name of the field.
-        allowed: allowed values besides null.
+        allowed: values that describe what the gateway does; null is allowed, too.
         reason: what the gateway does, as a sentence for the error.
 
     Raises:
@@ -108,17 +117,19 @@ _OPTION_CHECKS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "object": ("an object", lambda value: isinstance(value, dict)),
     "texts": (
         "a text or a list of texts",
-        lambda value: isinstance(value, str) or (isinstance(value, list) and all(isinstance(t, str) for t in value)),
+        lambda value: (
+            isinstance(value, str) or (isinstance(value, list) and all(isinstance(text, str) for text in value))
+        ),
     ),
 }
 
 
 def read_options(body: Mapping[str, Any], kinds: Mapping[str, str]) -> JsonObject:
-    """Return the parameters of a request that have a value.
+    """Return the parameters of the model that a request has, by name; those that are missing or null are left out.
 
     Args:
         body: the body.
-        kinds: kind of each parameter, which is a key of _OPTION_CHECKS.
+        kinds: kind of value, a key of _OPTION_CHECKS, by the name of each parameter.
 
     Raises:
         GatewayError: a parameter has a value of another kind.
@@ -135,7 +146,7 @@ def read_text(place: str, content: Any, part_types: Collection[str] = ("text",))
     """Return the text of a message: a string, or a list of parts whose texts are joined.
 
     Args:
-        place: the part of the request that an error names, such as "Message 0".
+        place: name of the part at the start of a sentence, for the error, such as "Message 0".
         content: value of the field; None stands for an empty text.
         part_types: types of parts that hold text.
 
@@ -199,33 +210,33 @@ def read_tool_choice(value: Any, name: Any, tools: Iterable[GatewayTool], expect
 
 
 def check_conversation(messages: Iterable[Message]) -> None:
-    """Check that each tool result follows its call, and that the last message is a user's or a tool's.
+    """Check that every call is followed by its result, and that the last message is a user's or a tool's.
 
     Raises:
         GatewayError: a result has no call, a call has no result, or the assistant's message is the last one.
     """
-    open_calls: set[str] = set()
-    last = ""
+    open_call_ids: set[str] = set()
+    last_role = ""
     for number, message in enumerate(messages):
-        last = message["role"]
-        if last in ("user", "assistant") and open_calls:
-            raise refuse(f"Before message {number}, {len(open_calls)} calls have no result. Send a result for each.")
-        if last == "assistant":
-            open_calls = {str(call["id"]) for call in message.get("tool_calls", ())}
-        elif last == "tool":
-            if message["tool_call_id"] not in open_calls:
+        last_role = message["role"]
+        if last_role in ("user", "assistant") and open_call_ids:
+            raise refuse(f"Before message {number}, {len(open_call_ids)} calls have no result. Send a result for each.")
+        if last_role == "assistant":
+            open_call_ids = {str(call["id"]) for call in message.get("tool_calls", ())}
+        elif last_role == "tool":
+            if message["tool_call_id"] not in open_call_ids:
                 raise refuse(
                     f"Message {number} is the result of a call that the assistant's message before it does not have. "
                     "Send the call with the same id before its result."
                 )
-            open_calls.discard(message["tool_call_id"])
-    if last not in ("user", "tool"):
+            open_call_ids.discard(message["tool_call_id"])
+    if last_role not in ("user", "tool"):
         raise refuse("The conversation ends with the assistant. End it with a user's message or a tool's result.")
-    if open_calls:
-        raise refuse(f"{len(open_calls)} calls have no result. Send a result for each.")
+    if open_call_ids:
+        raise refuse(f"{len(open_call_ids)} calls have no result. Send a result for each.")
 
 
 def render_event(data: JsonObject, *, name: str = "") -> bytes:
-    """Return a server-sent event; without a `name`, it has no event type."""
+    """Return the bytes of a server-sent event with JSON data; `name` is the event type, "" for none."""
     event_line = f"event: {name}\n" if name else ""
     return f"{event_line}data: {json.dumps(data)}\n\n".encode()

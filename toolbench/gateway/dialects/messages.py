@@ -25,7 +25,11 @@ from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayReques
 _OPTION_KINDS = {"max_tokens": "positive", "temperature": "number", "top_p": "number", "top_k": "whole"}
 _FIELDS = {*_OPTION_KINDS, "model", "messages", "system", "tools", "tool_choice", "stream", "stop_sequences"}
 _FIELDS |= {"metadata", "service_tier"}
-_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_STOP_REASONS = {  # by GatewayAnswer.finish
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+}
 _ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -35,8 +39,8 @@ _ERROR_TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-_TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-_EXPECTED_CHOICE = "{type: auto}, {type: any}, {type: none}, or {type: tool, name} with the name of a tool"
+_TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}  # in chat completions, by the type in Messages
+_EXPECTED_CHOICES = "{type: auto}, {type: any}, {type: none}, or {type: tool, name} with the name of a tool"
 
 
 class MessagesDialect:
@@ -134,7 +138,7 @@ def _parse_messages(system: Any, value: Any) -> tuple[Message, ...]:
 
 
 def _parse_user_blocks(number: int, blocks: list[Any]) -> list[Message]:
-    """Return a message for each tool result, then one with the user's text."""
+    """Return a message for each tool result, then one with the user's text, unless there are results and no text."""
     results: list[Message] = []
     text_blocks = []
     for block in blocks:
@@ -183,7 +187,7 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
 
 
 def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
-    """Return the options that chat completions have under other names."""
+    """Return the options that have other names in chat completions: `user` and `stop`, if they have a value."""
     metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
     check_known_keys("metadata", metadata, ("user_id",))
     user = read_options(metadata, {"user_id": "text"})
@@ -192,14 +196,14 @@ def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
 
 
 def _parse_tool_choice(value: Any, tools: list[GatewayTool]) -> tuple[RequestChoice, JsonObject]:
-    """Return the choice, and the option that allows only one call in an answer if the choice asks for it."""
+    """Return the tool choice and an option: {"parallel_tool_calls": False} if only one call is allowed, else {}."""
     if value is None:
         return "auto", {}
     fields = value if isinstance(value, Mapping) else {}
     kind = str(fields.get("type"))
     options: JsonObject = {"parallel_tool_calls": False} if read_flag(fields, "disable_parallel_tool_use") else {}
     name = fields.get("name") if kind == "tool" else None
-    return read_tool_choice(_TOOL_CHOICES.get(kind, ""), name, tools, _EXPECTED_CHOICE), options
+    return read_tool_choice(_TOOL_CHOICES.get(kind, ""), name, tools, _EXPECTED_CHOICES), options
 
 
 def _build_empty_message(answer_id: str, alias: str) -> JsonObject:

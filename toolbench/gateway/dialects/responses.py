@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from toolbench.engine.types import JsonObject, Message, Usage
-from toolbench.gateway.dialects.chat import EXPECTED_OPENAI_CHOICE, build_openai_error
+from toolbench.gateway.dialects.chat import EXPECTED_OPENAI_CHOICES, build_openai_error
 from toolbench.gateway.dialects.fields import (
     check_conversation,
     check_known_fields,
@@ -31,12 +31,12 @@ _OPTION_KINDS = {
     "top_p": "number",
     "user": "text",
 }
-_CHAT_NAMES = {"max_output_tokens": "max_tokens"}  # of options that chat completions call otherwise
+_CHAT_NAMES = {"max_output_tokens": "max_tokens"}  # other names of options in chat completions
 _FIELDS = {*_OPTION_KINDS, "model", "input", "instructions", "tools", "tool_choice", "stream", "text", "reasoning"}
 _FIELDS |= {"include", "metadata", "previous_response_id", "store", "truncation"}
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
 _TEXT_PART_TYPES = ("input_text", "output_text", "text")
-_EMPTY_INCLUDE = "reasoning.encrypted_content"  # of items that no answer of the gateway has
+_REASONING_INCLUDE = "reasoning.encrypted_content"  # has no effect: no answer of the gateway has items of reasoning
 
 
 class ResponsesDialect:
@@ -56,7 +56,7 @@ class ResponsesDialect:
             raise refuse("The gateway stores no answers. Send the whole input instead of previous_response_id.")
         check_value(fields, "store", (False,), "The gateway stores no answers.")
         check_value(fields, "truncation", ("disabled",), "The gateway sends the whole input.")
-        check_value(fields, "include", ([], [_EMPTY_INCLUDE]), "The gateway has no further data of an answer.")
+        check_value(fields, "include", ([], [_REASONING_INCLUDE]), "The gateway has no further data of an answer.")
         self._metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
         tools = _parse_tools(fields.get("tools"))
         options = {_CHAT_NAMES.get(name, name): value for name, value in read_options(fields, _OPTION_KINDS).items()}
@@ -66,7 +66,7 @@ class ResponsesDialect:
             alias=read_model(fields),
             messages=_parse_input(fields.get("instructions"), fields.get("input")),
             tools=build_registry(tools),
-            tool_choice=read_tool_choice(choice, tool_name, tools, EXPECTED_OPENAI_CHOICE),
+            tool_choice=read_tool_choice(choice, tool_name, tools, EXPECTED_OPENAI_CHOICES),
             options=options | _convert_nested_options(fields),
             stream=read_flag(fields, "stream"),
         )
@@ -158,7 +158,8 @@ def _parse_input(instructions: Any, value: Any) -> tuple[Message, ...]:
 def _add_item(messages: list[Message], number: int, item: Any) -> None:
     """Add an item to the messages.
 
-    A call is added to the assistant's message before it; items of reasoning are left out.
+    A call is added to the assistant's message before it, or to a new one if another message is before it. Items of
+    reasoning are left out.
     """
     kind = item.get("type", "message") if isinstance(item, Mapping) else None
     if kind == "message":
