@@ -1,4 +1,4 @@
-"""Schemas of runs: lists, one run, plans, and the bodies of requests that launch or change a run."""
+"""Schemas of runs: lists, one run, and the bodies of requests that plan, launch or change a run."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -14,7 +14,6 @@ from toolbench.api.documents.figures import (
     Id,
     QuantileDocument,
     QuerySchema,
-    RangeDocument,
     RateDocument,
 )
 from toolbench.engine.types import JsonObject
@@ -289,72 +288,6 @@ class LaunchBody(PlanBody, AgreedBody):
     """Request for a run, with the confirmed number of paid requests."""
 
     model_config = ConfigDict(extra="forbid", strict=True, title="LaunchBody")
-
-
-class SkippedDocument(Schema):
-    """Requested configuration or cell that is left out: its name, and why."""
-
-    what: str
-    why: str
-
-
-class PlannedConfigDocument(Schema):
-    """Configuration of a plan."""
-
-    model: str = Field(validation_alias="model_name")
-    provider: str = Field(validation_alias="provider_name")
-    profile: str
-    strategy: str
-    method: str
-    examples: str
-    stream: bool
-
-
-class EstimateDocument(Schema):
-    """Expected requests, tokens, cost in dollars and time in seconds; an unknown one is null.
-
-    Attributes:
-        unpriced: models without a price, whose cost is not included.
-        sources: sentences about the earlier trials that the ranges are based on.
-        cells: number of all cells.
-        unseen: number of cells without similar earlier trials.
-    """
-
-    requests: RangeDocument | None
-    tokens: RangeDocument | None
-    cost: RangeDocument | None
-    seconds: RangeDocument | None
-    unpriced: list[str]
-    sources: list[str]
-    cells: int
-    unseen: int
-
-
-class PlanDocument(Schema):
-    """Plan of a run, which is neither saved nor started.
-
-    Attributes:
-        cells: number of cells.
-        trials: maximum of trials.
-        least_trials: minimum of trials; less than `trials` with sequential stopping.
-        least_requests: requests if every trial passes at the first attempt.
-        most_requests: requests if every turn and retry is used.
-        paid_requests: maximum of paid requests by the provider's name.
-        agreed: number to send as `agreed`; 0 if no confirmation is needed.
-        detectable_points: detectable difference of two configurations in percentage points; null if it is unknown.
-    """
-
-    configs: list[PlannedConfigDocument]
-    cells: int
-    skipped: list[SkippedDocument]
-    trials: int
-    least_trials: int
-    least_requests: int
-    most_requests: int
-    paid_requests: dict[str, int]
-    agreed: int
-    estimate: EstimateDocument | None
-    detectable_points: int | None
 
 
 class LimitsBody(BodySchema):

@@ -8,16 +8,15 @@ from ninja.params.functions import Header
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
 from toolbench.api.documents.figures import AgreedBody, SentenceDocument
+from toolbench.api.documents.plans import EstimateDocument, PlanDocument
 from toolbench.api.documents.runs import (
     AddTrialsBody,
-    EstimateDocument,
     FrozenQuery,
     FrozenSettingsDocument,
     LabelBody,
     LaunchBody,
     LimitsBody,
     PlanBody,
-    PlanDocument,
     RepeatBody,
     RunDetailDocument,
     RunDocument,

@@ -1,0 +1,72 @@
+"""Schemas of plans and estimates of runs."""
+
+from ninja import Schema
+from pydantic import Field
+
+from toolbench.api.documents.figures import RangeDocument
+
+
+class SkippedDocument(Schema):
+    """Requested configuration or cell that is left out: its name, and why."""
+
+    what: str
+    why: str
+
+
+class PlannedConfigDocument(Schema):
+    """Configuration of a plan."""
+
+    model: str = Field(validation_alias="model_name")
+    provider: str = Field(validation_alias="provider_name")
+    profile: str
+    strategy: str
+    method: str
+    examples: str
+    stream: bool
+
+
+class EstimateDocument(Schema):
+    """Expected requests, tokens, cost in dollars and time in seconds; an unknown one is null.
+
+    Attributes:
+        unpriced: models without a price, whose cost is not included.
+        sources: sentences about the earlier trials that the ranges are based on.
+        cells: number of all cells.
+        unseen: number of cells without similar earlier trials.
+    """
+
+    requests: RangeDocument | None
+    tokens: RangeDocument | None
+    cost: RangeDocument | None
+    seconds: RangeDocument | None
+    unpriced: list[str]
+    sources: list[str]
+    cells: int
+    unseen: int
+
+
+class PlanDocument(Schema):
+    """Plan of a run, which is neither saved nor started.
+
+    Attributes:
+        cells: number of cells.
+        trials: maximum of trials.
+        least_trials: minimum of trials; less than `trials` with sequential stopping.
+        least_requests: requests if every trial passes at the first attempt.
+        most_requests: requests if every turn and retry is used.
+        paid_requests: maximum of paid requests by the provider's name.
+        agreed: number to send as `agreed`; 0 if no confirmation is needed.
+        detectable_points: detectable difference of two configurations in percentage points; null if it is unknown.
+    """
+
+    configs: list[PlannedConfigDocument]
+    cells: int
+    skipped: list[SkippedDocument]
+    trials: int
+    least_trials: int
+    least_requests: int
+    most_requests: int
+    paid_requests: dict[str, int]
+    agreed: int
+    estimate: EstimateDocument | None
+    detectable_points: int | None
