@@ -73,7 +73,7 @@ def simulate_drop(before: float, after: float, *, baseline: int, nights: int, sc
     for _ in range(schedules):
         (pinned,), (later,) = draw_nights(drawing, [before], baseline), draw_nights(drawing, [after], nights)
         found = find_drift(build_samples(pinned), build_samples(later), ERROR / SERIES)
-        waits.append(math.inf if found is None else found.detected + 1)
+        waits.append(math.inf if found is None else found.detected_index + 1)
     ordered = sorted(waits)
     share = sum(wait < math.inf for wait in waits) / schedules
     return Detection(share, ordered[schedules // 2], ordered[schedules * 9 // 10])

@@ -25,13 +25,14 @@ def test_problems_come_in_the_order_of_their_steps() -> None:
     stranger = build_result("state_drop", {}, code="TOOL_NOT_ALLOWED")
     record = build_ended(build_calling_turn(0, broken, stranger), build_text_turn(1, ""))
     assert [
-        (problem.failure_class, problem.bad.turn, problem.bad.call) for problem in iter_problems(record, TOOLS)
+        (problem.failure_class, problem.location.turn, problem.location.call)
+        for problem in iter_problems(record, TOOLS)
     ] == [
         ("arguments_not_json", 0, 0),
         ("unknown_tool", 0, 1),
         ("empty_final", 1, None),
     ]
-    assert [problem.bad.sentence for problem in iter_problems(record, TOOLS)] == [
+    assert [problem.location.sentence for problem in iter_problems(record, TOOLS)] == [
         "Turn 1, parsed call 1: the arguments of state_get are not a JSON object.",
         'Turn 1, parsed call 2: there is no tool called "state_drop".',
         "Turn 2: the answer after the calls is empty: no visible text and no call.",
@@ -84,7 +85,7 @@ def test_failed_request_is_recovered_by_its_retry() -> None:
     )
     assert mended is None
     assert left is not None
-    assert (left.failure_class, left.bad.sentence) == ("tools_not_supported", "Turn 1: no tools here")
+    assert (left.failure_class, left.location.sentence) == ("tools_not_supported", "Turn 1: no tools here")
 
 
 def test_an_answer_cut_after_a_good_call_is_no_problem() -> None:
@@ -119,7 +120,7 @@ def test_an_expected_error_without_a_good_call_is_given_up_where_calls_end() -> 
     )
     found = only(record, expected_codes=["ARGUMENT_ERROR"])
     assert (found.failure_class, found.code, found.recovered) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
-    assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
+    assert found.location.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
 
 
 def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
@@ -132,15 +133,15 @@ def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
         ),
         expected_codes=["ARGUMENT_ERROR"],
     )
-    assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
+    assert found.location.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
 
 
 def test_a_broken_schema_is_a_problem_even_where_its_code_is_expected() -> None:
     errors = [SchemaError("$.ops", "missing", ""), SchemaError("$.request_id", "missing", "")]
     broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
     found = only(build_ended(build_calling_turn(0, broken)), expected_codes=["ARGUMENT_ERROR"])
-    assert (found.failure_class, found.bad.path) == (BROKEN_SCHEMA_CLASS, "$.ops")
-    assert found.bad.sentence == "Turn 1, parsed call 1: $.ops is missing; state_patch needs it."
+    assert (found.failure_class, found.location.path) == (BROKEN_SCHEMA_CLASS, "$.ops")
+    assert found.location.sentence == "Turn 1, parsed call 1: $.ops is missing; state_patch needs it."
 
 
 def test_schema_errors_of_a_tool_nobody_has_are_told_by_their_code() -> None:
@@ -154,11 +155,11 @@ def test_a_failed_call_is_told_with_its_first_code_and_message() -> None:
     two = replace(failed, envelope=replace(failed.envelope, errors=errors))
     found = only(build_ended(build_calling_turn(0, two)))
     assert found.code == "INTERNAL_ERROR"
-    assert found.bad.sentence == "Turn 1, parsed call 1: state_get failed: INTERNAL_ERROR in words."
+    assert found.location.sentence == "Turn 1, parsed call 1: state_get failed: INTERNAL_ERROR in words."
     silent = replace(failed, envelope=replace(failed.envelope, errors=()))
     found = only(build_ended(build_calling_turn(0, silent)))
     assert found.code == ""
-    assert found.bad.sentence == "Turn 1, parsed call 1: state_get failed: it gave no reason."
+    assert found.location.sentence == "Turn 1, parsed call 1: state_get failed: it gave no reason."
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_a_failed_call_is_told_with_its_first_code_and_message() -> None:
 def test_a_call_in_tags_is_a_class_of_its_own(text: str, finding: str, expected: str) -> None:
     found = only(build_ended(build_text_turn(0, text, finding=finding)))
     assert found.failure_class == expected
-    assert found.bad.sentence == f"Turn 1: the engine found {finding}."
+    assert found.location.sentence == f"Turn 1: the engine found {finding}."
 
 
 def test_a_harmless_finding_is_no_problem() -> None:
@@ -199,7 +200,7 @@ def test_a_good_call_in_the_next_turn_mends_an_answer() -> None:
 
 
 def test_blank_answer_is_not_recovered_by_another() -> None:
-    assert only(build_ended(build_text_turn(0, ""), build_text_turn(1, " \n"))).bad.turn == 0
+    assert only(build_ended(build_text_turn(0, ""), build_text_turn(1, " \n"))).location.turn == 0
     assert (
         find_first_problem(
             build_ended(build_text_turn(0, ""), build_calling_turn(1, build_result("state_get", {}))), TOOLS
@@ -223,4 +224,4 @@ def test_the_last_turn_is_that_of_the_last_record() -> None:
 def test_a_retry_of_the_same_turn_is_not_where_a_model_gave_up() -> None:
     error = ExchangeError("tools_unsupported", "no tools here", 400, infrastructure=False, tool_support=True)
     record = build_ended(build_failed_turn(1, error), build_calling_turn(1, ONLY_ERROR), build_text_turn(2, "No."))
-    assert only(record, expected_codes=["ARGUMENT_ERROR"]).bad.turn == 2
+    assert only(record, expected_codes=["ARGUMENT_ERROR"]).location.turn == 2

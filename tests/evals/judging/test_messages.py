@@ -6,7 +6,7 @@ import pytest
 
 from toolbench.engine.types import SchemaError
 from toolbench.evals.data_files import read_table
-from toolbench.evals.judging.messages import describe_schema_error, find_value, parse_path, render_short
+from toolbench.evals.judging.messages import describe_schema_error, find_value_at_path, parse_path, render_short
 from toolbench.evals.scenarios.tools import build_definition, load_state_tools
 
 PATCH = next(tool for tool in load_state_tools() if tool.name == "state_patch")
@@ -54,8 +54,8 @@ def test_a_long_value_is_cut() -> None:
 
 def test_paths_are_read_step_by_step() -> None:
     assert parse_path('$.ops[0]["two words"].path') == ("ops", 0, "two words", "path")
-    assert find_value({"ops": [{"two words": {"path": 7}}]}, parse_path('$.ops[0]["two words"].path')) == 7
-    assert find_value({"ops": "text"}, parse_path("$.ops.deep")) is None
+    assert find_value_at_path({"ops": [{"two words": {"path": 7}}]}, parse_path('$.ops[0]["two words"].path')) == 7
+    assert find_value_at_path({"ops": "text"}, parse_path("$.ops.deep")) is None
 
 
 @pytest.mark.parametrize(("characters", "said"), [(58, "x" * 58 + '"'), (59, "x" * 59 + "…"), (60, "x" * 59 + "…")])

@@ -22,15 +22,15 @@ def test_collapse_is_detected_at_its_first_run() -> None:
     since = (*[sample(25)] * 2, sample(0), sample(0))
     found = find_drift((sample(25),), since, 0.05 / 12)
     assert found is not None
-    assert (found.detected, found.begins, round(found.points)) == (2, 2, -100)
+    assert (found.detected_index, found.start_index, round(found.points)) == (2, 2, -100)
 
 
 def test_slow_drop_needs_several_runs_and_names_where_it_began() -> None:
     since = (*[sample(24)] * 5, *[sample(17)] * 8)
     found = find_drift((sample(24),) * 4, since, 0.05 / 12)
     assert found is not None
-    assert found.begins == 5
-    assert found.detected > 5
+    assert found.start_index == 5
+    assert found.detected_index > 5
     assert round(found.points) == -28
 
 

@@ -9,7 +9,7 @@ from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 from toolbench.evals.statistics.pooling import (
     PooledRate,
     count_trials_per_scenario,
-    list_smallest_samples,
+    list_sets_to_enlarge,
     pool_samples,
 )
 from toolbench.evals.statistics.sequential import compute_anytime_interval
@@ -98,5 +98,5 @@ def test_more_each_of_what_never_clears_is_none() -> None:
 
 
 def test_smallest_samples_come_first_and_then_all() -> None:
-    assert list_smallest_samples([ScenarioSample(5, 5), ScenarioSample(3, 3)]) == ((1,), (0, 1))
-    assert list_smallest_samples([ScenarioSample(5, 5), ScenarioSample(5, 5)]) == ((0, 1),)
+    assert list_sets_to_enlarge([ScenarioSample(5, 5), ScenarioSample(3, 3)]) == ((1,), (0, 1))
+    assert list_sets_to_enlarge([ScenarioSample(5, 5), ScenarioSample(5, 5)]) == ((0, 1),)

@@ -64,12 +64,12 @@ def test_the_best_of_several_is_found_by_intervals_that_hold_at_once() -> None:
 )
 def test_a_rule_that_cannot_be_followed_is_refused_in_a_sentence(odd: dict[str, Any]) -> None:
     with pytest.raises(StoppingRuleError, match=r"\.$"):
-        StoppingRule.read({"rule": "threshold"} | odd)
+        StoppingRule.from_json({"rule": "threshold"} | odd)
 
 
 def test_a_rule_is_read_as_it_was_written() -> None:
     until = StoppingRule("width", rate="delivered", error=0.1, width=15)
-    assert StoppingRule.read(until.to_json()) == until
+    assert StoppingRule.from_json(until.to_json()) == until
     assert str(until) == "end-to-end success known within 15 points, error 10 % a cell"
 
 
@@ -114,15 +114,15 @@ def test_a_cell_begins_with_the_trials_the_method_page_says() -> None:
 )
 def test_a_rule_is_accepted_up_to_its_bounds(key: str, accepted: tuple[float, ...], refused: tuple[float, ...]) -> None:
     for value in accepted:
-        assert getattr(StoppingRule.read({key: value}), key) == value
+        assert getattr(StoppingRule.from_json({key: value}), key) == value
     for value in refused:
         with pytest.raises(StoppingRuleError, match=key):
-            StoppingRule.read({key: value})
+            StoppingRule.from_json({key: value})
 
 
 def test_the_first_unknown_key_is_named() -> None:
     with pytest.raises(StoppingRuleError, match="has no aim"):
-        StoppingRule.read({"patience": 3, "aim": 1})
+        StoppingRule.from_json({"patience": 3, "aim": 1})
 
 
 @pytest.mark.parametrize(("competitors", "error"), [(0, 0.05), (1, 0.05), (2, 0.025)])

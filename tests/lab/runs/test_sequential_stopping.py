@@ -54,7 +54,7 @@ def fails_control(seen: ReceivedRequest) -> ScriptedReply:
 def sequential_cell(*, until: dict[str, object] | None = None, most: int = 100, **fields: Any) -> Cell:
     until = until or AGAINST_70
     run = make_run(state=Run.State.RUNNING, until=until, trials_per_cell=most)
-    return make_cell(make_config(run), error=StoppingRule.read(until).compute_cell_error(1), **fields)
+    return make_cell(make_config(run), error=StoppingRule.from_json(until).compute_cell_error(1), **fields)
 
 
 def test_open_cells_get_more_trials_and_decided_ones_none() -> None:

@@ -32,7 +32,7 @@ def test_drop_since_the_baseline_is_drift() -> None:
     runs.append(add_run(schedule, (0, 20), (20, 0)))
     first, second = load_series(schedule)
     assert first.drift is not None
-    assert (first.drift.detected, first.drift_start) == (2, runs[3])
+    assert (first.drift.detected_index, first.drift_start) == (2, runs[3])
     assert (second.drift, second.untested) == (None, "")
 
 

@@ -262,8 +262,8 @@ def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep
     if len(wrong_steps) == 1:
         return problem
     later_agents = ", ".join(step.agent for step in wrong_steps[1:])
-    sentence = f"{problem.bad.sentence.rstrip('.')}; after it went wrong: {later_agents}."
-    return replace(problem, bad=replace(problem.bad, sentence=sentence))
+    sentence = f"{problem.location.sentence.rstrip('.')}; after it went wrong: {later_agents}."
+    return replace(problem, location=replace(problem.location, sentence=sentence))
 
 
 def _apply_first_cause(verdict: Verdict, step_problem: Problem, *, has_called: bool) -> Verdict:
@@ -277,15 +277,15 @@ def _apply_first_cause(verdict: Verdict, step_problem: Problem, *, has_called: b
         step_problem: The problem of the first wrong agent.
         has_called: Whether that agent made a call.
     """
-    bad = verdict.first_bad
-    if verdict.outcome != "fail" or bad is None:
+    first_bad = verdict.first_bad
+    if verdict.outcome != "fail" or first_bad is None:
         return verdict
     is_out_of_turns = verdict.failure_class == classify_end(EndReason.MAX_TURNS_EXCEEDED)
-    if not is_out_of_turns and not (has_called and step_problem.bad.turn < bad.turn):
+    if not is_out_of_turns and not (has_called and step_problem.location.turn < first_bad.turn):
         return verdict
     return replace(
         verdict,
         failure_class=step_problem.failure_class,
-        sentence=step_problem.bad.sentence,
-        first_bad=step_problem.bad,
+        sentence=step_problem.location.sentence,
+        first_bad=step_problem.location,
     )

@@ -20,7 +20,7 @@ from toolbench.evals.decisions.assessments import (
 )
 from toolbench.evals.statistics import Z, compute_quantile
 from toolbench.evals.statistics.intervals import ScenarioSample
-from toolbench.evals.statistics.pooling import count_trials_per_scenario, list_smallest_samples
+from toolbench.evals.statistics.pooling import count_trials_per_scenario, list_sets_to_enlarge
 from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
@@ -78,7 +78,7 @@ def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[
     Returns:
         The shortfall; None without names, or if no number of trials decides.
     """
-    subsets = list_smallest_samples(assessment.measured.end_to_end_samples)
+    subsets = list_sets_to_enlarge(assessment.measured.end_to_end_samples)
     candidate_subsets = subsets if UNDECIDED in names else subsets[-1:]
     computed = (_compute_shortfall(assessment, rule, names, subset) for subset in candidate_subsets)
     shortfalls = [shortfall for shortfall in computed if shortfall]

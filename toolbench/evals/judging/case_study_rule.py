@@ -21,7 +21,8 @@ _CATEGORY_BY_END = {
 def is_done_sentence(text: str) -> bool:
     """Return whether the text is the case study's final sentence.
 
-    The sentence is `done`, optionally with `.` or `!`, optionally in quotes or backticks; case is ignored.
+    The sentence is `done`, optionally with `.` or `!`, optionally in quotes or backticks. Case and the white space
+    around the sentence are ignored.
     """
     return re.fullmatch(r"done[.!]?", text.strip().strip("\"'`"), re.IGNORECASE) is not None
 
@@ -29,7 +30,8 @@ def is_done_sentence(text: str) -> bool:
 def build_done_check(loop_result: LoopResult) -> Check:
     """Return the check whether the final text is the case study's final sentence.
 
-    The case study's rule requires it; a task passes without it, except the control scenario that asks for the sentence.
+    The case study's rule requires the sentence. A trial can pass without it, except in the control scenario whose task
+    is to say it.
     """
     if is_done_sentence(loop_result.final_text):
         return Check("says Done.", True)
@@ -37,7 +39,14 @@ def build_done_check(loop_result: LoopResult) -> Check:
 
 
 def is_case_study_pass(loop_result: LoopResult, checks: Sequence[Check]) -> bool:
-    """Return whether the trial passes by the case study's rule: it ends with an answer, and every check holds."""
+    """Return whether a trial passes by the case study's rule.
+
+    A trial passes if it ends with an answer, complete or truncated, and every check holds.
+
+    Args:
+        loop_result: The finished run.
+        checks: The case study's assertions.
+    """
     return loop_result.end in ANSWERED_ENDS and all(check.ok for check in checks)
 
 

@@ -30,13 +30,13 @@ class Problem:
 
     Attributes:
         failure_class: A code of the table of failure classes.
-        bad: The location of the problem, with its sentence.
+        location: The location of the problem, with its sentence.
         code: The error code of a failed call or exchange; "" for other problems.
         recovered: Whether a later step recovered from it.
     """
 
     failure_class: str
-    bad: ProblemLocation
+    location: ProblemLocation
     code: str = ""
     recovered: bool = False
 
@@ -50,7 +50,7 @@ def find_first_problem(
         loop_result: The finished run.
         tools: The tools offered.
         expected_codes: Error codes that belong to the task. For such an error the problem is that no later call
-            recovered from it.
+            recovered from it, unless the call broke the tool's schema, which is a problem of its own.
     """
     for problem in iter_problems(loop_result, tools):
         if problem.recovered:
@@ -67,10 +67,10 @@ def iter_problems(loop_result: LoopResult, tools: Sequence[ToolDefinition]) -> I
     for number, record in enumerate(loop_result.turns):
         later = loop_result.turns[number + 1 :]
         if record.failure is not None:
-            yield _diagnose_exchange(record, recovered=any(step.answer for step in later))
+            yield _diagnose_exchange(record, recovered=any(turn.answer for turn in later))
         if record.answer is not None:
-            called_before = any(turn.results for turn in loop_result.turns[:number])
-            yield from _diagnose_answer(record, record.answer, later, called_before=called_before)
+            has_earlier_results = any(turn.results for turn in loop_result.turns[:number])
+            yield from _diagnose_answer(record, record.answer, later, has_earlier_results=has_earlier_results)
         for call in iter_calls(replace(loop_result, turns=(record,))):
             if not call.ok:
                 success = last_success.get(call.tool)
@@ -79,7 +79,7 @@ def iter_problems(loop_result: LoopResult, tools: Sequence[ToolDefinition]) -> I
 
 
 def locate_problem(turn: int, *, call: int | None = None, path: str = "$", sentence: str) -> ProblemLocation:
-    """Return the location of a problem; its sentence begins with the turn and the call, both from 1.
+    """Return the location of a problem, whose sentence begins with the turn and any call, both from 1.
 
     Args:
         turn: The turn, from 0.
@@ -117,7 +117,7 @@ def _diagnose_exchange(record: TurnRecord, *, recovered: bool) -> Problem:
 
 
 def _diagnose_answer(
-    record: TurnRecord, answer: Turn, later: Sequence[TurnRecord], *, called_before: bool
+    record: TurnRecord, answer: Turn, later: Sequence[TurnRecord], *, has_earlier_results: bool
 ) -> Iterator[Problem]:
     if answer.finish_reason == CUT_FINISH_REASON and not any(result.envelope.ok for result in record.results):
         sentence = "the answer was cut at the token limit (finish_reason length)."
@@ -138,7 +138,7 @@ def _diagnose_answer(
                 recovered=_has_success(later),
             )
     if is_blank(answer.text):
-        failure_class, suffix = ("empty_final", " after the calls") if called_before else ("empty_answer", "")
+        failure_class, suffix = ("empty_final", " after the calls") if has_earlier_results else ("empty_answer", "")
         sentence = f"the answer{suffix} is empty: no visible text and no call."
         yield Problem(
             failure_class,
@@ -177,8 +177,8 @@ def _diagnose_gave_up(loop_result: LoopResult, problem: Problem) -> Problem:
 
     Its location is the first later turn without a call; if there is none, the last turn.
     """
-    later = (record.turn for record in loop_result.turns if record.turn > problem.bad.turn and not record.results)
-    sentence = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
+    later = (record.turn for record in loop_result.turns if record.turn > problem.location.turn and not record.results)
+    sentence = f"no call makes good the {problem.code} of turn {problem.location.turn + 1}."
     return Problem(
         "gave_up_after_error",
         locate_problem(next(later, find_last_turn(loop_result)), path=CALLS_PATH, sentence=sentence),
@@ -187,7 +187,7 @@ def _diagnose_gave_up(loop_result: LoopResult, problem: Problem) -> Problem:
 
 
 def _find_last_successes(loop_result: LoopResult) -> dict[str, tuple[int, int]]:
-    """Return for each tool the turn and the index of its last successful call, both from 0."""
+    """Return for each tool (turn, index in the turn) of its last successful call, both from 0."""
     return {
         result.envelope.tool_name: (number, index)
         for number, record in enumerate(loop_result.turns)

@@ -8,8 +8,8 @@ from toolbench.engine.events import EndReason, ExchangeError
 from toolbench.engine.types import Finding
 from toolbench.evals.data_files import freeze_row, read_table
 
-UNNAMED_CLASS = "provider_failed"
-ANY_STATUS_CATEGORY = "HTTP_4XX"
+UNNAMED_CLASS = "provider_failed"  # of a failed exchange that no row of the table names
+ANY_STATUS_CATEGORY = "HTTP_4XX"  # of a row with several statuses; the status itself replaces it, as in HTTP_422
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class FailureClass:
     Attributes:
         remedy: The suggested fix.
         category: The case study's word.
-        later_category: The word of its later version; "" if that is the same.
+        later_category: The word of the case study's later version; "" if that is the same.
         infrastructure: Whether the class is an infrastructure error.
         set_up: Whether a key, account, address or machine of the user was not ready. Such an error does not count
             against the endpoint.
-        judged: Whether judging gives the class; other classes occur only in imported reports, or the lab sets them.
+        judged: Whether judging gives the class. Any other class is set by the lab or comes from an imported report.
         ends: The values of EndReason that have this class.
         findings: The codes of findings about an answer that have this class.
         envelope: The error codes of failed calls that have this class.
@@ -74,13 +74,21 @@ def classify_finding(finding: Finding) -> str:
 
 
 def classify_envelope(codes: Iterable[str]) -> str:
-    """Return the class of a failed call: that of the first error code in the table, else `tool_error`."""
-    known = _index_by("envelope")
-    return next((known[code].code for code in codes if code in known), "tool_error")
+    """Return the class of a failed call, `tool_error` if the table has none of its error codes.
+
+    Args:
+        codes: The error codes of the call, of which the first one in the table decides.
+    """
+    row_by_code = _index_by("envelope")
+    return next((row_by_code[code].code for code in codes if code in row_by_code), "tool_error")
 
 
 def classify_exchange_error(error: ExchangeError) -> str:
-    """Return the class of a failed exchange: that of its error code, or else that of its HTTP status."""
+    """Return the class of a failed exchange.
+
+    It is `tools_not_supported` if the error says so, else the class of the error code, else that of the HTTP status,
+    else `upstream_failed` from status 500, else UNNAMED_CLASS.
+    """
     if error.tool_support:
         return "tools_not_supported"
     row = _index_by("exchange").get(error.code) or _index_by("statuses").get(error.status)
@@ -90,7 +98,7 @@ def classify_exchange_error(error: ExchangeError) -> str:
 
 
 def categorise_status(status: int) -> str:
-    """Return the case study's word for an HTTP status."""
+    """Return the case study's word for an HTTP status, such as `HTTP_422`."""
     row = _index_by("statuses").get(status)
     if row is None and status >= 500:
         return "UPSTREAM_5XX"
@@ -99,6 +107,7 @@ def categorise_status(status: int) -> str:
 
 @cache
 def _index_by(column: str) -> Mapping[object, FailureClass]:
+    """Return the first row of each value of a column; each item of a tuple is a value."""
     rows: dict[object, FailureClass] = {}
     for row in load_classes():
         value = getattr(row, column)

@@ -22,14 +22,14 @@ _MAX_SHOWN_CHARACTERS = 60
 
 
 def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool: ToolDefinition) -> str:
-    """Return the schema error as a sentence, for instance "$.ops is an object; state_patch takes an array."."""
+    """Return the schema error as a sentence, such as `$.ops is an object; state_patch takes an array.`."""
     steps = parse_path(error.path)
     expected = _find_schema(tool.parameters, steps)
     if error.kind == "missing":
         return f"{error.path} is missing; {tool.name} needs it."
     if error.kind == "extra":
         return f"{error.path} is no parameter of {tool.name}."
-    value = find_value(arguments, steps)
+    value = find_value_at_path(arguments, steps)
     if error.kind == "type":
         return f"{error.path} is {describe_json_type(value)}; {tool.name} takes {_describe_types(expected)}."
     if error.kind == "enum" and "enum" in expected:
@@ -53,8 +53,8 @@ def _parse_step(name: str, index: str, quoted: str) -> str | int:
     return str(json.loads(quoted)) if quoted else name
 
 
-def find_value(value: Any, steps: Iterable[str | int]) -> Any:
-    """Return the value at the end of the steps; None if there is none."""
+def find_value_at_path(value: Any, steps: Iterable[str | int]) -> Any:
+    """Return the value to which the steps of a JSON path lead; None if there is none."""
     for step in steps:
         try:
             value = value[step]
@@ -64,18 +64,19 @@ def find_value(value: Any, steps: Iterable[str | int]) -> Any:
 
 
 def describe_json_type(value: Any) -> str:
-    """Return the value's JSON type with its article: `an object`, `a text`."""
+    """Return the value's JSON type in words, such as `an object`, `a text` or `true or false`."""
     kinds = {bool: "boolean", dict: "object", list: "array", str: "string", int: "integer", float: "number"}
     return _TYPE_NAMES[kinds.get(type(value), "null")]
 
 
 def render_short(value: Any) -> str:
-    """Return the value as JSON, truncated after 60 characters."""
+    """Return the value as JSON; after 60 characters it is truncated and ends with `…`."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 
 
 def _find_schema(schema: Mapping[str, Any], steps: Iterable[str | int]) -> Mapping[str, Any]:
+    """Return the schema of the value to which the steps lead; empty if `schema` has none for it."""
     for step in steps:
         child = schema.get("items") if isinstance(step, int) else schema.get("properties", {}).get(step)
         schema = child if isinstance(child, Mapping) else {}

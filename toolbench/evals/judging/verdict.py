@@ -1,4 +1,4 @@
-"""Judging: the verdict of a trial from the checks of its scenario, by the same rules for every scenario."""
+"""Judging: the rules, the same for every scenario, that turn the checks of a trial into its verdict."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
@@ -95,18 +95,18 @@ def _judge_infrastructure(checked: CheckedResult) -> Verdict | None:
     error = checked.loop_result.error
     if checked.loop_result.end is not EndReason.PROVIDER_ERROR or error is None or not error.infrastructure:
         return None
-    return _build_broken_off(checked, "infra", failure_classes.classify_exchange_error(error))
+    return _build_broken_off_verdict(checked, "infra", failure_classes.classify_exchange_error(error))
 
 
 def _judge_broken_off(checked: CheckedResult) -> Verdict | None:
     """Return a failure if the provider ended the run or the trial deadline passed; else None."""
     if checked.loop_result.end is EndReason.PROVIDER_ERROR:
         error = checked.loop_result.error
-        return _build_broken_off(
+        return _build_broken_off_verdict(
             checked, "fail", failure_classes.classify_exchange_error(error) if error else failure_classes.UNNAMED_CLASS
         )
     if checked.loop_result.end is EndReason.DEADLINE_EXCEEDED:
-        return _build_broken_off(checked, "fail", failure_classes.classify_end(checked.loop_result.end))
+        return _build_broken_off_verdict(checked, "fail", failure_classes.classify_end(checked.loop_result.end))
     return None
 
 
@@ -123,20 +123,26 @@ def _judge_checks(checked: CheckedResult) -> Verdict:
         return _build_verdict(checked, "pass", task_pass=True, parity_pass=parity_pass)
     problem = _find_cause(checked)
     return _build_verdict(
-        checked, "fail", task_pass=False, parity_pass=parity_pass, failure_class=problem.failure_class, bad=problem.bad
+        checked,
+        "fail",
+        task_pass=False,
+        parity_pass=parity_pass,
+        failure_class=problem.failure_class,
+        location=problem.location,
     )
 
 
 def mark_tools_dropped(verdict: Verdict, loop_result: LoopResult) -> Verdict:
-    """Return a failed verdict with the class `tools_dropped`, for a server that left the tools out of the prompt.
+    """Return the verdict with the class `tools_dropped`: the server left the tools out of the prompt.
 
-    Any other verdict is returned unchanged, as is one of a run that the provider or the trial deadline ended.
+    A verdict other than a failure is returned unchanged, and so is one of a run that the provider or the trial deadline
+    ended.
     """
     if verdict.outcome != "fail" or loop_result.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
         return verdict
     row = failure_classes.lookup_class("tools_dropped")
-    bad = locate_problem(0, path="$.tools", sentence=row.sentence[:1].lower() + row.sentence[1:])
-    return replace(verdict, failure_class=row.code, sentence=bad.sentence, first_bad=bad)
+    location = locate_problem(0, path="$.tools", sentence=row.sentence[:1].lower() + row.sentence[1:])
+    return replace(verdict, failure_class=row.code, sentence=location.sentence, first_bad=location)
 
 
 _RULES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
@@ -149,12 +155,14 @@ _RULES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
 
 
 def _find_cause(checked: CheckedResult) -> Problem:
-    failed = [check for check in checked.checks if not check.ok]
-    if checked.loop_result.end in checked.good_ends and [check.name for check in failed] == [FINAL_TEXT_CHECK]:
+    failed_checks = [check for check in checked.checks if not check.ok]
+    if checked.loop_result.end in checked.good_ends and [check.name for check in failed_checks] == [FINAL_TEXT_CHECK]:
         return Problem(
             "empty_final",
             locate_problem(
-                find_last_turn(checked.loop_result), path=record_counts.CONTENT_PATH, sentence=f"{failed[0].detail}."
+                find_last_turn(checked.loop_result),
+                path=record_counts.CONTENT_PATH,
+                sentence=f"{failed_checks[0].detail}.",
             ),
         )
     problem = find_first_problem(checked.loop_result, checked.instance.tools, expected_codes=checked.expected_codes)
@@ -172,7 +180,7 @@ def _find_cause(checked: CheckedResult) -> Problem:
     )
 
 
-def _build_broken_off(checked: CheckedResult, outcome: str, failure_class: str) -> Verdict:
+def _build_broken_off_verdict(checked: CheckedResult, outcome: str, failure_class: str) -> Verdict:
     error = checked.loop_result.error
     sentence = error.message if error and error.message else failure_classes.lookup_class(failure_class).sentence
     return _build_verdict(
@@ -181,7 +189,7 @@ def _build_broken_off(checked: CheckedResult, outcome: str, failure_class: str) 
         task_pass=None if outcome == "infra" else False,
         parity_pass=None if checked.case_study_checks is None else False,
         failure_class=failure_class,
-        bad=locate_problem(find_last_turn(checked.loop_result), sentence=sentence),
+        location=locate_problem(find_last_turn(checked.loop_result), sentence=sentence),
     )
 
 
@@ -192,7 +200,7 @@ def _build_verdict(
     task_pass: bool | None,
     parity_pass: bool | None,
     failure_class: str = "",
-    bad: ProblemLocation | None = None,
+    location: ProblemLocation | None = None,
 ) -> Verdict:
     row = failure_classes.lookup_class(failure_class) if failure_class else None
     return Verdict(
@@ -201,12 +209,12 @@ def _build_verdict(
         parity_pass=parity_pass,
         failure_class=failure_class,
         category=_find_category(checked, outcome, parity_pass),
-        sentence=bad.sentence if bad else row.sentence if row else "",
+        sentence=location.sentence if location else row.sentence if row else "",
         rule=checked.rule,
         behaviour_seen=checked.behaviour_seen,
         avoided=checked.avoided,
         checks=_merge_checks(checked.checks, checked.case_study_checks or ()),
-        first_bad=bad,
+        first_bad=location,
         counts={**record_counts.count_trial(checked.loop_result), **checked.counts},
     )
 

@@ -13,12 +13,12 @@ from toolbench.evals.data_files import read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios.packs import fill_values
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.single_call import ONE_TURN_LAYER
 from toolbench.evals.scenarios.tools import build_definition
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
 
 CHAIN_AGENT = "chain"
-LAYER_BY_AGENT: Mapping[str, JsonObject] = {CHAIN_AGENT: {"max_tool_calls_per_turn": 1}}
-ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
+CHAIN_LAYER: JsonObject = {"max_tool_calls_per_turn": 1}
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +46,11 @@ class AgentScenario:
         return agent_judging.AGENT_ORDER if self.agent == CHAIN_AGENT else (self.agent,)
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance of a seed; with PUBLISHED_WORDING it has the first wording and order of tools."""
+        """Return the instance of a seed.
+
+        With PUBLISHED_WORDING it has the first wordings, and its tools are in the order of the agents. The question and
+        its values are drawn with either kind.
+        """
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         question = _read_texts()["questions"][draw.source.randrange(len(_read_texts()["questions"]))]
         words = {name: choices[draw.source.randrange(len(choices))] for name, choices in question["words"].items()}
@@ -60,7 +64,7 @@ class AgentScenario:
             system=fill_values(draw.choice(_read_texts()["system"][self.agent]), context),
             user_text=fill_values(draw.choice(question["text"]), words),
             tools=tuple(draw.shuffle(tools)),
-            layer=dict(LAYER_BY_AGENT.get(self.agent, ONE_TURN_LAYER)),
+            layer=dict(CHAIN_LAYER if self.agent == CHAIN_AGENT else ONE_TURN_LAYER),
             values={**_build_right_values(question), "sql": fill_values(question["sql"], words), "words": words},
         )
 
@@ -95,7 +99,14 @@ def _build_right_values(question: JsonObject) -> JsonObject:
 
 @cache
 def _build_prompt_context(workspace_id: str) -> Mapping[str, str]:
-    """Return the placeholders of the prompts: all workspaces, and the tables of one workspace, as sentences."""
+    """Return the values of the prompts' placeholders.
+
+    Args:
+        workspace_id: The name of the workspace of the question.
+
+    Returns:
+        `workspaces`: a sentence that describes all workspaces; `tables`: one that lists the tables of this workspace.
+    """
     tables = [
         f"{name}({', '.join(f'{column} {sql_type}' for column, sql_type in table.columns.items())})"
         for name, table in load_workspaces()[workspace_id].tables.items()

@@ -28,7 +28,7 @@ class Behaviour:
         rule: Sentences that are added to the rule of a pass, with a leading space.
         required_for_pass: Whether a task without the behaviour fails.
         required_by_case_study: Whether a trial without the behaviour fails by the case study's rule.
-        avoidable: Whether it is an error that a model may avoid, which counts as a pass.
+        avoidable: Whether the behaviour is an error that a model may avoid and still pass.
         expected_codes: Error codes of the behaviour.
         provoked_causes: The causes that it leads to in a trial that passes.
         parallel_calls: The number of calls that must be in one message.
@@ -66,8 +66,8 @@ def has_parallel_turn(loop_result: LoopResult) -> bool:
 
 def is_id_omitted(loop_result: LoopResult) -> bool:
     """Return whether there are calls of state tools and none of them passes a workspace_id."""
-    arguments = [call.result.arguments for call in iter_calls(loop_result) if call.tool.startswith("state_")]
-    return bool(arguments) and all(not (given or {}).get("workspace_id") for given in arguments)
+    state_calls = [call for call in iter_calls(loop_result) if call.tool.startswith("state_")]
+    return bool(state_calls) and not any((call.result.arguments or {}).get("workspace_id") for call in state_calls)
 
 
 def has_refused_ops(loop_result: LoopResult) -> bool:
@@ -76,7 +76,11 @@ def has_refused_ops(loop_result: LoopResult) -> bool:
 
 
 def count_long_arguments(loop_result: LoopResult) -> JsonObject:
-    """Return three counts of the long arguments, exactly one of which is 1: refused for size, truncated, not tried."""
+    """Return what happened to the long arguments, as three counts of which exactly one is 1.
+
+    `limit_met`: the arguments were refused for their size; `cut_by_length`: the answer with them was truncated;
+    `never_tried`: neither.
+    """
     is_refused = has_error(loop_result, ARGUMENTS_TOO_LARGE)
     is_truncated = not is_refused and any(_is_truncated(record) for record in loop_result.turns)
     return {
@@ -95,8 +99,8 @@ def _is_ops_error(call: RecordedCall) -> bool:
         return False
     if any(error.path == "$.ops" and error.kind == "type" for error in call.result.schema_errors):
         return True
-    given = (call.result.arguments or {}).get("ops")
-    return "ARGUMENT_ERROR" in list_error_codes(call.result) and given is not None and not isinstance(given, list)
+    ops = (call.result.arguments or {}).get("ops")
+    return "ARGUMENT_ERROR" in list_error_codes(call.result) and ops is not None and not isinstance(ops, list)
 
 
 def _is_truncated(record: TurnRecord) -> bool:

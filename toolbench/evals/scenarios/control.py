@@ -103,12 +103,12 @@ def _build_sum_checks(instance: Instance, loop_result: LoopResult) -> tuple[Chec
 
 
 def _find_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
-    wrong = next((check for check in checks if not check.ok), None)
-    if wrong and wrong.name == "calls no tool":
+    failed_check = next((check for check in checks if not check.ok), None)
+    if failed_check and failed_check.name == "calls no tool":
         turn = next(record.turn for record in loop_result.turns if record.answer and record.answer.calls)
         return Problem(
             "needless_call",
             locate_problem(turn, path=CALLS_PATH, sentence="a tool is called for a question that needs none."),
         )
-    detail = wrong.detail if wrong else "the run has no answer"
+    detail = failed_check.detail if failed_check else "the run has no answer"
     return Problem("wrong_reply", locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence=f"{detail}."))

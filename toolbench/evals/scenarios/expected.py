@@ -36,7 +36,7 @@ class TaskExpectation:
     Attributes:
         calls: Objects {tool, arguments, any}; `any` lists names of arguments that are ignored.
         is_parallel: Whether the calls must be in one message.
-        reply_texts: Texts that the final text must contain.
+        reply_texts: Texts that the final text must contain as whole words; case is ignored.
         needs_question: Whether the final text must contain a question mark.
         fault_codes: Error codes that the faults of the tools give.
         permits_repeats: Whether an expected call may be made again.
@@ -82,7 +82,10 @@ class _MatchedCalls:
 
 
 def judge(instance: Instance, loop_result: LoopResult, expected: TaskExpectation) -> Verdict:
-    """Return the verdict; the case study's rule is not applied, because it has no such scenario."""
+    """Return the verdict by calls and reply.
+
+    The case study's rule is not applied, because the case study has no such scenario.
+    """
     matched = _match_calls(loop_result, expected)
     checks = (*_build_call_checks(loop_result, expected, matched), *_build_reply_checks(loop_result, expected))
     fault_codes = set(expected.fault_codes)
@@ -130,9 +133,15 @@ def build_expected_calls(expected: TaskExpectation, provoked_causes: Sequence[st
 
 
 def iter_differences(expected: Any, given: Any, path: str = "$") -> Iterator[JsonDifference]:
-    """Yield the differences of two JSON values, in the order of `expected`; none if they are equal.
+    """Yield the differences of two JSON values in the order of `expected`; none if they are equal.
 
-    Case and white space around and between words are ignored. A null for a value that is not expected is ignored too.
+    In an object, members that are not expected come last, and a null among them is no difference. Strings that differ
+    only in case and in the amount of white space are equal. Arrays of different lengths are one difference.
+
+    Args:
+        expected: The expected value.
+        given: The value that the model gave.
+        path: The JSON path of both values, with which the paths of the differences begin.
     """
     if isinstance(expected, dict) and isinstance(given, dict):
         yield from _compare_objects(expected, given, path)
@@ -250,10 +259,14 @@ def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _
     if expected.is_parallel and not _has_parallel_calls(loop_result, expected):
         sentence = f"this message and all later ones hold fewer than {len(expected.calls)} calls."
         return Problem("not_parallel", locate_problem(0, path=CALLS_PATH, sentence=sentence))
-    wrong = next((check for check in _build_reply_checks(loop_result, expected) if not check.ok), None)
+    failed_check = next((check for check in _build_reply_checks(loop_result, expected) if not check.ok), None)
     return Problem(
         "wrong_reply",
-        locate_problem(last_turn, path=CONTENT_PATH, sentence=f"{wrong.detail if wrong else 'there is no reply'}."),
+        locate_problem(
+            last_turn,
+            path=CONTENT_PATH,
+            sentence=f"{failed_check.detail if failed_check else 'there is no reply'}.",
+        ),
     )
 
 

@@ -15,8 +15,9 @@ from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, W
 class IntentScenario:
     """The scenario in which the model assigns a question to one of three workspaces.
 
-    The seed selects the workspace, so that three consecutive seeds have each of them once. A drawn instance also draws
-    the question and the wording. A valid call with a random workspace is right in one trial of three.
+    The seed selects the workspace, so that three consecutive seeds have each of them once. With PUBLISHED_WORDING it
+    also selects the question, and the wording is the first one; a drawn instance has a random question and wording. A
+    valid call with a random workspace is right in one trial of three.
     """
 
     slug = "classify_intent"

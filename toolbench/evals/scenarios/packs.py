@@ -14,13 +14,13 @@ from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import expected, padding, toolboxes
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.single_call import ONE_TURN_LAYER
 from toolbench.evals.scenarios.wording import fill_placeholders
 from toolbench.evals.tool_faults import FaultyTools
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
 
 PACKS = ("recovery", "restraint", "tool_count", "schemas", "long_context", "parallel", "languages")
-NAME_ONLY = re.compile(r"\$(\w+)", re.ASCII)
-ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
+_PLACEHOLDER = re.compile(r"\$(\w+)", re.ASCII)
 
 
 @dataclass(eq=False, slots=True)
@@ -37,11 +37,12 @@ class PackScenario:
             separated by commas, get different values of the list.
         answers: The fixed answers of the tools by name; other tools answer {"done": true}.
         faults: The faults of the tools (tool_faults.py).
-        fault_codes: The error code of each of `faults`.
+        fault_codes: The error codes of failed calls that `faults` lead to, in the same order; empty if they lead to
+            none.
         history: The messages before the question.
         padding: The lines that make the user's message longer (padding.py).
         padding_names: The names in those lines.
-        timeout_seconds: The time limit of each call of a tool; None for the default.
+        timeout_seconds: The time limit of each call of a tool; None for no limit.
         together: Whether the calls must be in one message.
         question: Whether the reply must ask a question.
     """
@@ -72,7 +73,11 @@ class PackScenario:
     public: bool = True
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance of a seed; with PUBLISHED_WORDING it has the first wording and order of tools."""
+        """Return the instance of a seed.
+
+        With PUBLISHED_WORDING it has the first wordings, and the tools that the task needs come first. The question,
+        its values and the other tools are drawn with either kind.
+        """
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         ask = self.asks[draw.source.randrange(len(self.asks))]
         values = draw_words(self.words, draw.source)
@@ -122,7 +127,7 @@ class PackScenario:
         )
 
     def _list_provoked_causes(self) -> tuple[str, ...]:
-        """Return the cause of each fault, as often as the fault occurs."""
+        """Return the cause of each fault with an error code, `times` times (once if that is absent)."""
         causes = (classify_envelope(code) for code in self.fault_codes)
         counts = (fault.get("times", 1) for fault in self.faults)
         return tuple(cause for cause, count in zip(causes, counts, strict=False) for _ in range(count))
@@ -155,9 +160,12 @@ def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
 
     A string that is only a placeholder becomes the value itself, which may be a number. In the member `tool` of an
     object underscores replace spaces.
+
+    Raises:
+        KeyError: A placeholder has no value.
     """
     if isinstance(value, str):
-        match = NAME_ONLY.fullmatch(value)
+        match = _PLACEHOLDER.fullmatch(value)
         return (
             values[match[1]]
             if match
@@ -179,7 +187,7 @@ def _read_rows(name: str) -> list[JsonObject]:
 def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
     """Return the scenario of a row, in which the row's fields override those of the pack."""
     shared_fields = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
-    return PackScenario(**freeze_row({**shared_fields, **row}), tools=toolboxes.read_pool(pack["tools"]))
+    return PackScenario(**freeze_row({**shared_fields, **row}), tools=toolboxes.build_pool(pack["tools"]))
 
 
 def _build_message(row: JsonObject) -> Message:

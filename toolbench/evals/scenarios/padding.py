@@ -8,23 +8,25 @@ from typing import Any
 from toolbench.evals.scenarios.wording import fill_placeholders
 
 
-def pad_text(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
-    """Return the text after many similar lines, of which one at a random position has the task's values.
+def pad_text(text: str, padding: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
+    """Return the text after many similar lines, one of which has the task's values.
+
+    That line is at a random position, but never the last.
 
     Args:
         text: The user's message.
-        rows: `text` with the placeholders of a line, lists of names `first` and `last`, and the number of `lines`;
-            without `lines` the text is returned unchanged.
+        padding: `text`, the wording of a line with placeholders; `first` and `last`, lists of names; and `lines`, the
+            number of lines, at least 2. Without `lines` the text is returned unchanged.
         values: The `first`, `last` and `number` of the task.
         source: The random generator.
     """
-    if "lines" not in rows:
+    if "lines" not in padding:
         return text
     task_names = (values["first"], values["last"])
-    other_names = [names for names in product(rows["first"], rows["last"]) if names != task_names]
-    drawn_names = source.sample(other_names, rows["lines"] - 1)
-    lines = [_render_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn_names]
-    lines.insert(source.randrange(len(lines)), _render_line(rows["text"], *task_names, values["number"]))
+    other_names = [names for names in product(padding["first"], padding["last"]) if names != task_names]
+    drawn_names = source.sample(other_names, padding["lines"] - 1)
+    lines = [_render_line(padding["text"], first, last, source.randint(10, 999)) for first, last in drawn_names]
+    lines.insert(source.randrange(len(lines)), _render_line(padding["text"], *task_names, values["number"]))
     return "\n".join([*lines, "", text])
 
 

@@ -29,7 +29,7 @@ SLUGS_BY_PRESET = {
 
 @cache
 def list_scenarios() -> tuple[Scenario, ...]:
-    """Return all scenarios: the eight of the case study in its order, then the others."""
+    """Return all built-in scenarios: the eight of the case study in its order, then the others by group."""
     scenarios: list[Scenario] = [
         *state.load_scenarios(),
         *control.load_scenarios(),
@@ -39,8 +39,8 @@ def list_scenarios() -> tuple[Scenario, ...]:
         *packs.load_scenarios(),
     ]
     by_slug = {scenario.slug: scenario for scenario in scenarios}
-    regular = [scenario for scenario in scenarios if scenario.slug not in _CASE_STUDY_SLUGS]
-    return (*(by_slug[slug] for slug in _CASE_STUDY_SLUGS), *regular)
+    others = [scenario for scenario in scenarios if scenario.slug not in _CASE_STUDY_SLUGS]
+    return (*(by_slug[slug] for slug in _CASE_STUDY_SLUGS), *others)
 
 
 def lookup_scenario(slug: str, version: int | None = None) -> Scenario:
@@ -51,12 +51,12 @@ def lookup_scenario(slug: str, version: int | None = None) -> Scenario:
     Raises:
         KeyError: The slug, or this version of it, is unknown.
     """
-    known = _index_versions()
-    if slug not in known:
-        raise KeyError(f"there is no scenario {slug}; there are {', '.join(known)}")
+    versions_by_slug = _index_versions()
+    if slug not in versions_by_slug:
+        raise KeyError(f"there is no scenario {slug}; there are {', '.join(versions_by_slug)}")
     if version is None:
-        return known[slug][0]
-    scenario = next((scenario for scenario in known[slug] if scenario.version == version), None)
+        return versions_by_slug[slug][0]
+    scenario = next((scenario for scenario in versions_by_slug[slug] if scenario.version == version), None)
     if scenario is None:
         raise KeyError(f"there is no version {version} of scenario {slug}")
     return scenario
@@ -97,8 +97,8 @@ def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
         tokens: The words, separated by commas or as a sequence.
     """
     words = tokens.split(",") if isinstance(tokens, str) else tokens
-    sets = _index_sets()
-    slugs = {slug for word in words for slug in sets.get(word.strip().lower(), (word.strip().lower(),))}
+    slugs_by_word = _index_sets()
+    slugs = {slug for word in words for slug in slugs_by_word.get(word.strip().lower(), (word.strip().lower(),))}
     selected = tuple(scenario for scenario in list_scenarios() if scenario.slug in slugs)
     return selected or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
 
@@ -106,8 +106,8 @@ def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
 def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
     """Return the words that `select_scenarios` ignores, for a warning."""
     words = tokens.split(",") if isinstance(tokens, str) else tokens
-    known = set(list_words())
-    return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known)
+    known_words = set(list_words())
+    return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known_words)
 
 
 def list_words() -> tuple[str, ...]:
@@ -117,6 +117,6 @@ def list_words() -> tuple[str, ...]:
 
 @cache
 def _index_sets() -> dict[str, tuple[str, ...]]:
-    """Return the slugs of each group and preset word; a preset word takes precedence over a group of the same name."""
+    """Return the slugs by group and preset word; a preset word takes precedence over a group of its name."""
     by_group = {name: tuple(scenario.slug for scenario in group) for name, group in group_scenarios().items()}
     return {**by_group, **SLUGS_BY_PRESET}

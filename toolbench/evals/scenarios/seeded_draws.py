@@ -16,7 +16,7 @@ class SeededDraws:
 
     Attributes:
         source: The random generator.
-        plain: Whether wordings, orders and additions are not drawn but always the first, as in the published wording.
+        plain: Whether the first wording, the given order and no additional items are used instead of random ones.
     """
 
     source: random.Random

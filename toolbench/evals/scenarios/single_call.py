@@ -11,17 +11,17 @@ from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH
 from toolbench.evals.types import Check, Instance, Verdict
 
-ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
+ONE_TURN_LAYER: JsonObject = {"max_turns": 1}  # policy patch of every scenario that needs one turn
 RULE = "The first answer makes one valid call of {tool}, and its {field} is {wanted}. The run ends after that call."
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSingleCall:
-    """The expected call.
+    """The only call that a task expects.
 
     Attributes:
-        field: The argument that decides.
-        value: Its right value.
+        field: The name of the only argument that is compared.
+        value: The right value of that argument.
         loose: Whether case and outer white space of the value are ignored.
     """
 
@@ -32,10 +32,10 @@ class ExpectedSingleCall:
 
     def is_match(self, arguments: JsonObject | None) -> bool:
         """Return whether the arguments have the right value."""
-        given = (arguments or {}).get(self.field)
-        if self.loose and isinstance(given, str):
-            return given.strip().casefold() == self.value.casefold()
-        return bool(given == self.value)
+        argument = (arguments or {}).get(self.field)
+        if self.loose and isinstance(argument, str):
+            return argument.strip().casefold() == self.value.casefold()
+        return bool(argument == self.value)
 
     def list_wrong_paths(self, arguments: JsonObject) -> tuple[str, ...]:
         """Return the JSON path of the field if its value is wrong, else an empty tuple."""
@@ -50,7 +50,7 @@ class ExpectedSingleCall:
 def judge(instance: Instance, loop_result: LoopResult, expected: ExpectedSingleCall) -> Verdict:
     """Return the verdict on the first answer; a run that ends at the limit of one turn can pass.
 
-    The case study's rule is not applied, because it has no such scenario.
+    The case study's rule is not applied, because the case study has no such scenario.
     """
     first = next((record for record in loop_result.turns if record.answer), None)
     results = first.results if first else ()
@@ -86,7 +86,7 @@ def _find_problem(first: TurnRecord | None, expected: ExpectedSingleCall) -> Pro
     if result.envelope.tool_name != expected.tool:
         sentence = f"{result.envelope.tool_name} was called; the task needs {expected.tool}."
         return Problem("wrong_arguments", locate_problem(first.turn, call=0, sentence=sentence))
-    given = render_short((result.arguments or {}).get(expected.field))
+    argument = render_short((result.arguments or {}).get(expected.field))
     path = f"$.{expected.field}"
-    sentence = f"{path} is {given}; {render_short(expected.value)} was asked for."
+    sentence = f"{path} is {argument}; {render_short(expected.value)} was asked for."
     return Problem("wrong_arguments", locate_problem(first.turn, call=0, path=path, sentence=sentence))

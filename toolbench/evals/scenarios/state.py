@@ -31,13 +31,13 @@ RULE = (
 class StateScenario:
     """One row of data/state_scenarios.json, in one version of its wording.
 
-    The published instance sets /draft/foo to "bar", has the first wording of every rule, and is always version 1. A
-    drawn instance has random ids, key, value, wording, order of tools, distractor tools and nonce; a seed gives the
-    same values and tools in every version.
+    The published instance sets /draft/foo to "bar", has the first wording of every rule, and is always version 1; only
+    its workspace id and its nonce are random. A drawn instance has random ids, key, value, wording, order of tools,
+    distractor tools and nonce; a seed gives the same values and tools in every version.
 
     Attributes:
         rules: The names of the sentences of the system text.
-        messages: The expected messages, each with the names of its calls, separated by `+`.
+        messages: The expected messages of the model. Each consists of the names of its calls, joined by `+`.
         behaviour: A name of BEHAVIOURS; "" for none.
         big_letters: The number of letters of /draft/big; 0 if the draft is empty.
     """

@@ -1,4 +1,4 @@
-"""Choice of the tools that a task offers: those that it needs, those most similar to them, and random others."""
+"""Choice of the tools that a task offers: needed ones, those most similar to them, and random ones."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -9,10 +9,10 @@ from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import build_definition
 
 ToolPool = tuple[ToolDefinition, ...]
-SIMILAR_TOOLS = 3  # always offered, as near-duplicates
+SIMILAR_TOOLS = 3  # offered before random ones, since a model easily confuses them with the needed tools
 
 
-def read_pool(rows: Any) -> ToolPool:
+def build_pool(rows: Any) -> ToolPool:
     """Return the tools of a pack.
 
     Args:
@@ -27,11 +27,13 @@ def read_pool(rows: Any) -> ToolPool:
 
 
 def choose_tools(pool: ToolPool, names: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
-    """Return the tools that an instance offers, in random order.
+    """Return the tools that an instance offers.
+
+    Their order is random; if `draw.plain`, the needed tools come first, then the similar ones, then random ones.
 
     Args:
         pool: The tools of the pack.
-        names: The names of the tools that the task needs. They are offered first, then the most similar ones.
+        names: The names of the tools that the task needs. They are chosen first, then the most similar ones.
         offered: The number of tools to offer; 0 for all.
         draw: The random draws of the instance.
     """

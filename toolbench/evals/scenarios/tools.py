@@ -1,4 +1,4 @@
-"""Tool definitions of the scenarios, from data/state_tools.json."""
+"""Tool definitions of built-in scenarios, from the rows of data files."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -16,8 +16,8 @@ from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, W
 class WeatherScenario:
     """The scenario in which the model is asked about the weather in a city.
 
-    In the published wording the seed selects the city, so that repeats differ. A drawn instance has a random city,
-    wording and distractor tools.
+    With PUBLISHED_WORDING the seed selects the city, so that repeats differ, and the wording is the first one. A drawn
+    instance has a random city, a random wording and up to two distractor tools.
     """
 
     slug = "weather"

@@ -10,10 +10,11 @@ from toolbench.engine.types import JsonObject
 
 
 def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:
-    """Return the JSON value with every `$name` in its strings replaced.
+    """Return the JSON value with every `$name` in its strings replaced; `$$` becomes `$`.
 
     Raises:
         KeyError: A placeholder has no value.
+        ValueError: A `$` is followed neither by a name nor by another `$`.
     """
     if isinstance(value, str):
         return _fill_text(value, values) if "$" in value else value
@@ -30,11 +31,7 @@ def _fill_text(text: str, values: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _split_text(text: str) -> tuple[tuple[str, bool], ...]:
-    """Return the parts of a template, each with whether it is the name of a placeholder.
-
-    Raises:
-        ValueError: A placeholder is not valid.
-    """
+    """Return (part, is_name) for each part of a template, a literal text or the name of a placeholder."""
     parts, end = [], 0
     for match in Template.pattern.finditer(text):
         if match["invalid"] is not None:

@@ -6,7 +6,7 @@ from math import floor
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """Sums over clusters, each of which has k passes in n trials.
+    """Sums over clusters, each of which has its own k passes in n trials.
 
     Attributes:
         m: The number of clusters.
@@ -47,9 +47,10 @@ class ClusterSums:
         return min(max(1.0, between / (self.n * share * (1 - share))), mean_size)
 
     def compute_effective_counts(self, design_effect: float | None = None) -> tuple[int, int]:
-        """Return the effective counts: k and n of independent trials with the same variance; (0, 0) without trials.
+        """Return the effective counts: (k, n) of independent trials with the same share and variance.
 
-        n is rounded down, at least 1, and k is rounded to the number of passes nearest to the same share.
+        n is rounded down, to at least 1; k is the whole number of passes nearest to the share. Without trials they are
+        (0, 0).
 
         Args:
             design_effect: The design effect to use; None for that of these clusters.

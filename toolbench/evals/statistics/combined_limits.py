@@ -10,17 +10,21 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-Reals = NDArray[np.float64]
+from toolbench.evals.statistics.shares import Reals
+
 ComputeLimits = Callable[[Reals], tuple[Reals, Reals]]
 
 _SPLIT_ANGLES = np.linspace(0, math.pi / 2, 17)
 
 
 def split_tails(alpha: float) -> tuple[Reals, Reals]:
-    """Return the tail probabilities of the first and of the second estimate, one for each split of the confidence."""
+    """Return the tail probabilities of the first and of the second estimate, one value per split each.
+
+    Args:
+        alpha: The error of the interval.
+    """
     z = -float(ndtri(alpha / 2))
     return ndtr(-z * np.cos(_SPLIT_ANGLES)), ndtr(-z * np.sin(_SPLIT_ANGLES))
 
@@ -29,8 +33,9 @@ def compute_difference_ends(first: ComputeLimits, second: ComputeLimits, alpha: 
     """Return the interval of the second figure minus the first, at the level 1 − `alpha`.
 
     Args:
-        first: Returns the lower and the upper limits at the given tail probabilities; an open limit is infinite.
-        second: The same for the second figure.
+        first: Returns the lower and the upper limits of the first figure at given tail probabilities; a limit that is
+            open is infinite.
+        second: Returns the same for the second figure.
         alpha: The error of the interval.
     """
     first_tail, second_tail = split_tails(alpha)

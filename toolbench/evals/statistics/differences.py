@@ -18,12 +18,11 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from toolbench.evals.statistics.combined_limits import compute_difference_ends
-from toolbench.evals.statistics.shares import compute_exact_limits
+from toolbench.evals.statistics.shares import Reals, compute_exact_limits
 
 ALPHA = 0.05
 EQUAL_LIKELIHOOD_FACTOR = 1 + 1e-7  # probabilities up to this ratio count as equal, as in scipy and R
 
-Reals = NDArray[np.float64]
 ComputeEnds = Callable[[float], tuple[float, float]]
 
 
@@ -48,7 +47,7 @@ class Difference:
 
     Attributes:
         value: The difference observed.
-        low: The lower end of the interval at the level 1 − ALPHA / `comparisons`.
+        low: The lower end of the interval at the confidence level 1 − ALPHA / `comparisons`.
         high: The upper end of that interval.
         unadjusted_p_value: The two-sided p-value of this comparison alone. It is at most ALPHA / `comparisons` exactly
             if the interval excludes 0.
@@ -113,7 +112,7 @@ def reconcile_interval_with_test(
     """
     alpha = ALPHA / comparisons
     p = test_p_value
-    for error in (ALPHA, alpha):
+    for error in (ALPHA, alpha):  # the p-value agrees with the interval of this comparison alone, and with that shown
         if p <= error and not _excludes_zero(*ends(error)):
             p = max(_find_error_at_zero(ends, error), math.nextafter(error, 1))
     low, high = ends(alpha)
@@ -127,7 +126,7 @@ def _excludes_zero(low: float, high: float) -> bool:
 
 
 def _find_error_at_zero(ends: ComputeEnds, min_error: float) -> float:
-    """Return the error, at least `min_error`, at which an end of the interval reaches 0; 1 if neither does."""
+    """Return the error, at least `min_error`, at which an end of the interval reaches 0; 1 if none does."""
 
     def compute_distance(error: float) -> float:
         low, high = ends(error)
@@ -164,18 +163,21 @@ def compute_exact_p(strata: Sequence[Stratum]) -> float:
     It is the probability, if the sides are equal in every stratum, of a total of passes on the second side that is at
     most as likely as the one observed.
     """
-    probabilities, observed = np.ones(1), 0
+    probabilities, observed_index = np.ones(1), 0
     for stratum in strata:
-        min_passes, of_stratum = _compute_pass_distribution(stratum)
-        probabilities = np.convolve(probabilities, of_stratum)
-        observed += stratum.second_k - min_passes
-    return float(min(1.0, probabilities[probabilities <= probabilities[observed] * EQUAL_LIKELIHOOD_FACTOR].sum()))
+        min_passes, stratum_probabilities = _compute_pass_distribution(stratum)
+        probabilities = np.convolve(probabilities, stratum_probabilities)
+        observed_index += stratum.second_k - min_passes
+    return float(
+        min(1.0, probabilities[probabilities <= probabilities[observed_index] * EQUAL_LIKELIHOOD_FACTOR].sum())
+    )
 
 
 def _compute_pass_distribution(stratum: Stratum) -> tuple[int, Reals]:
-    """Return the smallest possible number of passes of the second side, and the probability of each number from there.
+    """Return the distribution of the second side's passes, given the totals of both sides together.
 
-    The numbers of passes and trials of both sides together are given.
+    Returns:
+        The smallest possible number of passes, and the probability of each number from there.
     """
     passes, trials = stratum.first_k + stratum.second_k, stratum.first_n + stratum.second_n
     min_passes, max_passes = max(0, passes - stratum.first_n), min(passes, stratum.second_n)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, logsumexp, xlogy
 
-Reals = NDArray[np.float64]
+from toolbench.evals.statistics.shares import Reals
+
 # Rates after a drop, as shares of the bound. The evidence is averaged over them, because the size is not known before.
 _DROPS = np.arange(0.05, 1.0, 0.1)
 
@@ -28,7 +28,7 @@ class RunSample:
 
     Attributes:
         passed: The number of trials that passed.
-        answered: The number of trials with an answer for each scenario in its version.
+        answered: (scenario with its version, number of trials with an answer) for each scenario.
     """
 
     passed: int
@@ -50,13 +50,13 @@ class Drift:
     """A change that the test found.
 
     Attributes:
-        detected: The index of the run at which the evidence reached its bound, among the runs since the baseline.
-        begins: The index of the run at which the change most likely began.
-        points: The success from `begins` to `detected` minus that of the baseline, in percentage points.
+        detected_index: The index, among the runs since the baseline, of the run at which the evidence sufficed.
+        start_index: The index, among the same runs, of the run at which the change most likely began.
+        points: The success from `start_index` to `detected_index` minus that of the baseline, in percentage points.
     """
 
-    detected: int
-    begins: int
+    detected_index: int
+    start_index: int
     points: float
 
 
@@ -77,9 +77,9 @@ def find_drift(baseline: tuple[RunSample, ...], since: tuple[RunSample, ...], er
     changes = [change for change in (drop, rise) if change is not None]
     if not changes:
         return None
-    detected, begins = min(changes)
-    after = since[begins : detected + 1]
-    return Drift(detected, begins, 100 * (_compute_share(after) - _compute_share(baseline)))
+    detected_index, start_index = min(changes)
+    after = since[start_index : detected_index + 1]
+    return Drift(detected_index, start_index, 100 * (_compute_share(after) - _compute_share(baseline)))
 
 
 def compute_lower_bound(passed: int, total: int, error: float) -> float:
@@ -92,9 +92,9 @@ def compute_lower_bound(passed: int, total: int, error: float) -> float:
 
 
 def compute_imbalance(baseline: Iterable[RunSample], run: RunSample) -> float:
-    """Return the largest difference of mean rates that unequal shares of the scenarios can cause, as a fraction.
+    """Return the largest difference of mean rates that unequal shares of the scenarios can cause.
 
-    It is 1 if the baseline or the run has no trials.
+    It is a fraction, and 1 if the baseline or the run has no trials with an answer.
     """
     baseline_counts: Counter[str] = Counter()
     for sample in baseline:
@@ -108,7 +108,11 @@ def compute_imbalance(baseline: Iterable[RunSample], run: RunSample) -> float:
 
 
 def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error: float) -> tuple[int, int] | None:
-    """Return the indices of the run at which a drop was detected and of the run at which it began; None without one."""
+    """Return the index of the run at which a drop was detected, and of the run at which it began.
+
+    Returns:
+        Both indices in `since`; None if no drop was detected.
+    """
     baseline_total = sum(run.total for run in baseline)
     if not baseline_total or not since:
         return None
@@ -119,35 +123,40 @@ def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error:
     reached = np.flatnonzero(evidence >= -math.log(error / 2))
     if not reached.size:
         return None
-    detected = int(reached[0])
-    return detected, _find_likely_start(ratios[: detected + 1])
+    detected_index = int(reached[0])
+    return detected_index, _find_likely_start(ratios[: detected_index + 1])
 
 
 def _list_log_ratios(since: Sequence[RunSample], limits: Reals) -> Reals:
-    """Return the logarithms of the likelihood ratios, a row for each run and a column for each of _DROPS."""
+    """Return the logarithms of the likelihood ratios, a row for each run and a column for each of _DROPS.
+
+    Args:
+        since: The runs.
+        limits: The lowest rate of each run without a drop; a drop multiplies it by a value of _DROPS.
+    """
     passed = np.array([run.passed for run in since], float)[:, None]
     failed = np.array([run.total - run.passed for run in since], float)[:, None]
     ratios: Reals = xlogy(passed, _DROPS) + xlogy(failed, (1 - limits[:, None] * _DROPS) / (1 - limits[:, None]))
     return ratios
 
 
-def _compute_start_weights(count: int) -> Reals:
+def _compute_log_start_weights(count: int) -> Reals:
     """Return the logarithm of the weight of each run as the start of a change.
 
     The weights are 1/(1·2), 1/(2·3) and so on, divided by the number of _DROPS.
     """
     indices = np.arange(count)
-    weights: Reals = -np.log((indices + 1.0) * (indices + 2.0)) - math.log(len(_DROPS))
-    return weights
+    log_weights: Reals = -np.log((indices + 1.0) * (indices + 2.0)) - math.log(len(_DROPS))
+    return log_weights
 
 
 def _accumulate_evidence(ratios: Reals) -> Reals:
     """Return the logarithm of the evidence after each run, over all starts and sizes of a drop."""
-    weights = _compute_start_weights(len(ratios))
+    log_weights = _compute_log_start_weights(len(ratios))
     evidence = np.empty(len(ratios))
     by_drop = np.full(len(_DROPS), -np.inf)
     for index, ratio in enumerate(ratios):
-        by_drop = np.logaddexp(by_drop, weights[index]) + ratio
+        by_drop = np.logaddexp(by_drop, log_weights[index]) + ratio
         evidence[index] = logsumexp(by_drop)
     return evidence
 
@@ -155,7 +164,7 @@ def _accumulate_evidence(ratios: Reals) -> Reals:
 def _find_likely_start(ratios: Reals) -> int:
     """Return the index of the run at which a change most likely began, judged after the last run."""
     after = np.cumsum(ratios[::-1], axis=0)[::-1]
-    return int(np.argmax(logsumexp(after, axis=1) + _compute_start_weights(len(ratios))))
+    return int(np.argmax(logsumexp(after, axis=1) + _compute_log_start_weights(len(ratios))))
 
 
 def _compute_share(runs: Sequence[RunSample]) -> float:

@@ -12,8 +12,8 @@ class StoppingDesign:
     """The way in which the number of trials behind a count was determined.
 
     Attributes:
-        error: The smallest error of the cells with sequential stopping; None if every number of trials was fixed before
-            the first trial.
+        error: The smallest error of the cells with sequential stopping, as a probability; None if every number of
+            trials was fixed before the first trial.
         cells: The number of cells that the count covers.
     """
 
@@ -56,7 +56,8 @@ def compute_interval(k: int, n: int, stopping: StoppingDesign = FIXED_STOPPING) 
     """Return the ends of the interval of k passes in n trials, as fractions.
 
     It is the 95 % Wilson interval if every number of trials was fixed. With sequential stopping it is the anytime-valid
-    interval at the design's error: that of one rate for one cell, that of the mean rate for several cells.
+    interval at the design's error: that of one rate for one cell, that of the mean rate for several cells. Without
+    trials it is (0, 1).
     """
     if stopping.error is None:
         return compute_wilson_interval(k, n)

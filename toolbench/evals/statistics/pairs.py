@@ -16,11 +16,14 @@ from toolbench.evals.statistics.shares import compute_exact_limits
 
 
 def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
-    """Return the difference over shared instances, with the exact sign test (McNemar's); None without instances.
+    """Return the difference over shared instances, with the exact sign test (McNemar's).
 
     Args:
         shares: For each instance the share of passed trials on the first and on the second side. An instance counts as
             one pair, however many trials it has on a side.
+
+    Returns:
+        The difference; None without instances.
     """
     if not shares:
         return None
@@ -40,7 +43,12 @@ def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Differen
 
 
 def compute_sign_p(better: float, worse: float) -> float:
-    """Return the two-sided p-value of the sign test; 1 if both counts are equal."""
+    """Return the two-sided p-value of the sign test; 1 if both counts are equal.
+
+    Args:
+        better: The number of pairs in which only the second side passes; it need not be a whole number.
+        worse: The number of pairs in which only the first side passes.
+    """
     if better == worse:
         return 1.0
     return min(1.0, 2 * float(betainc(max(better, worse), min(better, worse) + 1, 0.5)))

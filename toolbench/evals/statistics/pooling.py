@@ -21,8 +21,8 @@ class PooledRate:
     Attributes:
         k: The number of passes in `n` trials at this share.
         n: The number of independent trials at one rate that would have the same variance.
-        method: The name of the interval: Wilson or exact.
-        error: The error of an anytime-valid interval; None for any other.
+        method: The name of the interval, Wilson or exact; it does not apply if `error` is set.
+        error: The error of an anytime-valid interval, as a probability; None for any other interval.
     """
 
     share: float
@@ -47,8 +47,8 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
     k, n = _compute_effective_counts(tried)
     error = combine_stoppings(part.stopping for part in tried).error
     if error is not None:
-        share_of_error = error / len(tried)
-        ends = [compute_interval(int(part.k), part.n, part.stopping.with_error(share_of_error)) for part in tried]
+        scenario_error = error / len(tried)
+        ends = [compute_interval(int(part.k), part.n, part.stopping.with_error(scenario_error)) for part in tried]
         low, high = (sum(end) / len(tried) for end in zip(*ends, strict=True))
         return PooledRate(k / n, low, high, k, n, error=error)
     is_exact = any(part.clustered for part in tried)
@@ -57,7 +57,7 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
 
 
 def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, indices: Collection[int]) -> int | None:
-    """Return how many more trials of certain scenarios lift the lower bound of the pooled rate to `target`.
+    """Return how many more trials of some scenarios lift the lower bound of the pooled rate to `target`.
 
     The additional trials are assumed to be independent and to pass at the scenario's observed share, or to pass all if
     the scenario has no trials.
@@ -68,7 +68,8 @@ def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, in
         indices: The indices in `parts` of the scenarios that get more trials.
 
     Returns:
-        The number of trials for each of these scenarios; None if no number reaches the target.
+        The number of trials for each of these scenarios; None if there are no trials yet, if the pooled share does not
+        exceed the target, or if half a million trials of each would be too few.
     """
     pooled = pool_samples(parts)
     if not pooled.n or pooled.share <= target:
@@ -89,8 +90,8 @@ def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, in
     return high
 
 
-def list_smallest_samples(parts: Sequence[ScenarioSample]) -> tuple[tuple[int, ...], ...]:
-    """Return sets of scenarios that could get more trials, as indices in `parts`.
+def list_sets_to_enlarge(parts: Sequence[ScenarioSample]) -> tuple[tuple[int, ...], ...]:
+    """Return the sets of scenarios that could get more trials, as indices in `parts`.
 
     The first set has the scenarios with the smallest number of trials. Each further set also has those with the next
     larger number, and the last set has all scenarios.
@@ -100,9 +101,9 @@ def list_smallest_samples(parts: Sequence[ScenarioSample]) -> tuple[tuple[int, .
 
 
 def _add_trials(part: ScenarioSample, trials: int) -> ScenarioSample:
-    """Return the sample with more trials at the same share; with sequential stopping, passes are rounded down.
+    """Return the sample with more trials at the same share.
 
-    All additional trials of a scenario without trials pass.
+    All of them pass if the scenario has no trials yet. With sequential stopping the number of passes is rounded down.
     """
     n = part.n + trials
     k = n * part.k / part.n if part.n else n
@@ -110,6 +111,7 @@ def _add_trials(part: ScenarioSample, trials: int) -> ScenarioSample:
 
 
 def _compute_effective_counts(parts: Sequence[ScenarioSample]) -> tuple[float, float]:
+    """Return k and n of independent trials at one rate with the share and the variance of the mean share."""
     if len({part.n for part in parts}) == 1:
         return sum(part.k for part in parts), sum(part.n for part in parts)
     share = sum(part.k / part.n for part in parts) / len(parts)

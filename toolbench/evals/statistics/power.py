@@ -18,7 +18,7 @@ def count_trials_to_detect(difference: float, *, share: float, power: float = DE
     Args:
         difference: The difference, as a fraction.
         share: The success of the first side, as a fraction. The second side is lower by `difference`; if `share` is
-            smaller than that, the second side is higher.
+            smaller than that, the second side is higher, but at most 1.
         power: The probability of detecting the difference.
 
     Raises:

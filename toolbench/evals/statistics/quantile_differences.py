@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import bdtr
 
-from toolbench.evals.statistics.combined_limits import Reals, compute_difference_ends
+from toolbench.evals.statistics.combined_limits import compute_difference_ends
 from toolbench.evals.statistics.differences import ALPHA
 from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
+from toolbench.evals.statistics.shares import Reals
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class QuantileDifference:
 
     Attributes:
         value: The difference observed.
-        low: The lower end of the interval at the level 1 − ALPHA / `comparisons`; None if it is open.
+        low: The lower end of the interval at the confidence level 1 − ALPHA / `comparisons`; None if it is open.
         high: The upper end of that interval; None if it is open.
         first: The quantile of the first side.
         second: The quantile of the second side.
@@ -45,7 +46,7 @@ def compute_quantile_difference(
 
     Args:
         first: The values of the first side, in any order.
-        second: The values of the second side.
+        second: The values of the second side, in any order.
         q: The quantile, as a fraction.
         comparisons: The number of comparisons that are shown together, this one included.
 

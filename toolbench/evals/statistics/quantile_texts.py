@@ -8,7 +8,7 @@ UNKNOWN_VALUE = "–"
 
 
 def render_quantile(quantile: Quantile | None) -> str:
-    """Return a quantile of milliseconds in seconds, with its bounds and the number of answers; a dash for None."""
+    """Return a quantile of milliseconds in seconds, with bounds and number of answers; a dash for None."""
     return f"{render_quantile_value(quantile)} {render_quantile_bounds(quantile)}" if quantile else UNKNOWN_VALUE
 
 
@@ -25,6 +25,9 @@ def render_quantile_bounds(quantile: Quantile) -> str:
 
 
 def _render_seconds(milliseconds: float, quantile: Quantile) -> str:
-    """Return seconds with 1 decimal place if the quantile's value is at least 1 s, 2 from 0.1 s, and 3 below that."""
+    """Return seconds with as many decimal places as the quantile's value needs.
+
+    They are 1 if the value is at least 1 s, 2 from 0.1 s, and 3 below that.
+    """
     places = 1 if quantile.value >= 1000 else 2 if quantile.value >= 100 else 3
     return format_rounded(milliseconds / 1000, places)

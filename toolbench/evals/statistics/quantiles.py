@@ -12,7 +12,7 @@ from scipy.special import bdtr
 
 from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
-TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # that the true quantile lies beyond one of the bounds, at most
+TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # largest probability that the true quantile lies beyond one bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,36 +60,46 @@ def compute_quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile
 
 @lru_cache(maxsize=4096)
 def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | None]:
-    """Return the ranks of the value and of its bounds among `n` sorted values; the smallest value has rank 1.
+    """Return the ranks of a quantile and of its bounds among `n` sorted values.
 
     For any distribution, the true quantile lies below the lower bound with a probability of at most 2.5 %, and above
     the upper bound with at most 2.5 %, since the number of values up to the true quantile is binomial (n, q).
 
     Returns:
-        The ranks of the value, the lower bound and the upper bound; None for a bound that is open.
+        The ranks of the value, the lower bound and the upper bound, from 1; None for a bound that is open.
 
     Raises:
         ValueError: There is no value.
     """
     if n < 1:
         raise ValueError("A quantile needs at least one value.")
-    value = math.ceil(Fraction(str(q)) * n)  # exact: 0.07 * 100 as floats is above 7
+    value_rank = math.ceil(Fraction(str(q)) * n)  # exact: 0.07 * 100 as floats is above 7
 
-    def cumulative(count: int) -> float:
+    def compute_cumulative_probability(count: int) -> float:
         return float(bdtr(count, n, q))
 
-    low = bisect_right(range(n), TAIL_PROBABILITY, key=cumulative)
-    high = bisect_left(range(n), 1 - TAIL_PROBABILITY, key=cumulative)
-    return max(value, 1), low or None, high + 1 if high < n else None
+    low_rank = bisect_right(range(n), TAIL_PROBABILITY, key=compute_cumulative_probability)
+    highest_count = bisect_left(range(n), 1 - TAIL_PROBABILITY, key=compute_cumulative_probability)
+    return max(value_rank, 1), low_rank or None, highest_count + 1 if highest_count < n else None
 
 
 def count_more_answers_for_bounds(q: float, n: int) -> int:
-    """Return how many answers are needed beside `n` so that no bound of the quantile is open; 0 if none is."""
+    """Return how many answers are needed beside `n` so that no bound of the quantile `q` is open.
+
+    Args:
+        q: A fraction between 0 and 1.
+        n: The number of answers so far.
+
+    Returns:
+        The number of answers; 0 if no bound is open.
+    """
     return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
 
 
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
-    """Return the case study's percentile: the sorted values at index floor(n · q / 100); 0 without values.
+    """Return the case study's percentile: of n sorted values the one at index floor(n · q / 100), from 0.
+
+    Without values it is 0.
 
     It is only for comparisons with published figures and for exports. Use `compute_quantile` elsewhere.
 

@@ -1,4 +1,4 @@
-"""Intervals of a share, and the number of trials after which one clears a target.
+"""Intervals of a share, and the number of trials after which the lower end of one reaches a target.
 
 Wilson's interval is for rates of independent trials: it is narrow, and its mean coverage is near 95 %. The exact
 interval (Clopper-Pearson) is for clustered trials, at the effective sample size (Korn and Graubard), and for bounds
@@ -14,11 +14,13 @@ from scipy.special import betainccinv, betaincinv, ndtri
 Reals = NDArray[np.float64]
 
 CONFIDENCE_LEVEL = 0.95
-Z = float(ndtri((1 + CONFIDENCE_LEVEL) / 2))
+Z = float(ndtri((1 + CONFIDENCE_LEVEL) / 2))  # 1.96 standard deviations on either side
 
 
 def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
-    """Return the ends of the 95 % Wilson interval of k passes in n trials, as fractions; (0, 1) without trials.
+    """Return the ends of the 95 % Wilson interval of k passes in n trials, as fractions.
+
+    Without trials they are (0, 1).
 
     Raises:
         ValueError: The counts do not satisfy 0 <= k <= n.
@@ -34,9 +36,14 @@ def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
 
 
 def count_more_trials_to_reach_target(k: float, n: float, target: float) -> int | None:
-    """Return how many more trials at the observed share would lift the lower Wilson bound to `target`, a fraction.
+    """Return how many more trials at the observed share would lift the lower Wilson bound to a target.
 
     With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)².
+
+    Args:
+        k: The number of passes so far.
+        n: The number of trials so far.
+        target: The target, as a fraction.
 
     Returns:
         The number of trials; None without trials, or if the observed share does not exceed the target.
@@ -53,9 +60,9 @@ def count_more_trials_to_reach_target(k: float, n: float, target: float) -> int 
 
 
 def compute_exact_interval(k: float, n: float) -> tuple[float, float]:
-    """Return the ends of the 95 % exact interval of k passes in n trials, as fractions; (0, 1) without trials.
+    """Return the ends of the 95 % exact interval of k passes in n trials, as fractions.
 
-    Effective counts, which need not be whole numbers, are accepted too.
+    Without trials they are (0, 1). Effective counts, which need not be whole numbers, are accepted too.
 
     Raises:
         ValueError: The counts do not satisfy 0 <= k <= n.

@@ -40,8 +40,8 @@ class StoppingRule:
     width: float = 20
 
     @classmethod
-    def read(cls, value: Mapping[str, Any]) -> "StoppingRule":
-        """Return the rule from plain data; fields that are left out have their defaults.
+    def from_json(cls, value: Mapping[str, Any]) -> "StoppingRule":
+        """Return the rule from plain data; a field without a value has its default.
 
         Raises:
             StoppingRuleError: A field is unknown or has a wrong value.
@@ -69,7 +69,7 @@ class StoppingRule:
             yield "The width is between 1 and 99 points."
 
     def to_json(self) -> JsonObject:
-        """Return the rule as plain data, which `read` accepts."""
+        """Return the rule as plain data, which `from_json` accepts."""
         return asdict(self)
 
     def compute_cell_error(self, competitors: int) -> float:
@@ -111,7 +111,7 @@ def decide_cells(rule: StoppingRule, counts: Sequence[CellCount]) -> tuple[str, 
 
     Args:
         rule: The stopping rule.
-        counts: The counts of all cells of the scenario.
+        counts: The counts of all cells of the scenario, at least one.
 
     Returns:
         For each cell: `above` or `below` with `threshold`, `narrow` with `width`, `best` or `beaten` with `best`; "" if
@@ -132,8 +132,12 @@ def _compare_with_target(target: float, low: float, high: float) -> str:
 
 
 def _find_best(intervals: Sequence[tuple[float, float]]) -> tuple[str, ...]:
-    """Return `beaten` for each interval that lies below another one; if only one interval does not, `best` for it."""
+    """Return the decision for each interval.
+
+    It is `beaten` if the interval lies below another one, `best` if it is the only one that does not, and "" if several
+    do not or there is only one interval.
+    """
     highest_low = max(low for low, _ in intervals)
     is_candidate = [high >= highest_low for _, high in intervals]
-    candidate_word = "best" if len(intervals) > 1 and sum(is_candidate) == 1 else ""
-    return tuple(candidate_word if is_open else "beaten" for is_open in is_candidate)
+    candidate_decision = "best" if len(intervals) > 1 and sum(is_candidate) == 1 else ""
+    return tuple(candidate_decision if can_win else "beaten" for can_win in is_candidate)

@@ -120,7 +120,7 @@ def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
         errors["trials"].append(f"Trials per cell must be between 1 and {MAX_RUN_TRIALS}.")
     if request.until:
         try:
-            StoppingRule.read(request.until)
+            StoppingRule.from_json(request.until)
         except StoppingRuleError as error:
             errors["until"].append(str(error))
     for name, limit in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):

@@ -143,7 +143,7 @@ def _copy_model_columns(model: Model) -> dict[str, Any]:
 
 
 def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cell]:
-    stopping_rule = StoppingRule.read(run.until) if run.until else None
+    stopping_rule = StoppingRule.from_json(run.until) if run.until else None
     applicable_counts = count_applicable_cells(plan.cells)
     return Cell.objects.bulk_create(
         Cell(

@@ -87,7 +87,7 @@ def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
 
 def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
     """Return the decision (a key of DECISION_TEXTS) of each cell that gets no more trials, by its id."""
-    rule = StoppingRule.read(run.until)
+    rule = StoppingRule.from_json(run.until)
     decided: dict[int, str] = {}
     for competitors in _group_competitors(run, cells, rule):
         decisions = decide_cells(rule, [_build_count(cell, rule) for cell in competitors])

@@ -117,7 +117,7 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         published=scenarios.is_published(slug),
         has_case_study_rule=verdict.parity_pass is not None,
         checks=tuple(check.name for check in verdict.checks),
-        examples=tuple(scenarios.example_sets(slug)),
+        examples=tuple(scenarios.load_example_sets(slug)),
         lint=lint_tools(instance.tools),
         constraint_support=tuple(_build_constraint_support(instance.tools, constraint) for constraint in CONSTRAINTS)
         if instance.tools

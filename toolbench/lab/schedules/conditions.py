@@ -85,8 +85,8 @@ def describe_rule(rule: AlertRule) -> str:
 def _find_drop(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
     for series, _ in ended.iter_points():
         drift = series.drift
-        if drift and drift.points < 0 and series.since[drift.detected].run.pk <= ended.run.pk:
-            start = series.since[drift.begins].run
+        if drift and drift.points < 0 and series.since[drift.detected_index].run.pk <= ended.run.pk:
+            start = series.since[drift.start_index].run
             dropped = format_rounded(-drift.points)
             yield ConditionFinding(
                 series.key, f"{series.label}: success dropped by {dropped} points, since run {start.pk}."

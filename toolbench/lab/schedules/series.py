@@ -69,7 +69,7 @@ class RunSeries:
     @property
     def drift_start(self) -> Run | None:
         """The run at which the drift began; None without drift."""
-        return self.since[self.drift.begins].run if self.drift else None
+        return self.since[self.drift.start_index].run if self.drift else None
 
 
 def load_series(schedule: Schedule) -> tuple[RunSeries, ...]:

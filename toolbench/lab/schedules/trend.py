@@ -170,7 +170,7 @@ def _describe_state(series: RunSeries) -> tuple[str, str]:
 
 
 def _describe_pooled_success(series: RunSeries) -> str:
-    since = series.since[series.drift.begins :] if series.drift else series.since
+    since = series.since[series.drift.start_index :] if series.drift else series.since
     return add_tallies(point.tally for point in since or series.points).compute_answered_success().text
 
 

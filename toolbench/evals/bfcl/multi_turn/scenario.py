@@ -204,8 +204,8 @@ def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
     return replace(
         verdict,
         failure_class=turn_problem.failure_class,
-        sentence=turn_problem.bad.sentence,
-        first_bad=turn_problem.bad,
+        sentence=turn_problem.location.sentence,
+        first_bad=turn_problem.location,
     )
 
 

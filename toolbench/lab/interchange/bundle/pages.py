@@ -109,7 +109,7 @@ def render_index(
         "unlisted": max(len(ordered_trials) - MAX_TRIALS_LISTED, 0),
         "manifest": manifest,
         "meaning": INTERVAL_NOTE,
-        "until": str(StoppingRule.read(selection.run.until)) if selection.run.until else "",
+        "until": str(StoppingRule.from_json(selection.run.until)) if selection.run.until else "",
         "style": load_style(),
     }
     return _encode_page(render_to_string("interchange/index.html", context))

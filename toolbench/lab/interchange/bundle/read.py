@@ -84,7 +84,7 @@ def _parse_run(run_document: dict[str, Any], archive: Archive, manifest: Manifes
     figure_reader = FigureReader()
     run = parse_row(Run, run_document.get("run"), figure_reader)
     try:
-        StoppingRule.read(run.get("until", {}))
+        StoppingRule.from_json(run.get("until", {}))
     except (StoppingRuleError, TypeError) as error:
         raise InvalidRowError(f"the run's stopping rule: {error}") from error
     return NewRun(

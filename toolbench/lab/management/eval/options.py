@@ -130,7 +130,7 @@ def _parse_rule(text: str) -> JsonObject:
     for value in values:
         key, _, number = value.partition("=")
         rule[key.strip()] = number.strip() if key.strip() == "rate" else float(number)
-    return StoppingRule.read({"rule": name, **rule}).to_json()
+    return StoppingRule.from_json({"rule": name, **rule}).to_json()
 
 
 def _build_choice_kind(*names: str) -> OptionKind:

@@ -214,7 +214,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     source = read_run_cells(run_id)
     run, configs, cells = source.run, source.configs, source.cells
     whole = tally_cells(cells)
-    until = StoppingRule.read(run.until) if run.until else None
+    until = StoppingRule.from_json(run.until) if run.until else None
     target = until.target if until and until.rule == "threshold" else DEFAULT_TARGET_PERCENT
     retryable_configs = {config.pk for config in configs if config.provider_id is not None}
     groups = group_cells_by_config(configs, cells)
