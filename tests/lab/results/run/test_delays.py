@@ -46,6 +46,12 @@ def test_delays_name_a_limit_a_minute() -> None:
     assert "and 60 requests a minute;" in get_run_page(run.pk).delays[0].sentence
 
 
+def test_delays_name_the_lowest_limit_a_minute() -> None:
+    run, _ = make_running_run(requests_per_minute=60.0)
+    PacePoint.objects.filter(concurrency=1).update(requests_per_minute=12.0)
+    assert "and as few as 12 requests a minute;" in get_run_page(run.pk).delays[0].sentence
+
+
 def test_delays_leave_out_limits_of_other_times() -> None:
     run, _ = make_running_run()
     PacePoint.objects.update(at=timezone.now() - timedelta(hours=1))

@@ -47,6 +47,7 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
         rejected=Sum("rejections"),
         answered=Sum("answers"),
         per_minute=Min("requests_per_minute"),
+        highest_per_minute=Max("requests_per_minute"),
     )
     for row in rows:
         limits = []
@@ -54,7 +55,8 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
             at_once = f"{row['low']}" if row["low"] == row["high"] else f"{row['low']} to {row['high']}"
             limits.append(f"{at_once} of at most {row['provider__concurrency']} trials at once")
         if row["per_minute"] is not None:
-            limits.append(f"{row['per_minute']:,.0f} requests a minute")
+            few = "" if row["per_minute"] == row["highest_per_minute"] else "as few as "
+            limits.append(f"{few}{row['per_minute']:,.0f} requests a minute")
         if limits:
             total = row["rejected"] + row["answered"]
             sentence = f"Rate control of {row['provider__name']} allowed {' and '.join(limits)}"
