@@ -13,9 +13,9 @@ from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging.messages import parse_path
 
 NO_CALL_SENTENCE = "The task expects no call."
-UNFIXED_SENTENCE = "The task has no fixed expected calls: checks of the result decide the verdict."
-UNFIXED_ARGUMENTS_SENTENCE = "The task has no fixed arguments for {tools}: checks of the result decide the verdict."
-MISSING, EXTRA, DIFFERENT = "missing", "extra", "differs"
+NO_FIXED_CALLS_SENTENCE = "The task has no fixed expected calls: checks of the result decide the verdict."
+NO_FIXED_ARGUMENTS_SENTENCE = "The task has no fixed arguments for {tools}: checks of the result decide the verdict."
+MISSING, EXTRA, DIFFERENT = "missing", "extra", "differs"  # values of ArgumentDifference.got
 _ABSENT = object()
 _JSON_TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
@@ -28,7 +28,15 @@ _JSON_TYPES: tuple[tuple[type, str], ...] = (
 
 
 class CallStatus(StrEnum):
-    """The result of comparing a call with the expected calls."""
+    """The result of comparing a call with the expected calls.
+
+    Attributes:
+        AS_EXPECTED: The call is an expected one.
+        DIFFERENT: The arguments differ from those of the expected call.
+        EXTRA: The task expects no such call and permits no others.
+        OUT_OF_ORDER: The call is an expected one that the task expects before an earlier call.
+        NOT_COMPARED: The task permits the call, or its expected calls are not known.
+    """
 
     AS_EXPECTED = "as expected"
     DIFFERENT = "arguments differ"
@@ -59,7 +67,8 @@ class ArgumentDifference:
 
     Attributes:
         path: The JSON path of the value.
-        expected: The JSON type that was expected; "" unless the two types differ.
+        expected: The JSON type of the expected value, if the call's value has another type; "" otherwise and for a
+            violation of the tool's schema.
         got: The JSON type of the call's value, or one of the words missing, extra and differs.
     """
 
@@ -74,6 +83,7 @@ class ComparedCall:
 
     Attributes:
         expected: The expected call; None if the call is compared with none.
+        differences: The differences from the expected call and the violations of the tool's schema.
     """
 
     made: MadeCall
@@ -100,23 +110,23 @@ class ComparedCalls:
 def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
     """Return the comparison of the calls of one trial.
 
-    A call whose arguments are right is matched with the first expected call that is still free; calls that succeeded
-    are matched before failed ones. Any other call is compared with the free expected call of its tool from which it
-    differs least. A failed call may also be compared with one that is not free, because the model may have repeated the
-    call.
+    A call whose arguments are right is matched with the first expected call that is not matched yet; calls that
+    succeeded are matched before failed ones. Any other call is compared with the unmatched expected call of its tool
+    from which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model
+    may have repeated the call.
 
     Args:
         made: The calls of the trial, in order.
         expected: The calls that the task expects.
     """
     if not expected.calls:
-        return _describe_without_calls(made, expected)
-    exact = _match_exact(made, expected.calls)
-    matched, compared_indices = set(exact.values()), set(exact.values())
+        return _build_without_expected_calls(made, expected)
+    exact_matches = _match_exact(made, expected.calls)
+    matched, compared_indices = set(exact_matches.values()), set(exact_matches.values())
     compared: list[ComparedCall] = []
     furthest = -1
     for number, call in enumerate(made):
-        index = exact.get(number)
+        index = exact_matches.get(number)
         if index is not None:
             is_late = expected.is_ordered and index < furthest
             compared.append(_build_exact(call, expected.calls[index], is_late=is_late))
@@ -136,25 +146,25 @@ def _build_exact(call: MadeCall, expected_call: ExpectedToolCall, *, is_late: bo
     return ComparedCall(call, status, expected_call, _list_schema_differences(call))
 
 
-def _describe_without_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
+def _build_without_expected_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
     status = CallStatus.EXTRA if expected.needs_call is False else CallStatus.NOT_COMPARED
     tools = ", ".join(dict.fromkeys(expected.tools))
-    unfixed = UNFIXED_ARGUMENTS_SENTENCE.format(tools=tools) if tools else UNFIXED_SENTENCE
-    note = NO_CALL_SENTENCE if expected.needs_call is False else unfixed
+    no_fixed = NO_FIXED_ARGUMENTS_SENTENCE.format(tools=tools) if tools else NO_FIXED_CALLS_SENTENCE
+    note = NO_CALL_SENTENCE if expected.needs_call is False else no_fixed
     return ComparedCalls(
         tuple(ComparedCall(call, status, None, _list_schema_differences(call)) for call in made), (), note
     )
 
 
 def _match_exact(made: Sequence[MadeCall], expected: Sequence[ExpectedToolCall]) -> dict[int, int]:
-    """Return the index of the matching expected call by the index of the call; calls that succeeded are matched first.
+    """Return the index of the matching expected call by the index of the call.
 
-    A call that matches no free expected call is left out.
+    Calls that succeeded are matched first. A call is omitted if no unmatched expected call matches it.
     """
     matches: dict[int, int] = {}
     for number, call in sorted(enumerate(made), key=lambda item: not item[1].ok):
-        free = (index for index in range(len(expected)) if index not in matches.values())
-        index = next((index for index in free if _is_match(call, expected[index])), None)
+        unmatched = (index for index in range(len(expected)) if index not in matches.values())
+        index = next((index for index in unmatched if _is_match(call, expected[index])), None)
         if index is not None:
             matches[number] = index
     return matches
@@ -165,10 +175,10 @@ def _is_match(call: MadeCall, expected_call: ExpectedToolCall) -> bool:
 
 
 def _find_nearest(call: MadeCall, expected: Sequence[ExpectedToolCall], matched: set[int]) -> int | None:
-    """Return the index of the expected call that an unmatched call is compared with; None for none."""
+    """Return the index of the expected call that a call without an exact match is compared with; None for none."""
     same_tool = [index for index, expected_call in enumerate(expected) if expected_call.tool == call.tool]
-    if not call.ok and (exact := [index for index in same_tool if _is_match(call, expected[index])]):
-        return exact[0]
+    if not call.ok and (right := [index for index in same_tool if _is_match(call, expected[index])]):
+        return right[0]
     indices = [index for index in same_tool if index not in matched] or ([] if call.ok else same_tool)
     return min(indices, key=lambda index: len(_list_differences(call, expected[index])), default=None)
 
@@ -187,37 +197,38 @@ def _list_differences(call: MadeCall, expected_call: ExpectedToolCall) -> tuple[
     if call.arguments is None:
         return ()
     paths = expected_call.list_wrong_paths(call.arguments)
-    by_path = {path: _describe_difference(path, expected_call.arguments, call.arguments) for path in paths}
+    by_path = {path: _build_difference(path, expected_call.arguments, call.arguments) for path in paths}
     schema = (error for error in _list_schema_differences(call) if error.path not in by_path)
     return (*by_path.values(), *schema)
 
 
-def _describe_difference(path: str, expected: JsonObject | None, given: JsonObject) -> ArgumentDifference:
-    given_value = _find_value(given, path)
-    if given_value is _ABSENT:
+def _build_difference(path: str, expected: JsonObject | None, arguments: JsonObject) -> ArgumentDifference:
+    value = _find_value(arguments, path)
+    if value is _ABSENT:
         return ArgumentDifference(path, "", MISSING)
     if expected is None:
         return ArgumentDifference(path, "", DIFFERENT)
     expected_value = _find_value(expected, path)
     if expected_value is _ABSENT:
         return ArgumentDifference(path, "", EXTRA)
-    types = name_json_type(expected_value), name_json_type(given_value)
+    expected_type, value_type = name_json_type(expected_value), name_json_type(value)
+    # A matcher of a user's test case is an object in place of the value, so its type says nothing.
     is_matcher = isinstance(expected_value, dict) and any(key.startswith("$") for key in expected_value)
-    return (
-        ArgumentDifference(path, "", DIFFERENT)
-        if is_matcher or types[0] == types[1]
-        else ArgumentDifference(path, *types)
-    )
+    if is_matcher or expected_type == value_type:
+        return ArgumentDifference(path, "", DIFFERENT)
+    return ArgumentDifference(path, expected_type, value_type)
 
 
 def _list_schema_differences(call: MadeCall) -> tuple[ArgumentDifference, ...]:
     """Return the violations of the tool's schema as differences."""
     return tuple(
-        ArgumentDifference(error.path, "", _name_schema_error(error, call.arguments)) for error in call.schema_errors
+        ArgumentDifference(error.path, "", _describe_schema_error(error, call.arguments))
+        for error in call.schema_errors
     )
 
 
-def _name_schema_error(error: SchemaError, arguments: JsonObject | None) -> str:
+def _describe_schema_error(error: SchemaError, arguments: JsonObject | None) -> str:
+    """Return the violation as a value of ArgumentDifference.got."""
     if error.kind in (MISSING, EXTRA):
         return error.kind
     value = _find_value(arguments, error.path)

@@ -29,7 +29,7 @@ class CatalogueModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the words that select it in a filter: id, id without `:variant`, vendor, tags."""
+        """Return the words that select the model in a filter: name, name without `:variant`, vendor and tags."""
         return (self.name, self.name.partition(":")[0], self.name.partition("/")[0], *self.tags)
 
 
@@ -49,7 +49,7 @@ class CatalogueProfile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the words that select it in a filter: name and tags."""
+        """Return the words that select the profile in a filter: name and tags."""
         return (self.name, *self.tags)
 
 
@@ -71,7 +71,7 @@ class Strategy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the words that select it in a filter: name and tags."""
+        """Return the words that select the strategy in a filter: name and tags."""
         return (self.name, *self.tags)
 
 
@@ -80,7 +80,7 @@ STRATEGIES = (
     Strategy("baseline", ("base",), infrastructure=True, provider=True, workarounds=False),
     Strategy("production", ("prod", "recommended"), infrastructure=True, provider=True, workarounds=True),
 )
-MATRIX_STRATEGIES = ("baseline", "production")
+MATRIX_STRATEGIES = ("baseline", "production")  # those that `manage.py eval --strategy-matrix` compares
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The calls that a task expects, which are known before a trial starts, and the grading of the calls made."""
+"""The calls that a task expects, known before a trial starts, and the grading of the calls made."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -82,9 +82,9 @@ class CallGrades:
 def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrades:
     """Return the grades of the calls in `steps`, the steps of one execution in order.
 
-    Each valid call of an expected tool is matched with the first remaining expected call that it fits. A call that fits
-    none of them is not right, and is compared with the remaining one from which it differs at the fewest paths. A call
-    made after every expected call of its tool was matched is superfluous, and its arguments are not graded.
+    Only calls that were valid without a repair are graded. Each of them is matched with the first remaining expected
+    call of its tool that it fits. A call that fits none is not right, and is compared with the remaining one from which
+    it differs at the fewest paths. A call for whose tool no expected call remains is not graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     remaining = list(expected.calls)

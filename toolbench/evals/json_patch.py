@@ -18,12 +18,13 @@ class PatchError(ValueError):
 def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
     """Return a new document with the operations applied in order; `document` is not changed.
 
-    Every operation but `delete` creates missing parents. `append` and `insert` at a missing value, or at null, create a
-    list of one item.
+    Every operation but `delete` creates missing parents as objects. `append` and `insert` at a member of an object that
+    is missing or null create an array of one item.
 
     Args:
         document: The document.
-        operations: Objects with `op` and `path`, and `value` or `index` where needed.
+        operations: Objects with `op` (one of OPERATIONS), `path` (a JSON Pointer), `value` (except for `delete`) and
+            `index` (for `insert`, from 0).
         root: The prefix of every permitted path, for instance `/draft/`.
 
     Raises:

@@ -52,7 +52,11 @@ def compute_f1(rightly: int, needlessly: int, missed: int) -> float | None:
 
 
 def compute_cost_per_success(cost: float | None, passed: int) -> float | None:
-    """Return the cost per passed trial, in the unit of `cost`; None if the cost is unknown or no trial passed."""
+    """Return the cost per passed trial, in the unit of `cost`.
+
+    Returns:
+        The cost; None if it is unknown or no trial passed.
+    """
     return None if cost is None or not passed else cost / passed
 
 

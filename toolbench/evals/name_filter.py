@@ -20,7 +20,8 @@ def filter_by_names(
 ) -> list[Item]:
     """Return the items that the words select, in the order of `items`.
 
-    Blank words select nothing; the caller decides the meaning of a blank filter.
+    Blank words are ignored, so a blank filter selects nothing. A caller for which it means something else has to check
+    for it first.
 
     Args:
         items: The items.
@@ -38,7 +39,7 @@ def filter_by_names(
 def list_unmatched_words(
     items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
-    """Return the words that match no item, for a warning."""
+    """Return the words that match no item, for a warning; they are in lower case and keep their `!`."""
     return [
         token
         for token in _split_words(words, items, names)
@@ -46,17 +47,21 @@ def list_unmatched_words(
     ]
 
 
-def find_similar_words(word: str, known: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Return the known words most similar to an unknown one, the most similar first; empty if none is similar.
+def find_similar_words(word: str, known_words: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Return the known words most similar to an unknown one, the most similar first.
 
-    If none is similar to the whole word, the parts between `/` and `:` are compared one after the other.
+    If none is similar to the whole word, its parts, which `/` and `:` separate, are compared one after the other until
+    one has similar words. Case is ignored, and so is a `!` before the word.
 
     Args:
         word: The unknown word.
-        known: The known words.
+        known_words: The words to choose from.
         limit: The maximum number of words to return.
+
+    Returns:
+        The similar words as spelt in `known_words`; empty if there are none.
     """
-    by_spelling = {name.lower(): name for name in known}
+    by_spelling = {name.lower(): name for name in known_words}
     pattern = word.lower().lstrip("!")
     for part in dict.fromkeys((pattern, *re.split(r"[/:]", pattern))):
         if similar := get_close_matches(part, by_spelling, limit):
@@ -69,16 +74,17 @@ def _split_words(
 ) -> list[str]:
     """Return the words in lower case, without blank ones.
 
-    If several consecutive parts of the list form a known name, the longest such name is one word.
+    If several consecutive parts of the list form a name of an item, the longest such name is one word.
     """
     parts = [part.strip().lower() for part in (words.split(",") if isinstance(words, str) else words)]
-    known = {_normalise_name(name) for item in items for name in names(item) if "," in name}
-    longest = max((name.count(",") + 1 for name in known), default=1)
+    comma_names = {_normalise_name(name) for item in items for name in names(item) if "," in name}
+    max_size = max((name.count(",") + 1 for name in comma_names), default=1)
     tokens: list[str] = []
     while parts:
-        sizes = (size for size in range(longest, 1, -1) if _normalise_name(",".join(parts[:size])).lstrip("!") in known)
-        size = next(sizes, 1)
-        tokens.append(",".join(parts[:size]) if size == 1 else _normalise_name(",".join(parts[:size])))
+        sizes = range(max_size, 1, -1)
+        candidates = {size: _normalise_name(",".join(parts[:size])) for size in sizes}
+        size = next((size for size, name in candidates.items() if name.lstrip("!") in comma_names), 1)
+        tokens.append(candidates.get(size, parts[0]))
         parts = parts[size:]
     return [token for token in tokens if token]
 
@@ -89,8 +95,8 @@ def _normalise_name(name: str) -> str:
 
 
 def _matches_any(tokens: Iterable[str], item: Item, names: Callable[[Item], Iterable[str]]) -> bool:
-    known = [_normalise_name(name) for name in names(item)]
-    return any(token in ALL_WORDS or any(_matches(token, name) for name in known) for token in tokens)
+    item_names = [_normalise_name(name) for name in names(item)]
+    return any(token in ALL_WORDS or any(_matches(token, name) for name in item_names) for token in tokens)
 
 
 def _matches(token: str, name: str) -> bool:

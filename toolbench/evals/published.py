@@ -26,7 +26,7 @@ class CaseStudyCell:
         tool: (passes, runs) of the tool scenarios.
         control: (passes, runs) of the control scenario.
         p95_ms: The 95th percentile of latency, in milliseconds.
-        failures: The published counts of failures; other names have no published count.
+        failures: The counts of failures that were published; those of other scenarios and categories are not known.
         not_applicable: Whether the cell is not applicable by Toolbench's rules, because tools were off.
     """
 

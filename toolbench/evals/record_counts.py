@@ -7,7 +7,7 @@ from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import CALL_ATTEMPT_CODES, JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
-CUT_FINISH_REASON = "length"
+TRUNCATED_FINISH_REASON = "length"
 FALLBACK_MODE = "json_fallback"  # a value of Turn.mode
 MODEL_FORMAT_ERROR_CODE = "model_format"  # of providers/data/outcomes.json
 MESSAGE_PATH = "$.choices[0].message"
@@ -28,12 +28,17 @@ class RecordedCall:
     @property
     def tool(self) -> str:
         """Return the name of the tool that ran, or else the name in the call."""
-        return self.result.envelope.tool_name or self.result.call.name
+        return read_tool_name(self.result)
 
     @property
     def ok(self) -> bool:
         """Return whether the call succeeded."""
         return self.result.envelope.ok
+
+
+def read_tool_name(result: ToolResult) -> str:
+    """Return the name of the tool that ran, or else the name in the call."""
+    return result.envelope.tool_name or result.call.name
 
 
 def iter_calls(loop_result: LoopResult) -> Iterator[RecordedCall]:
@@ -64,7 +69,7 @@ def has_calls(loop_result: LoopResult) -> bool:
 
 
 def is_without_tools(loop_result: LoopResult) -> bool:
-    """Return whether no request offered a tool, neither in the body nor in the prompt; False without turns."""
+    """Return whether no request offered a tool, in the body or in the prompt; False without turns."""
     return bool(loop_result.turns) and not any(record.request.has_tools for record in loop_result.turns)
 
 
@@ -79,7 +84,7 @@ def has_call_attempt(answer: Turn) -> bool:
 
 
 def has_call_tag(answer: Turn) -> bool:
-    """Return whether the answer's text contains `<tool_call`, the start marker that many chat templates require."""
+    """Return whether the answer's text contains `<tool_call`, a start marker of many chat templates."""
     return _CALL_TAG in answer.text
 
 
@@ -87,7 +92,8 @@ def count_trial(loop_result: LoopResult) -> JsonObject:
     """Return the numerators and denominators of rates for one trial, by the names of the trial's columns.
 
     Calls refused for their size are in neither `calls` nor `valid_calls`, because they were not checked against the
-    schema. A call that needed a repair is in `calls` but not in `valid_calls`.
+    schema. A call that needed a repair is in `calls` but not in `valid_calls`. `calling_answers` and `calling_turns`
+    are the same count, the denominators of different rates.
     """
     checked = [call.result for call in iter_calls(loop_result) if call.result.parse_status != "too_large"]
     answers = [(record, record.answer) for record in loop_result.turns if record.answer]
@@ -137,6 +143,7 @@ def _is_ended_by_parse_error(loop_result: LoopResult) -> bool:
 
 
 def _is_structured(answer: Turn) -> bool:
+    """Return whether the answer has calls that came in the response's field for calls, not in its text."""
     read_from_tags = any(change.name == TAG_TRANSFORM for change in answer.changes)
     return bool(answer.calls_found) and answer.method_used == "tool_use" and not read_from_tags
 

@@ -1,6 +1,7 @@
 """Tools that fail on purpose.
 
-A fault is an object with the tool's name, the kind of fault, and the condition under which it occurs.
+A fault is an object with the name of the tool (`tool`), the kind of fault (`kind`) and the condition under which it
+occurs, which FaultyTools describes.
 """
 
 import asyncio
@@ -18,10 +19,15 @@ OVERSIZED_ANSWER_ROW = {"order": 1000, "state": "kept for the archive", "note": 
 
 
 class FaultyTools:
-    """A workspace of tools with one fixed answer each, in which a tool may have one fault; the snapshot has the calls.
+    """A workspace of tools with one fixed answer each, in which a tool may have one fault.
 
-    A fault with `prefix` affects calls whose argument does not begin with it; a fault with `most` affects calls whose
-    argument is no integer or is greater. Any other fault affects the first `times` calls of the tool (default 1).
+    A fault with `argument` and `prefix` affects calls in which the argument of that name does not begin with `prefix`.
+    A fault with `argument` and `most` affects calls in which it is no integer or is greater than `most`. Any other
+    fault affects the first `times` calls of the tool (default 1).
+
+    Args:
+        answers: The answer of each tool, by name.
+        faults: The faults; of several faults of one tool, the last one is used.
     """
 
     def __init__(self, answers: JsonObject, faults: Sequence[JsonObject] = ()) -> None:
@@ -85,8 +91,8 @@ def _applies(fault: JsonObject, arguments: JsonObject, number: int) -> bool:
     if "prefix" in fault:
         return not str(arguments.get(fault["argument"], "")).startswith(fault["prefix"])
     if "most" in fault:
-        given = arguments.get(fault["argument"])
-        return not isinstance(given, int) or given > fault["most"]
+        value = arguments.get(fault["argument"])
+        return not isinstance(value, int) or value > fault["most"]
     return number <= int(fault.get("times", 1))
 
 

@@ -1,4 +1,4 @@
-"""The types that scenarios, judging and the lab share: instances, workspaces, verdicts and the scenario protocol."""
+"""The types that scenarios, judging and the lab share, such as instances, workspaces and verdicts."""
 
 from dataclasses import field
 from typing import Protocol
@@ -47,8 +47,8 @@ class Workspace(Protocol):
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Run a tool and return its answer.
 
-        The answer may be an awaitable. An object with `ok` is an envelope. The loop reports any exception other than
-        ToolArgumentError as INTERNAL_ERROR.
+        The answer may be an awaitable. A dict with the key `ok` is the result envelope of the call: unless `ok` is
+        True, the call failed. The loop reports any exception other than ToolArgumentError as INTERNAL_ERROR.
 
         Raises:
             ToolArgumentError: The tool refuses the arguments.
@@ -66,7 +66,7 @@ class Check:
 
     Attributes:
         name: The condition that is checked, as text.
-        detail: The reason why it failed; "" if it holds or there is no more to say.
+        detail: More about the result, such as the reason why the check fails or a JSON path; "" for no more.
     """
 
     name: str
@@ -105,7 +105,8 @@ class Verdict:
         rule: The rule of a pass in plain words.
         behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
         avoided: Whether the model passed without the error that the scenario provokes.
-        first_bad: The first problem that no later step recovered from; None for a pass.
+        first_bad: The first problem that no later step recovered from, or the end of a run that was broken off; None
+            for a pass and for the outcomes na and cancelled.
         counts: Counts of the trial by the names of its columns.
     """
 

@@ -10,7 +10,7 @@ from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.types import JsonObject
 from toolbench.evals.json_patch import PatchError, apply_patch
 
-IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")
+IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")  # a blank id or the parameter's own name means the only workspace
 
 
 class StateWorkspace:
@@ -38,7 +38,8 @@ class StateWorkspace:
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Run a tool and return its answer.
 
-        An unknown tool or workspace id gives the envelope of a failed call.
+        An unknown tool or workspace id gives the envelope of a failed call. A missing id or one of
+        IMPLICIT_WORKSPACE_IDS stands for this workspace.
 
         Raises:
             ToolArgumentError: The tool refuses the arguments.
@@ -65,12 +66,15 @@ class StateWorkspace:
         }
 
     def read(self, select: Sequence[str] = ()) -> JsonObject:
-        """Return the value at each JSON Pointer, None for a missing one; without pointers, the whole snapshot."""
+        """Return the value at each JSON Pointer (None if there is none); without pointers, the whole snapshot."""
         snapshot = self.snapshot()
         return {pointer: _resolve_pointer(snapshot, pointer) for pointer in select} if select else snapshot
 
     def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
-        """Apply all operations under /draft/ or none, and return {"draft_etag", "applied"}.
+        """Apply all operations under /draft/ or none.
+
+        Returns:
+            `draft_etag`, the new version tag of the draft, and `applied`, the number of operations.
 
         Raises:
             ToolArgumentError: An operation cannot be applied.

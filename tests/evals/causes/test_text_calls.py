@@ -10,21 +10,21 @@ IN_TEXT = Capabilities(supports_tool_use=False, tools_field="accepted", text_for
 
 
 def verdicts(seen: TextCallEvidence) -> dict[str, str]:
-    return {cause.code: cause.verdict for cause in assess_text_call_causes(seen)}
+    return {cause.code: cause.likelihood for cause in assess_text_call_causes(seen)}
 
 
 @pytest.mark.parametrize(
     ("seen", "likely"),
     [
         (TextCallEvidence(SILENT, silent_trials=40), {"model"}),
-        (TextCallEvidence(SILENT, silent_siblings=("Elsewhere",)), {"model"}),
-        (TextCallEvidence(REFUSED, silent_siblings=("Elsewhere",)), {"model"}),
-        (TextCallEvidence(REFUSED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
-        (TextCallEvidence(DROPPED, siblings=("Elsewhere",)), {"provider"}),
-        (TextCallEvidence(DROPPED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
-        (TextCallEvidence(IN_TEXT, dialect="hermes"), {"behaviour"}),
+        (TextCallEvidence(SILENT, silent_providers=("Elsewhere",)), {"model"}),
+        (TextCallEvidence(REFUSED, silent_providers=("Elsewhere",)), {"model"}),
+        (TextCallEvidence(REFUSED, native_providers=("Elsewhere",), self_hosted=True), {"configuration"}),
+        (TextCallEvidence(DROPPED, native_providers=("Elsewhere",)), {"provider"}),
+        (TextCallEvidence(DROPPED, native_providers=("Elsewhere",), self_hosted=True), {"configuration"}),
+        (TextCallEvidence(IN_TEXT, text_format="hermes"), {"behaviour"}),
         (TextCallEvidence(IN_TEXT, silent_trials=40), {"behaviour"}),
-        (TextCallEvidence(Capabilities(), dialect="fenced_json", silent_trials=40), {"behaviour"}),
+        (TextCallEvidence(Capabilities(), text_format="fenced_json", silent_trials=40), {"behaviour"}),
     ],
 )
 def test_causes_two_independent_signs_likely(seen: TextCallEvidence, likely: set[str]) -> None:
@@ -40,10 +40,10 @@ def test_causes_two_independent_signs_likely(seen: TextCallEvidence, likely: set
         (TextCallEvidence(DROPPED), {"provider"}),
         (TextCallEvidence(DROPPED, self_hosted=True), {"configuration"}),
         (TextCallEvidence(IN_TEXT), {"behaviour"}),
-        (TextCallEvidence(Capabilities(), dialect="hermes"), {"behaviour"}),
-        (TextCallEvidence(Capabilities(), dialect="hermes", self_hosted=True), {"behaviour", "configuration"}),
-        (TextCallEvidence(Capabilities(), siblings=("Elsewhere",)), {"provider"}),
-        (TextCallEvidence(Capabilities(supports_tool_use=True), dialect="hermes"), {"behaviour"}),
+        (TextCallEvidence(Capabilities(), text_format="hermes"), {"behaviour"}),
+        (TextCallEvidence(Capabilities(), text_format="hermes", self_hosted=True), {"behaviour", "configuration"}),
+        (TextCallEvidence(Capabilities(), native_providers=("Elsewhere",)), {"provider"}),
+        (TextCallEvidence(Capabilities(supports_tool_use=True), text_format="hermes"), {"behaviour"}),
     ],
 )
 def test_causes_one_sign_possible_and_never_likely(seen: TextCallEvidence, possible: set[str]) -> None:
@@ -55,15 +55,17 @@ def test_causes_one_sign_possible_and_never_likely(seen: TextCallEvidence, possi
 def test_causes_structured_call_rules_out_what_was_inferred() -> None:
     seen = TextCallEvidence(
         Capabilities(supports_tool_use=True, tools_field="dropped", text_format="hermes"),
-        siblings=("Elsewhere",),
-        silent_siblings=("There",),
+        native_providers=("Elsewhere",),
+        silent_providers=("There",),
         self_hosted=True,
     )
     assert set(verdicts(seen).values()) == {"ruled out"}
 
 
 def test_a_model_that_calls_natively_elsewhere_can_call_tools() -> None:
-    seen = TextCallEvidence(Capabilities(supports_tool_use=False, tools_field="accepted"), siblings=("Elsewhere",))
+    seen = TextCallEvidence(
+        Capabilities(supports_tool_use=False, tools_field="accepted"), native_providers=("Elsewhere",)
+    )
 
     assert verdicts(seen)["model"] == "ruled out"
 
@@ -71,18 +73,18 @@ def test_a_model_that_calls_natively_elsewhere_can_call_tools() -> None:
 def test_verdict_is_unknown_without_evidence_and_every_cause_has_remedy() -> None:
     found = assess_text_call_causes(TextCallEvidence(Capabilities()))
 
-    assert [cause.verdict for cause in found] == ["unknown"] * 4
+    assert [cause.likelihood for cause in found] == ["unknown"] * 4
     assert all(cause.remedy.endswith(".") and cause.evidence.endswith(".") for cause in found)
 
 
 @pytest.mark.parametrize(
     "clues",
-    [TextCallEvidence(Capabilities(), dialect="hermes"), TextCallEvidence(Capabilities(text_format="hermes"))],
+    [TextCallEvidence(Capabilities(), text_format="hermes"), TextCallEvidence(Capabilities(text_format="hermes"))],
     ids=["seen", "known"],
 )
 def test_a_dialect_seen_or_known_names_its_parser_and_its_preset(clues: TextCallEvidence) -> None:
     found = {cause.code: cause for cause in assess_text_call_causes(clues)}
-    assert (found["model"].verdict, "in the text format hermes." in found["model"].evidence) == ("ruled out", True)
+    assert (found["model"].likelihood, "in the text format hermes." in found["model"].evidence) == ("ruled out", True)
     assert "tool parser for hermes," in found["configuration"].remedy
     assert found["behaviour"].remedy.startswith("The preset content_tag_tool_call_fallback reads it")
 

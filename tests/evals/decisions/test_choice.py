@@ -84,7 +84,7 @@ def test_the_interval_of_dollars_per_success_covers_as_it_says() -> None:
         passed = chance.random(200) < 0.9
         costs = chance.lognormal(-4, 0.5, 200) * np.where(passed, 1.0, 2.0)
         found = compute_cost_ratio(
-            costs.sum(), (costs**2).sum(), with_pass=costs[passed].sum(), passed=int(passed.sum()), tried=200
+            costs.sum(), (costs**2).sum(), passed_cost_sum=costs[passed].sum(), passed=int(passed.sum()), tried=200
         )
         truth = np.exp(-4 + 0.125) * (0.9 + 0.1 * 2) / 0.9
         covered += bool(found and found.low <= truth <= found.high)
@@ -92,8 +92,8 @@ def test_the_interval_of_dollars_per_success_covers_as_it_says() -> None:
 
 
 def test_cost_ratio_is_unknown_without_a_pass_and_zero_unpaid() -> None:
-    assert compute_cost_ratio(1.0, 1.0, with_pass=0.0, passed=0, tried=4) is None
-    assert compute_cost_ratio(0.0, 0.0, with_pass=0.0, passed=4, tried=4) == IntervalEstimate(0, 0, 0)
+    assert compute_cost_ratio(1.0, 1.0, passed_cost_sum=0.0, passed=0, tried=4) is None
+    assert compute_cost_ratio(0.0, 0.0, passed_cost_sum=0.0, passed=4, tried=4) == IntervalEstimate(0, 0, 0)
 
 
 def test_widths_shrink_with_the_root_of_the_number() -> None:

@@ -74,6 +74,7 @@ def test_a_right_agent_passes_in_one_request(agent: str) -> None:
         ("sql", {"sql_query": "SELECT 1"}, "wrong_sql", "$.sql_query"),
         ("sql", {"sql_query": "DROP TABLE trips"}, "wrong_sql", "$.sql_query"),
         ("sql", {"tables_used": ["tenants"]}, "wrong_arguments", "$.tables_used"),
+        ("sql", {"tables_used": 5}, "wrong_arguments", "$.tables_used"),
     ],
 )
 def test_a_wrong_agent_is_named_with_the_place(agent: str, changed: dict[str, Any], kind: str, path: str) -> None:

@@ -1,4 +1,7 @@
-"""The checks of the agents' arguments that need no right answer: rows of data/agent_checks.json."""
+"""Checks of the arguments of an agent's call that need no right answer: the rows of data/agent_checks.json.
+
+agents/verdict.py describes the agents.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +12,18 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.types import Check
 
-KnownValues = Mapping[str, Sequence[str]]  # the names that exist, by the keys workspaces, tables and columns
+ExistingNames = Mapping[str, Sequence[str]]  # names by the keys workspaces, tables and columns
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCheck:
-    """One row of the table.
+    """One row of data/agent_checks.json: a check of the arguments of an agent's call.
 
     Attributes:
         check: The condition as text.
-        rule: The name of a predicate that must hold for all `fields`.
-        among: The key of the known values that the predicate needs; "" for none.
+        rule: The key of the predicate in RULE_PREDICATES that must hold for all `fields`.
+        fields: The names of the arguments that are checked.
+        among: The key of ExistingNames among whose names the arguments must be; "" if the rule needs no names.
     """
 
     agent: str
@@ -31,20 +35,20 @@ class AgentCheck:
 
 @cache
 def load_agent_checks() -> tuple[AgentCheck, ...]:
-    """Return every row, in the table's order."""
+    """Return every row, in the order of the file."""
     return tuple(AgentCheck(**freeze_row(row)) for row in read_table("agent_checks"))
 
 
-def run_agent_checks(agent: str, arguments: JsonObject, known: KnownValues) -> tuple[Check, ...]:
-    """Return one check for every row of the agent, in the table's order.
+def run_agent_checks(agent: str, arguments: JsonObject, existing: ExistingNames) -> tuple[Check, ...]:
+    """Return one check for every row of the agent, in the order of the file.
 
-    A check fails if one of its fields is missing.
+    A check fails if one of its fields is missing. Its detail is the JSON path of the first wrong field.
     """
-    return tuple(_run_check(row, arguments, known) for row in load_agent_checks() if row.agent == agent)
+    return tuple(_run_check(row, arguments, existing) for row in load_agent_checks() if row.agent == agent)
 
 
-def _run_check(row: AgentCheck, arguments: JsonObject, known: KnownValues) -> Check:
-    allowed = known.get(row.among, ())
+def _run_check(row: AgentCheck, arguments: JsonObject, existing: ExistingNames) -> Check:
+    allowed = existing.get(row.among, ())
     wrong = next((name for name in row.fields if not RULE_PREDICATES[row.rule](arguments, name, allowed)), None)
     return Check(f"{row.agent}: {row.check}", wrong is None, f"$.{wrong}" if wrong else "")
 

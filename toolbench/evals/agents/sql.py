@@ -49,7 +49,7 @@ def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Ch
 
     Args:
         text: The query.
-        tables: The tables by name.
+        tables: The tables by name, in lower case.
         reference: A query that is known to be right.
     """
     names = ("is one SELECT statement", "the tables of the query exist", "the columns of the query exist", "answers")
@@ -67,7 +67,7 @@ def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Ch
 
 
 def list_tables(text: str) -> tuple[str, ...]:
-    """Return the names of the tables that a query reads, sorted; empty if it cannot be parsed."""
+    """Return the names of the tables that a query reads, in lower case, sorted; empty if it cannot be parsed."""
     try:
         return tuple(sorted(_list_table_names(_parse_query(text))))
     except _QueryError:
@@ -110,7 +110,7 @@ def _check_columns(text: str, tables: SqlTables, reference: str) -> None:
 
 
 def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
-    """Compare the query's rows with those of the reference, on all rows and without each third of them.
+    """Compare the query's result with that of the reference, on all rows and without each third of them.
 
     The four comparisons make it unlikely that a wrong query gives the right rows by chance.
 
@@ -119,18 +119,18 @@ def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
     """
     for omitted in (None, 0, 1, 2):
         subset = {name: SqlTable(table.columns, _omit_third(table.rows, omitted)) for name, table in tables.items()}
-        expected, given = _run_query(reference, subset), _run_query(text, subset)
-        if given != expected:
-            raise _QueryError(f"the query gives {render_short(given[:3])}; {render_short(expected[:3])} is right")
+        expected, result = _run_query(reference, subset), _run_query(text, subset)
+        if result != expected:
+            raise _QueryError(f"the query gives {render_short(result[:3])}; {render_short(expected[:3])} is right")
 
 
 def _omit_third(rows: Sequence[tuple[Any, ...]], omitted: int | None) -> tuple[tuple[Any, ...], ...]:
-    """Return the rows without every third one; `omitted` is the index of the first of those, None for all rows."""
+    """Return the rows without every third one, from the index `omitted` on; None returns all rows."""
     return tuple(row for index, row in enumerate(rows) if index % 3 != omitted)
 
 
 def _run_query(text: str, tables: SqlTables) -> list[list[Any]]:
-    """Return the query's rows, sorted, at most MAX_ROWS of them.
+    """Return the first MAX_ROWS rows of the query's result, sorted, because the order of the rows is not compared.
 
     The query runs in memory and read-only. The number of instructions and the size of values are limited.
 

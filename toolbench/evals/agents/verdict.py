@@ -1,4 +1,8 @@
-"""Judging of the four agents, one by one or as a chain, which names the first wrong agent."""
+"""Judging of the four agents, one by one or as a chain, whose verdict names the first wrong agent.
+
+The agents are four steps from a question to an SQL query: choose the workspace, then its tables, then their columns,
+and write the query. Each agent makes one call of its own tool.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +50,8 @@ class AgentStep:
 
     Attributes:
         call: The agent's last call; None if it made none.
-        checks: The checks of that call, never empty; those of empty arguments if it made none.
+        checks: The checks of that call, never empty. If the agent made none, or its arguments could not be parsed,
+            empty arguments are checked.
     """
 
     agent: str
@@ -59,7 +64,10 @@ class AgentStep:
         return next((check for check in self.checks if not check.ok), None)
 
     def build_problem(self, loop_result: LoopResult) -> Problem:
-        """Return the problem of this agent's call, or that it made none."""
+        """Return the problem of this agent's call, or that it made none.
+
+        If all checks hold, the problem names the first check, and judging does not use it.
+        """
         if self.call is None:
             sentence = f"the run ends here; the {self.agent} agent never called {TOOL_BY_AGENT[self.agent]}."
             return Problem(
@@ -83,7 +91,7 @@ def judge_agent(instance: Instance, loop_result: LoopResult, agents: tuple[str, 
     Args:
         instance: The instance.
         loop_result: The finished run.
-        agents: A tuple with the agent's name only.
+        agents: A tuple of one name, that of the agent.
     """
     (agent,) = agents
     step = _build_step(agent, instance, [call for call in iter_calls(loop_result) if call.turn == 0])
@@ -144,25 +152,25 @@ def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, 
     verdict = judging.judge(checked)
     if not wrong_steps:
         return verdict
-    return _apply_first_cause(verdict, checked.fallback_problem, has_called=wrong_steps[0].call is not None)
+    return _apply_first_problem(verdict, checked.fallback_problem, has_called=wrong_steps[0].call is not None)
 
 
 def _build_step(agent: str, instance: Instance, calls: Sequence[RecordedCall]) -> AgentStep:
-    """Return the agent's part of a trial; its last call counts, so that it may correct an earlier one."""
+    """Return the agent's part of a trial; the last call counts, because it may correct an earlier one."""
     agent_calls = [call for call in calls if call.tool == TOOL_BY_AGENT[agent]]
     arguments = agent_calls[-1].result.arguments if agent_calls else None
     return AgentStep(agent, agent_calls[-1] if agent_calls else None, _run_checks(agent, instance, arguments or {}))
 
 
-def _run_checks(agent: str, instance: Instance, given: JsonObject) -> tuple[Check, ...]:
-    """Return the checks of the table, then those that compare the arguments with the right ones."""
+def _run_checks(agent: str, instance: Instance, arguments: JsonObject) -> tuple[Check, ...]:
+    """Return the checks of data/agent_checks.json, then those that compare the arguments with the right ones."""
     workspace = load_workspaces()[instance.values["workspace_id"]]
-    known = {
+    existing = {
         "workspaces": tuple(load_workspaces()),
         "tables": tuple(workspace.tables),
         "columns": list_columns(instance.values["workspace_id"]),
     }
-    return (*run_agent_checks(agent, given, known), *CHECKS_BY_AGENT[agent](given, instance))
+    return (*run_agent_checks(agent, arguments, existing), *CHECKS_BY_AGENT[agent](arguments, instance))
 
 
 def _has_right_arguments(agent: str, instance: Instance, arguments: JsonObject) -> bool:
@@ -189,20 +197,21 @@ def _check_order(steps: Sequence[AgentStep]) -> Check:
     return Check("the agents come in their order", len(positions) == len(steps) and positions == sorted(positions))
 
 
-def _check_intent(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
+def _check_intent(arguments: JsonObject, instance: Instance) -> tuple[Check, ...]:
     expected_id = instance.values["workspace_id"]
-    return (_check_equal("intent: workspace_id is the right one", given.get("workspace_id"), expected_id),)
+    return (_check_equal("intent: workspace_id is the right one", arguments.get("workspace_id"), expected_id),)
 
 
-def _check_tables(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
+def _check_tables(arguments: JsonObject, instance: Instance) -> tuple[Check, ...]:
     name = "table: relevant_tables are those needed"
-    return (_check_equal(name, _to_sorted_texts(given.get("relevant_tables")), sorted(instance.values["tables"])),)
+    tables = _to_sorted_texts(arguments.get("relevant_tables"))
+    return (_check_equal(name, tables, sorted(instance.values["tables"])),)
 
 
-def _check_columns(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
-    relevant = _to_sorted_texts(given.get("relevant_columns"))
+def _check_columns(arguments: JsonObject, instance: Instance) -> tuple[Check, ...]:
+    relevant = _to_sorted_texts(arguments.get("relevant_columns"))
     missing = [column for column in instance.values["columns"] if column not in relevant]
-    both = set(relevant) & set(_to_sorted_texts(given.get("irrelevant_columns")))
+    both = set(relevant) & set(_to_sorted_texts(arguments.get("irrelevant_columns")))
     return (
         Check(
             "column: every needed column is kept", not missing, f"{', '.join(missing)} is missing" if missing else ""
@@ -211,10 +220,10 @@ def _check_columns(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
     )
 
 
-def _check_sql(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
-    query, tables = str(given.get("sql_query") or ""), load_workspaces()[instance.values["workspace_id"]].tables
-    given_tables = _to_sorted_texts([str(table).lower() for table in given.get("tables_used") or ()])
-    is_same = given_tables == list(sql.list_tables(query))
+def _check_sql(arguments: JsonObject, instance: Instance) -> tuple[Check, ...]:
+    query, tables = str(arguments.get("sql_query") or ""), load_workspaces()[instance.values["workspace_id"]].tables
+    used_tables = sorted({table.lower() for table in _to_sorted_texts(arguments.get("tables_used"))})
+    is_same = used_tables == list(sql.list_tables(query))
     tables_check = Check("sql: tables_used are the tables of the query", is_same, "" if is_same else "$.tables_used")
     return (*sql.build_query_checks(query, tables, instance.values["sql"]), tables_check)
 
@@ -227,19 +236,21 @@ CHECKS_BY_AGENT: dict[str, Callable[[JsonObject, Instance], tuple[Check, ...]]] 
 }
 
 
-def _check_equal(name: str, given: object, expected: object) -> Check:
+def _check_equal(name: str, value: object, expected: object) -> Check:
     return Check(
         name,
-        given == expected,
-        "" if given == expected else f"it is {render_short(given)}; {render_short(expected)} is right",
+        value == expected,
+        "" if value == expected else f"it is {render_short(value)}; {render_short(expected)} is right",
     )
 
 
 def _to_sorted_texts(value: object) -> list[str]:
+    """Return the items of a list as sorted texts, each once; empty for any other value."""
     return sorted({str(item) for item in value}) if isinstance(value, list) else []
 
 
 def _describe_check(check: Check) -> str:
+    """Return the check's name without the agent's."""
     return check.name.partition(": ")[2] or check.name
 
 
@@ -266,10 +277,10 @@ def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep
     return replace(problem, location=replace(problem.location, sentence=sentence))
 
 
-def _apply_first_cause(verdict: Verdict, step_problem: Problem, *, has_called: bool) -> Verdict:
-    """Return the verdict with the problem of the first wrong agent, if that problem comes before the verdict's own.
+def _apply_first_problem(verdict: Verdict, step_problem: Problem, *, has_called: bool) -> Verdict:
+    """Return a failed verdict with the problem of the first wrong agent, if it comes before the verdict's own.
 
-    It also replaces the class of a run that ran out of turns, which says only how the run ended. Any other verdict is
+    It also replaces the problem of a run that ran out of turns, which says only how the run ended. Any other verdict is
     returned unchanged.
 
     Args:

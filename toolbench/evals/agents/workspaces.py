@@ -1,4 +1,4 @@
-"""The SQL workspaces of the four agents, and the agents' tools, whose answers are the next agent's input."""
+"""The SQL workspaces of the four agents, and their tools, whose answers are the next agent's input."""
 
 import copy
 from collections.abc import Mapping
@@ -28,12 +28,13 @@ def load_workspaces() -> Mapping[str, SqlWorkspace]:
 
 def list_columns(workspace_id: str, *tables: str) -> tuple[str, ...]:
     """Return the columns of a workspace, or only those of the named tables, as `table.column`."""
-    known = load_workspaces()[workspace_id].tables
-    return tuple(f"{name}.{column}" for name in known if name in (tables or known) for column in known[name].columns)
+    all_tables = load_workspaces()[workspace_id].tables
+    names = [name for name in all_tables if name in (tables or all_tables)]
+    return tuple(f"{name}.{column}" for name in names for column in all_tables[name].columns)
 
 
 class AgentWorkspace:
-    """The workspace of one execution: the agents' tools, whose answers depend on earlier calls.
+    """The `Workspace` of one execution: the agents' tools, whose answers depend on earlier calls.
 
     `classify_intent` answers with the tables of the selected workspace, `select_tables` with the columns of the
     selected tables. The tools accept a wrong selection.
@@ -62,13 +63,14 @@ class AgentWorkspace:
         return {"called": copy.deepcopy(self._calls)}
 
     def _select_tables(self, names: list[str]) -> JsonObject:
-        known = load_workspaces()[self._workspace_id].tables if self._workspace_id else {}
-        columns = {name: list(known[name].columns) for name in names if name in known}
-        unknown = [name for name in names if name not in known] if self._workspace_id else []
+        """Return the columns of each table, and the names that are no tables; none of both without a workspace."""
+        tables = load_workspaces()[self._workspace_id].tables if self._workspace_id else {}
+        columns = {name: list(tables[name].columns) for name in names if name in tables}
+        unknown = [name for name in names if name not in tables] if self._workspace_id else []
         return {"columns": columns, **({"unknown": unknown} if unknown else {})}
 
 
-def _build_tables(rows: JsonObject) -> Mapping[str, SqlTable]:
+def _build_tables(tables: JsonObject) -> Mapping[str, SqlTable]:
     return {
-        name: SqlTable(row["columns"], tuple(tuple(values) for values in row["rows"])) for name, row in rows.items()
+        name: SqlTable(table["columns"], tuple(tuple(row) for row in table["rows"])) for name, table in tables.items()
     }

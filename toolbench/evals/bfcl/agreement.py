@@ -39,6 +39,7 @@ def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, 
 
     Raises:
         NotInstalledError: BFCL is not installed.
+        RuntimeError: The process of BFCL's checker failed.
     """
     requests = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
     verdicts = check_answers([(case, calls) for case, _, calls in requests])
@@ -49,7 +50,10 @@ def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, 
 
 
 def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
-    """Yield the kind and the calls of the golden answer, then of answers that differ from it in one respect each."""
+    """Yield the kind and the calls of the golden answer, then of answers with one change each.
+
+    A change may leave the answer as it is, for instance the reversal of a single call.
+    """
     golden = build_golden_calls(case)
     yield "golden", golden
     yield "no call", ()
@@ -59,14 +63,14 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
     name, arguments = golden[-1]
     yield "an argument more", (*golden[:-1], (name, {**arguments, "not_asked_for": 1}))
     for key, value in arguments.items():
-        rest = {name: argument for name, argument in arguments.items() if name != key}
-        yield f"{key} missing", (*golden[:-1], (name, rest))
+        others = {name: argument for name, argument in arguments.items() if name != key}
+        yield f"{key} missing", (*golden[:-1], (name, others))
         for number, changed in enumerate(_iter_changes(value)):
             yield f"{key} changed ({number})", (*golden[:-1], (name, {**arguments, key: changed}))
 
 
 def _iter_changes(value: Any) -> Iterator[Any]:
-    """Yield values of every type, and values that differ from the given one in spelling or in one part."""
+    """Yield values of every type, then variants of the value in spelling or in one part; some may equal it."""
     yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
     if isinstance(value, str):
         yield from (value.upper(), f" {value}.", value.replace(" ", "-"), value[:-1])
@@ -83,6 +87,6 @@ def _iter_changes(value: Any) -> Iterator[Any]:
 
 
 def _build_comparison(case: BfclCase, kind: str, calls: tuple[BfclCall, ...], checker_valid: bool) -> CheckerComparison:
-    wrong = find_mistake(case.category, case.functions, case.answers, calls)
-    sentence = f"{wrong.argument} {wrong.message}".strip() if wrong else ""
-    return CheckerComparison(case.id, case.category, kind, checker_valid, wrong is None, sentence)
+    mistake = find_mistake(case.category, case.functions, case.answers, calls)
+    message = f"{mistake.argument} {mistake.message}".strip() if mistake else ""
+    return CheckerComparison(case.id, case.category, kind, checker_valid, mistake is None, message)

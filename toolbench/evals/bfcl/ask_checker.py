@@ -35,7 +35,9 @@ def check_answers(answers: Sequence[tuple[BfclCase, Sequence[BfclCall]]]) -> tup
 
 
 def check_lines(lines: Sequence[str]) -> tuple[CheckerVerdict, ...]:
-    """Return a verdict for each line of input of the checker's process, in order; equal lines are judged once.
+    """Return a verdict for each line of input of the checker's process, in order.
+
+    checker_process.py describes the lines. Equal lines are judged once.
 
     Raises:
         NotInstalledError: BFCL is not installed.

@@ -50,7 +50,7 @@ def find_mistake(
     Args:
         category: The category of the case.
         functions: The functions of the case, as BFCL writes them.
-        answers: The accepted values for each expected call.
+        answers: As in BfclCase.
         calls: The calls of the answer.
     """
     if len(calls) != len(answers):
@@ -67,8 +67,8 @@ def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: B
 
     Args:
         function: The expected function; None if the case does not have it.
-        accepted: The accepted values for each parameter.
-        call: The call that was made.
+        accepted: The accepted values of each parameter.
+        call: The name and the arguments of the call that was made.
     """
     if function is None or call[0] != function["name"]:
         return AnswerMistake(
@@ -78,28 +78,30 @@ def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: B
     return next((AnswerMistake(message, name) for name, message in mistakes if message), None)
 
 
-def iter_argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the name of each parameter with its mistake, "" for none.
+def iter_argument_mistakes(
+    function: JsonObject, accepted: JsonObject, arguments: JsonObject
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each argument and of each missing parameter with its mistake, "" for a right argument.
 
-    The order is: required parameters that are missing, the given ones, and others that may not be omitted. A missing
-    parameter may be in both the first and the last part.
+    The order is: required parameters that are missing, the arguments, other parameters that may not be omitted. A
+    missing parameter may be in both the first and the last part.
     """
-    described = function["parameters"]["properties"]
-    yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in given)
-    for name, value in given.items():
-        if name not in described or name not in accepted:
+    parameters = function["parameters"]["properties"]
+    yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in arguments)
+    for name, value in arguments.items():
+        if name not in parameters or name not in accepted:
             yield name, "was not asked for"
         else:
-            yield name, _find_value_mistake(described[name], value, accepted[name])
+            yield name, _find_value_mistake(parameters[name], value, accepted[name])
     for name, options in accepted.items():
-        if name not in given and OMITTED not in options:
+        if name not in arguments and OMITTED not in options:
             yield name, "is missing"
 
 
 def _match_in_any_order(
     functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
 ) -> AnswerMistake | None:
-    """Return the mistake of the first expected call that no remaining call fits; None if every one is matched.
+    """Return the mistake of the first expected call that no remaining call fits; None without one.
 
     Each expected call is matched with the first remaining call that fits it.
     """
@@ -110,15 +112,15 @@ def _match_in_any_order(
         mistakes = {index: find_call_mistake(function, answer[name], calls[index]) for index in remaining}
         match = next((index for index, mistake in mistakes.items() if mistake is None), None)
         if match is None:
-            return _find_nearest_mistake(name, mistakes, calls)
+            return _find_first_mistake(name, mistakes, calls)
         remaining.remove(match)
     return None
 
 
-def _find_nearest_mistake(
+def _find_first_mistake(
     name: str, mistakes: Mapping[int, AnswerMistake | None], calls: Sequence[BfclCall]
 ) -> AnswerMistake:
-    """Return the mistake of the first call of the function `name`, or else that there is no such call."""
+    """Return the mistake of the first remaining call of the function `name`, or else that there is none."""
     for index, mistake in mistakes.items():
         if mistake and calls[index][0] == name:
             return AnswerMistake(mistake.message, mistake.argument, index)
@@ -129,18 +131,18 @@ def _find_function(functions: Sequence[JsonObject], name: str) -> JsonObject | N
     return next((function for function in functions if function["name"] == name), None)
 
 
-def _find_value_mistake(described: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
+def _find_value_mistake(parameter: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
     try:
-        is_right = _is_right(described, value, accepted)
+        is_right = _is_right(parameter, value, accepted)
     except _UNREADABLE_ERRORS:
         return "cannot be compared with what is accepted"
     return "" if is_right else f"{value!r} is none of {list(accepted)!r}"[:300]
 
 
-def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> bool:
-    type_name = described["type"]
+def _is_right(parameter: JsonObject, value: Any, accepted: Sequence[Any]) -> bool:
+    type_name = parameter["type"]
     expected_type = _PYTHON_TYPES[type_name]
-    item_type = _PYTHON_TYPES[described["items"]["type"]] if type_name in ("array", "tuple") else None
+    item_type = _PYTHON_TYPES[parameter["items"]["type"]] if type_name in ("array", "tuple") else None
     if type_name == "float" and type(value) is int:
         value = float(value)
     is_right_type, is_variable = _check_type(value, accepted, expected_type, item_type)
@@ -149,16 +151,17 @@ def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> boo
     if is_variable:
         return value in accepted
     if expected_type is dict:
-        return _is_object(value, accepted)
+        return _is_accepted_object(value, accepted)
     if expected_type is list:
-        return _is_list_of_objects(value, accepted) if item_type is dict else _is_list(value, accepted)
-    return _is_text(value, accepted) if expected_type is str else value in accepted
+        is_accepted = _is_accepted_object_list if item_type is dict else _is_accepted_list
+        return is_accepted(value, accepted)
+    return _is_accepted_text(value, accepted) if expected_type is str else value in accepted
 
 
 def _check_type(value: Any, accepted: Sequence[Any], expected_type: type, item_type: type | None) -> tuple[bool, bool]:
     """Return whether the type of a value is right, and whether the value stands for a variable.
 
-    It stands for a variable if the type of the accepted values is not that of the parameter.
+    It stands for a variable if the type of the first accepted value, other than OMITTED, is not that of the parameter.
     """
     accepted_type = next((type(option) for option in accepted if option != OMITTED), None)
     is_variable = accepted_type is not None and accepted_type is not expected_type
@@ -172,28 +175,28 @@ def _has_right_items(value: Any, option: Any, item_type: type) -> bool:
     return not isinstance(option, list) or all(_check_type(item, option, item_type, None)[0] for item in value)
 
 
-def _is_text(value: str, accepted: Sequence[Any]) -> bool:
+def _is_accepted_text(value: str, accepted: Sequence[Any]) -> bool:
     return _normalise(value) in [_normalise(option) for option in accepted if isinstance(option, str)]
 
 
-def _is_list(value: list[Any], accepted: Sequence[Any]) -> bool:
+def _is_accepted_list(value: list[Any], accepted: Sequence[Any]) -> bool:
     return [_normalise(item) for item in value] in [[_normalise(item) for item in option] for option in accepted]
 
 
-def _is_list_of_objects(value: list[Any], accepted: Sequence[Any]) -> bool:
+def _is_accepted_object_list(value: list[Any], accepted: Sequence[Any]) -> bool:
     for option in accepted:
         if len(option) == len(value):
             pairs = zip(value, option, strict=True)
-            if all(_is_object(item, [accepted_item]) for item, accepted_item in pairs):
+            if all(_is_accepted_object(item, [accepted_item]) for item, accepted_item in pairs):
                 return True
     return False
 
 
-def _is_object(value: JsonObject, accepted: Sequence[Any]) -> bool:
-    return any(_has_members(value, option) for option in accepted if option != OMITTED)
+def _is_accepted_object(value: JsonObject, accepted: Sequence[Any]) -> bool:
+    return any(_has_accepted_members(value, option) for option in accepted if option != OMITTED)
 
 
-def _has_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool:
+def _has_accepted_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool:
     for key, item in value.items():
         if key not in option or _normalise(item) not in [_normalise(value) for value in option[key]]:
             return False

@@ -42,7 +42,7 @@ class BfclCase:
     Attributes:
         question: The messages of the question.
         functions: The functions as BFCL writes them.
-        answers: For each expected call, the accepted values of each parameter by the function's name.
+        answers: For each expected call, {function name: {parameter name: accepted values}}.
     """
 
     id: str
@@ -53,7 +53,7 @@ class BfclCase:
 
     @classmethod
     def from_json(cls, document: JsonObject) -> "BfclCase":
-        """Return the case from its plain data, as `dataclasses.asdict` returns it."""
+        """Return the case from the result of `dataclasses.asdict`, in which tuples may have become lists."""
         return cls(**freeze_row(document))
 
     @property

@@ -23,8 +23,9 @@ BfclCall = tuple[str, JsonObject]
 def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
     """Return the name and the arguments of every call, in BFCL's order.
 
-    Each parameter gets the first accepted value of its type; a parameter that may be omitted and has no such value is
-    omitted. The checker rejects the golden answers of a few cases, which accept no value of a parameter's type.
+    Each parameter gets the first accepted value of its type. Without such a value, it is omitted if it may be, and
+    otherwise gets the first accepted value. The checker rejects the golden answers of a few cases, which accept no
+    value of a parameter's type.
     """
     functions = {function["name"]: function for function in case.functions}
     return tuple(
@@ -35,7 +36,7 @@ def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
 
 
 def build_golden_arguments(function: JsonObject, accepted: JsonObject) -> JsonObject:
-    """Return the right arguments of one call, chosen as in `build_golden_calls`."""
+    """Return right arguments of one call, chosen as in `build_golden_calls`."""
     return dict(_iter_arguments(accepted, build_json_schema(function["parameters"])))
 
 

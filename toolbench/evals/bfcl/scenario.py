@@ -50,7 +50,7 @@ class BfclScenario:
         return AST_RULE
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance, which is the same for every seed."""
+        """Return the instance, whose task is the same for every seed."""
         question = list(self.case.question)
         system = str(question.pop(0)["content"]) if question[0].get("role") == "system" else ""
         layer: JsonObject = {"max_turns": 1}
@@ -115,7 +115,7 @@ class BfclScenario:
 
 
 def sanitise_name(name: str) -> str:
-    """Return the first 64 characters of a function's name, with `_` for each character that endpoints may refuse."""
+    """Return a function's name with `_` for each character that endpoints may refuse, truncated to 64 characters."""
     return _INVALID_NAME_CHARACTERS.sub("_", name)[:64]
 
 

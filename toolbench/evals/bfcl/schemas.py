@@ -14,9 +14,9 @@ _JSON_TYPE_BY_BFCL_TYPE = {
 }
 
 
-def build_json_schema(described: JsonObject) -> JsonObject:
+def build_json_schema(description: JsonObject) -> JsonObject:
     """Return a description of parameters as a JSON Schema, in which the types have JSON Schema's names."""
-    return {key: _convert_member(key, value) for key, value in described.items()}
+    return {key: _convert_member(key, value) for key, value in description.items()}
 
 
 def _convert_member(key: str, value: Any) -> Any:

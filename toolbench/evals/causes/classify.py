@@ -14,7 +14,13 @@ from toolbench.evals.causes.required_calls import TaskNeeds
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.evals.causes.table import classify_envelope, load_causes, lookup_code
 from toolbench.evals.causes.unread_calls import classify_unknown_tool, classify_written_call, find_call_in_reasoning
-from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, CUT_FINISH_REASON, FINISH_REASON_PATH, MESSAGE_PATH
+from toolbench.evals.record_counts import (
+    CALLS_PATH,
+    CONTENT_PATH,
+    FINISH_REASON_PATH,
+    MESSAGE_PATH,
+    TRUNCATED_FINISH_REASON,
+)
 
 TOOLS_REFUSED = "tools_refused"
 _LIST_INDEX = re.compile(r"\[\d+\]")
@@ -22,13 +28,15 @@ _LIST_INDEX = re.compile(r"\[\d+\]")
 
 @light(frozen=True, slots=True)
 class CauseOccurrence:
-    """A cause at the step where it first occurred. The names of its fields are the keys under which it is stored.
+    """A cause at the step where it first occurred.
+
+    The names of the fields are the keys under which it is stored.
 
     Attributes:
         code: The code of the cause in the table of causes.
         path: The JSON path of the problem.
         turn: The turn, from 0.
-        ordinal: The ordinal of the step.
+        ordinal: The ordinal of the step; 0 if the trial has no steps.
         mended: Whether a later step recovered from each occurrence, or `healed` is true.
         healed: Whether each occurrence is harmless, or its answer nevertheless had calls.
         count: The number of occurrences.
@@ -97,10 +105,10 @@ def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
 
 
 class _LaterSteps:
-    """An index of the steps of an execution, which tells whether a certain event follows a step.
+    """The positions of the last calls and answers of an execution, which tell whether one follows a step.
 
     Attributes:
-        first_call: The index of the first call that ran; the number of steps if none did.
+        first_call: The index of the first call with a result; the number of steps if there is none.
         last_answer: The index of the last answer; -1 for none.
         last_content: The index of the last answer with a call or visible text; -1 for none.
         last_success: The index of the last successful call; -1 for none.
@@ -118,10 +126,10 @@ class _LaterSteps:
             for index, step in enumerate(steps)
             if isinstance(step, ExchangeAttempt) and step.answer
         ]
-        with_content = [index for index, answer in answers if answer.calls_found or not is_blank(answer.text)]
+        content_indices = [index for index, answer in answers if answer.calls_found or not is_blank(answer.text)]
         self.first_call = calls[0][0] if calls else len(steps)
         self.last_answer = answers[-1][0] if answers else -1
-        self.last_content = with_content[-1] if with_content else -1
+        self.last_content = content_indices[-1] if content_indices else -1
         self.last_success = successes[-1][0] if successes else -1
         self.last_success_turn = successes[-1][1].turn if successes else -1
         self.last_success_by_tool = {step.tool: index for index, step in successes}
@@ -131,7 +139,7 @@ class _LaterSteps:
         }
 
     def are_all_readable(self, turn: int, index: int) -> bool:
-        """Return whether calls ran after the step at `index` in the turn, and all their arguments were readable."""
+        """Return whether calls followed the step at `index` in the turn, all with readable arguments."""
         return self.last_call_by_turn.get(turn, -1) > index > self.last_unreadable_by_turn.get(turn, -1)
 
 
@@ -160,7 +168,7 @@ def _classify_answer(step: ExchangeAttempt, answer: Turn, index: int, later: _La
     if answer.ignored_call_count:
         ignored = CauseOccurrence("calls_ignored", CALLS_PATH, step.turn, step.ordinal, mended=True, healed=True)
         yield replace(ignored, count=answer.ignored_call_count)
-    if answer.finish_reason == CUT_FINISH_REASON and not later.are_all_readable(step.turn, index):
+    if answer.finish_reason == TRUNCATED_FINISH_REASON and not later.are_all_readable(step.turn, index):
         recovered = later.last_success_turn > step.turn
         yield CauseOccurrence("cut_by_length", FINISH_REASON_PATH, step.turn, step.ordinal, mended=recovered)
     if not answer.calls_found and is_blank(answer.text):
@@ -174,7 +182,7 @@ def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
         [
             *((lookup_code("changes", change.name), MESSAGE_PATH) for change in answer.changes),
             *((_classify_finding(finding, answer), finding.path) for finding in answer.findings),
-            *_find_raw_shapes(answer),
+            *_iter_wrong_forms(answer),
         ]
     )
     codes: dict[str, str] = {}
@@ -189,8 +197,8 @@ def _classify_finding(finding: Finding, answer: Turn) -> str:
     return lookup_code("findings", finding.code)
 
 
-def _find_raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
-    """Yield code and path of each outdated or wrong form of calls, in an answer from which no call was read."""
+def _iter_wrong_forms(answer: Turn) -> Iterator[tuple[str, str]]:
+    """Yield code and path of each outdated or wrong form of calls, if no call was read from the answer."""
     if answer.calls_found:
         return
     if answer.finish_reason == "function_call" or isinstance(answer.message.get("function_call"), dict):
@@ -219,9 +227,9 @@ def _classify_call(step: ToolRun, index: int, later: _LaterSteps) -> Iterator[Ca
     yield CauseOccurrence(code, "$", step.turn, step.ordinal, recovered)
 
 
-def _classify_arguments(written: object) -> str:
+def _classify_arguments(received: object) -> str:
     """Return the cause for arguments that could not be read, from their form as received."""
-    if isinstance(written, dict):
+    if isinstance(received, dict):
         return "arguments_as_object"
-    is_missing = written is None or (isinstance(written, str) and not written.strip())
+    is_missing = received is None or (isinstance(received, str) and not received.strip())
     return "arguments_blank" if is_missing else "arguments_not_json"

@@ -34,7 +34,7 @@ from toolbench.evals.record_counts import CALLS_PATH
 FAILED_OUTCOMES = ("fail", "infra")
 BLANK_ANSWER_CODES = ("empty_answer", "empty_final")
 TRUNCATED_ANSWER_CODE = "cut_by_length"
-UNKNOWN_TOOL_CODES = ("tool_unknown", "calls_wrapped", "name_unclean")
+UNKNOWN_TOOL_CODES = ("tool_unknown", "calls_wrapped", "name_unclean")  # of calls of a tool that does not exist
 MISSING_CALL_CLASSES = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
 
 
@@ -58,7 +58,7 @@ def find_cause(
         return _build_occurrence("deadline_passed", steps[-1])
     is_ended_by_provider = ending.end == EndReason.PROVIDER_ERROR
     return (
-        (_find_last_failed_exchange(steps, occurrences) if is_ended_by_provider else None)
+        (_find_failed_exchange_cause(steps, occurrences) if is_ended_by_provider else None)
         or _find_needless_call(steps, ending)
         or _find_unrecovered_problem(steps, occurrences, ending)
         or _classify_end(steps, ending)
@@ -81,8 +81,8 @@ def iter_candidates(
             is_text_needed = is_call_missing or needs.needs_reply or needs.tools is None
             is_candidate = is_text_needed or not _is_missing_text(occurrence, step)
         else:
-            is_last = is_call_missing and occurrence.turn == last_calling_turn
-            is_candidate = is_last or _is_relevant_call(step, occurrence, ending, is_call_missing)
+            is_in_last_calling_turn = is_call_missing and occurrence.turn == last_calling_turn
+            is_candidate = is_in_last_calling_turn or _is_relevant_call(step, occurrence, ending, is_call_missing)
         if is_candidate:
             yield occurrence
 
@@ -105,9 +105,10 @@ def _find_named_cause(code: str, steps: Sequence[WireStep], occurrences: Sequenc
     return CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
 
 
-def _find_last_failed_exchange(
+def _find_failed_exchange_cause(
     steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]
 ) -> CauseOccurrence | None:
+    """Return the last cause found at a failed exchange; None if there is none."""
     failed = {step.ordinal for step in steps if isinstance(step, ExchangeAttempt) and step.error}
     return next((occurrence for occurrence in reversed(occurrences) if occurrence.ordinal in failed), None)
 

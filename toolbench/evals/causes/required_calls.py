@@ -25,7 +25,7 @@ class TaskNeeds:
 
 
 def lacks_call(steps: Sequence[WireStep], needs: TaskNeeds) -> bool | None:
-    """Return whether a call that the task needs was never made with success; None if the needed tools are not known."""
+    """Return whether a needed call was never made with success; None if the needed tools are not known."""
     if needs.tools is None:
         return None
     successes = Counter(step.tool for step in steps if isinstance(step, ToolRun) and step.ok)

@@ -1,4 +1,7 @@
-"""Counts of one trial's steps, in addition to those of record_counts.py; fresh and stored steps give the same."""
+"""Counts of one trial's steps, in addition to those of record_counts.py.
+
+Fresh and stored steps of a trial give the same counts.
+"""
 
 from collections.abc import Sequence
 

@@ -3,6 +3,7 @@
 from toolbench.engine.events import ToolResult
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import Turn
+from toolbench.evals.record_counts import read_tool_name
 
 
 @light(frozen=True, slots=True)
@@ -10,7 +11,7 @@ class ExchangeAttempt:
     """One attempt of an exchange.
 
     Attributes:
-        ordinal: The number of the step in its trial.
+        ordinal: The number of the step in its execution, from 1.
         turn: The turn, from 0.
         tools_sent: Whether the request offered tools, in the body or in the prompt.
         answer: The answer; None if the attempt failed.
@@ -31,7 +32,7 @@ class ToolRun:
     """One call with its result.
 
     Attributes:
-        ordinal: The number of the step in its trial.
+        ordinal: The number of the step in its execution, from 1.
         turn: The turn, from 0.
     """
 
@@ -47,7 +48,7 @@ class ToolRun:
     @property
     def tool(self) -> str:
         """Return the name of the tool that ran, or else the name in the call."""
-        return self.result.envelope.tool_name or self.result.call.name
+        return read_tool_name(self.result)
 
 
 WireStep = ExchangeAttempt | ToolRun

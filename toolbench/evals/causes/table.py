@@ -50,12 +50,20 @@ def load_causes() -> Mapping[str, WireCause]:
 
 
 def lookup_code(column: str, key: str) -> str:
-    """Return the code onto which `key` is mapped in a column of the table; "" for none."""
+    """Return the code of the cause that has `key` in a column of the table; "" for none.
+
+    Args:
+        column: The name of an attribute of WireCause that lists codes or names, such as `exchange`.
+        key: The code or the name to look up.
+    """
     return _build_code_mapping(column).get(key, "")
 
 
 def classify_envelope(*error_codes: str) -> str:
-    """Return the cause of a failed call: that of the first error code that the table has, else `tool_failed`."""
+    """Return the code of the cause of a failed call.
+
+    It is that of the first error code in the column `envelope` of the table, or else `tool_failed`.
+    """
     return next((code for name in error_codes if (code := lookup_code("envelope", name))), "tool_failed")
 
 

@@ -1,7 +1,7 @@
 """The four possible causes of calls in text, each with its likelihood, evidence and a suggested fix.
 
-A structured call that was received rules out every cause except that the model writes calls as text. A cause is likely
-with two or more signs, and possible with one.
+A cause is likely with two or more signs, and possible with one. A structured call that was received rules out every
+cause, except that the model writes calls as text if the trial that is examined has a call in its text.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ class TextCallEvidence:
     """The facts known about a model at its provider.
 
     Attributes:
-        known: The effective capabilities.
-        dialect: The text format of the call in the text of the trial that is examined; "" for none.
-        siblings: Names of other providers that serve the same canonical model and at which it calls natively.
-        silent_siblings: Names of other providers that serve the same canonical model and at which it does not.
+        capabilities: The effective capabilities.
+        text_format: The text format of the call in the text of the trial that is examined; "" for none.
+        native_providers: Names of other providers that serve the same canonical model and at which it calls natively.
+        silent_providers: Names of other providers that serve the same canonical model and at which it does not.
         self_hosted: Whether the user operates the server and can switch on its tool parser.
         silent_trials: The number of trials that needed a call and had no structured one; 0 if some trial had one, or
             there are too few trials.
     """
 
-    known: Capabilities
-    dialect: str = ""
-    siblings: tuple[str, ...] = ()
-    silent_siblings: tuple[str, ...] = ()
+    capabilities: Capabilities
+    text_format: str = ""
+    native_providers: tuple[str, ...] = ()
+    silent_providers: tuple[str, ...] = ()
     self_hosted: bool = False
     silent_trials: int = 0
 
@@ -40,7 +40,7 @@ class TextCallCause:
 
     code: str
     title: str
-    verdict: Likelihood
+    likelihood: Likelihood
     evidence: str
     remedy: str
 
@@ -60,81 +60,82 @@ def _rate_likelihood(signs: list[str], counter_evidence: str, default_text: str)
     """
     if counter_evidence:
         return "ruled out", counter_evidence
-    verdict: Likelihood = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
-    return verdict, " ".join(signs) or default_text
+    likelihood: Likelihood = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
+    return likelihood, " ".join(signs) or default_text
 
 
 def _describe_native_calls(clues: TextCallEvidence) -> str:
-    return "Calls come back in tool_calls." if clues.known.supports_tool_use else ""
+    return "Calls come back in tool_calls." if clues.capabilities.supports_tool_use else ""
 
 
-def _describe_native_siblings(names: tuple[str, ...]) -> str:
+def _describe_native_providers(names: tuple[str, ...]) -> str:
     return f"The same weights call natively at {', '.join(names)}." if names else ""
 
 
 def _assess_model(clues: TextCallEvidence) -> TextCallCause:
-    known = clues.known
-    text_format = clues.dialect or known.text_format
+    capabilities = clues.capabilities
+    text_format = clues.text_format or capabilities.text_format
     writes_calls = f"It writes calls, in the text format {text_format}." if text_format else ""
     signs = []
-    if known.tools_field == "accepted" and known.supports_tool_use is False:
+    if capabilities.tools_field == "accepted" and capabilities.supports_tool_use is False:
         signs.append("It receives the tools and answers in words, even if a call is required.")
-    if known.tools_field == "refused":
+    if capabilities.tools_field == "refused":
         signs.append("The endpoint refuses tools for it.")
-    if clues.silent_siblings:
-        signs.append(f"The same weights do not call at {', '.join(clues.silent_siblings)} either.")
+    if clues.silent_providers:
+        signs.append(f"The same weights do not call at {', '.join(clues.silent_providers)} either.")
     if clues.silent_trials:
         signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    counter_evidence = _describe_native_calls(clues) or _describe_native_siblings(clues.siblings) or writes_calls
-    verdict, evidence = _rate_likelihood(signs, counter_evidence, "It has not been probed yet.")
+    counter_evidence = (
+        _describe_native_calls(clues) or _describe_native_providers(clues.native_providers) or writes_calls
+    )
+    likelihood, evidence = _rate_likelihood(signs, counter_evidence, "It has not been probed yet.")
     remedy = "Choose another model, or ask for calls as text JSON or constrained."
-    return TextCallCause("model", "The model does not support tool calling", verdict, evidence, remedy)
+    return TextCallCause("model", "The model does not support tool calling", likelihood, evidence, remedy)
 
 
 def _assess_configuration(clues: TextCallEvidence) -> TextCallCause:
-    dialect = clues.dialect or clues.known.text_format
+    text_format = clues.text_format or clues.capabilities.text_format
     signs = []
-    if clues.known.tools_field == "refused":
+    if clues.capabilities.tools_field == "refused":
         signs.append("The endpoint refuses requests with tools.")
-    if dialect and clues.self_hosted:
-        signs.append(f"This server can be set up to read calls in {dialect}, and passes them on as text.")
-    if clues.known.tools_field == "dropped" and clues.self_hosted:
+    if text_format and clues.self_hosted:
+        signs.append(f"This server can be set up to read calls in {text_format}, and passes them on as text.")
+    if clues.capabilities.tools_field == "dropped" and clues.self_hosted:
         signs.append("The chat template of this server seems to have no place for tools.")
-    if clues.siblings and clues.self_hosted:
-        signs.append(_describe_native_siblings(clues.siblings))
-    verdict, evidence = _rate_likelihood(
+    if clues.native_providers and clues.self_hosted:
+        signs.append(_describe_native_providers(clues.native_providers))
+    likelihood, evidence = _rate_likelihood(
         signs, _describe_native_calls(clues), "There is no evidence for or against it."
     )
-    remedy = (
-        f"Switch on the server's tool parser{f' for {dialect}' if dialect else ''}, or give it a template with tools."
-    )
-    return TextCallCause("configuration", "The API is not set up for it", verdict, evidence, remedy)
+    parser = f"tool parser{f' for {text_format}' if text_format else ''}"
+    remedy = f"Switch on the server's {parser}, or give it a template with tools."
+    return TextCallCause("configuration", "The API is not set up for it", likelihood, evidence, remedy)
 
 
 def _assess_behaviour(clues: TextCallEvidence) -> TextCallCause:
-    dialect = clues.dialect or clues.known.text_format
+    text_format = clues.text_format or clues.capabilities.text_format
     signs = []
-    if clues.dialect:
-        signs.append(f"The text of this trial holds a whole call in the text format {clues.dialect}.")
-    if clues.known.text_format:
-        signs.append(f"A probe found a call in the text format {clues.known.text_format}.")
+    if clues.text_format:
+        signs.append(f"The text of this trial holds a whole call in the text format {clues.text_format}.")
+    if clues.capabilities.text_format:
+        signs.append(f"A probe found a call in the text format {clues.capabilities.text_format}.")
     if clues.silent_trials and signs:
         signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    counter_evidence = "" if clues.dialect else _describe_native_calls(clues)
-    verdict, evidence = _rate_likelihood(signs, counter_evidence, "No call was found in a text.")
-    reader = "preset content_tag_tool_call_fallback" if dialect == "hermes" else "method text_json"
+    counter_evidence = "" if clues.text_format else _describe_native_calls(clues)
+    likelihood, evidence = _rate_likelihood(signs, counter_evidence, "No call was found in a text.")
+    reader = "preset content_tag_tool_call_fallback" if text_format == "hermes" else "method text_json"
     remedy = f"The {reader} reads it; the method template uses the same text format; constrained enforces a form."
-    return TextCallCause("behaviour", "The model writes calls as text", verdict, evidence, remedy)
+    return TextCallCause("behaviour", "The model writes calls as text", likelihood, evidence, remedy)
 
 
 def _assess_provider(clues: TextCallEvidence) -> TextCallCause:
     signs = []
-    if clues.known.tools_field == "dropped" and not clues.self_hosted:
+    if clues.capabilities.tools_field == "dropped" and not clues.self_hosted:
         signs.append("Requests have as many tokens with tools as without, and no call came.")
-    if clues.siblings:
-        signs.append(_describe_native_siblings(clues.siblings))
-    verdict, evidence = _rate_likelihood(
+    if clues.native_providers:
+        signs.append(_describe_native_providers(clues.native_providers))
+    likelihood, evidence = _rate_likelihood(
         signs, _describe_native_calls(clues), "No other provider of the same model was probed."
     )
     remedy = "Use one of those providers, or another method at this one."
-    return TextCallCause("provider", "The provider handles tools in its own way", verdict, evidence, remedy)
+    return TextCallCause("provider", "The provider handles tools in its own way", likelihood, evidence, remedy)

@@ -1,4 +1,4 @@
-"""Classification of calls that could not be run: in an answer's text, in its reasoning, or of an unknown tool."""
+"""Classification of calls that could not be run: in the text, in the reasoning, or of an unknown tool."""
 
 import re
 
@@ -34,7 +34,7 @@ def classify_written_call(answer: Turn, finding: Finding) -> str:
 
 
 def find_call_in_reasoning(answer: Turn) -> str:
-    """Return the JSON path of reasoning that contains a call, in an answer without other text; "" for none."""
+    """Return the JSON path of reasoning that contains a call, if the answer has no other text; else ""."""
     text, reasoning = split_text_reasoning(answer.text)
     if not is_blank(text):
         return ""
@@ -51,17 +51,18 @@ def classify_unknown_tool(name: str) -> str:
 
 
 def _has_call(text: object) -> bool:
+    """Return whether a text contains a call; one in plain JSON may be missed, so that most texts need no parsing."""
     if not isinstance(text, str) or not any(mark in text for mark in _CALL_MARKS):
         return False
-    end = text[-MAX_SEARCHED_CHARACTERS:]
-    return bool(formats.parse(end, tools=[{"name": word} for word in _find_tool_names(end)]).calls)
+    searched = text[-MAX_SEARCHED_CHARACTERS:]
+    return bool(formats.parse(searched, tools=[{"name": word} for word in _find_tool_names(searched)]).calls)
 
 
-def _find_tool_names(text: str, call_text: str = "") -> list[str]:
+def _find_tool_names(text: str, message: str = "") -> list[str]:
     """Return words of a text that may be the name of a tool, each once, at most MAX_TOOL_NAMES.
 
-    A word that is in brackets in `call_text` comes first. A word with dots also gives its last part: `functions.get`
-    gives `get`.
+    A word that `message`, the message of a finding, has in parentheses comes first. A word with dots also gives its
+    last part: `functions.get` gives `get`.
     """
     words = dict.fromkeys(part for word in _TOOL_NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
-    return sorted(words, key=lambda word: f"({word})" not in call_text)[:MAX_TOOL_NAMES]
+    return sorted(words, key=lambda word: f"({word})" not in message)[:MAX_TOOL_NAMES]

@@ -44,7 +44,7 @@ class DecisionRule:
 
 @dataclass(frozen=True, slots=True)
 class IntervalEstimate:
-    """A figure with the ends of its 95 % interval."""
+    """A figure with the bounds of its interval, in the same unit: 95 %, or wider for several comparisons."""
 
     value: float
     low: float
@@ -62,7 +62,7 @@ class MeasuredConfig:
         tried: The number of all trials.
         answered: The number of trials without those that ended with an infrastructure error or at the trial deadline.
         times: The times of answered trials, in milliseconds.
-        cost: Dollars per end-to-end success; None if they are not known.
+        cost: US dollars per end-to-end success; None if they are not known.
         lost: The infrastructure errors with their counts, the most frequent first.
         missing: The scenarios on which other configurations were tried and this one was not.
         local: Whether the model runs on this machine.
@@ -74,7 +74,7 @@ class MeasuredConfig:
         answered_by_scenario: The passes and answered trials of each scenario; empty for one scenario of independent
             trials.
         cost_from: The source of the cost, or the reason why it is not known.
-        planned: Whether some trials are from a run that the decision page planned after results were seen.
+        planned: Whether some trials are from a run that was launched on the decision page after results were seen.
         scenarios: The names of the scenarios, in the order of `end_to_end_by_scenario`.
     """
 

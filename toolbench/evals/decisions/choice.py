@@ -1,4 +1,4 @@
-"""The choice among configurations by a decision rule: leader, Pareto front, and the trials that would decide."""
+"""The choice among configurations by a decision rule: leader, Pareto front and trials that would decide."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class AdditionalTrials:
 
     Attributes:
         assessments: The configurations that need them, at least one.
-        shortfall: The number of trials of each.
+        shortfall: The trials that each of these configurations needs.
     """
 
     assessments: tuple[Assessment, ...]
@@ -113,11 +113,11 @@ def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Dec
         )
     )
     qualified = [assessment for assessment in assessments if assessment.state == "qualified"]
-    to_confirm = [assessment for assessment in assessments if assessment.state == TO_CONFIRM]
-    if not qualified and to_confirm:
-        front = find_pareto_configs(to_confirm)
-        sentence = f"{to_confirm[0].measured.label} meets the rule, but has to be confirmed on new trials."
-        return Decision(rule, assessments, front, CONFIRM_LEADER, to_confirm[0], sentence, len(assessments))
+    unconfirmed = [assessment for assessment in assessments if assessment.state == TO_CONFIRM]
+    if not qualified and unconfirmed:
+        front = find_pareto_configs(unconfirmed)
+        sentence = f"{unconfirmed[0].measured.label} meets the rule, but has to be confirmed on new trials."
+        return Decision(rule, assessments, front, CONFIRM_LEADER, unconfirmed[0], sentence, len(assessments))
     front = find_pareto_configs(qualified)
     leader = qualified[0] if qualified else None
     verdict, sentence, more = _decide_verdict(qualified, assessments, rule)
@@ -128,7 +128,7 @@ def get_target_figure(assessment: Assessment, rule: DecisionRule) -> IntervalEst
     """Return the figure that the rule minimises, with its interval.
 
     Returns:
-        Dollars per end-to-end success (cheapest), the end-to-end failure rate (reliable), or p95 in milliseconds
+        US dollars per end-to-end success (cheapest), the end-to-end failure rate (reliable), or p95 in milliseconds
         (fastest); None if the figure is not known or one of its bounds is open.
     """
     p95 = assessment.p95
@@ -151,50 +151,50 @@ def find_pareto_front(points: Mapping[str, tuple[float, ...]]) -> frozenset[str]
 
 
 def find_pareto_configs(assessments: Iterable[Assessment]) -> frozenset[str]:
-    """Return the keys of the Pareto front over end-to-end success and p95, and over cost if every cost is known.
+    """Return the keys of the configurations on the Pareto front over end-to-end success and p95.
 
-    Configurations without a p95 or without trials are left out.
+    Cost is a third criterion if it is known for all of them. Configurations without p95 or without trials are omitted.
     """
-    known = {
+    comparable = {
         assessment.measured.key: (assessment, assessment.p95)
         for assessment in assessments
         if assessment.p95 and assessment.measured.tried
     }
-    is_every_cost_known = all(assessment.measured.cost for assessment, _ in known.values())
+    is_every_cost_known = all(assessment.measured.cost for assessment, _ in comparable.values())
     points = {
         key: (
             -assessment.measured.end_to_end_pool.share,
             float(p95.value),
             _get_cost(assessment.measured) if is_every_cost_known else 0.0,
         )
-        for key, (assessment, p95) in known.items()
+        for key, (assessment, p95) in comparable.items()
         if p95
     }
     return find_pareto_front(points)
 
 
 def compute_cost_ratio(
-    costs: float, squares: float, *, with_pass: float, passed: int, tried: int
+    cost_sum: float, square_sum: float, *, passed_cost_sum: float, passed: int, tried: int
 ) -> IntervalEstimate | None:
-    """Return the dollars per pass with their 95 % interval, by the delta method on the logarithm.
+    """Return the US dollars per pass with their 95 % interval, by the delta method on the logarithm.
 
     Args:
-        costs: The sum of the costs of all trials, in dollars.
-        squares: The sum of the squares of these costs.
-        with_pass: The sum of the costs of trials that passed.
+        cost_sum: The sum of the costs of all trials, in US dollars.
+        square_sum: The sum of the squares of these costs.
+        passed_cost_sum: The sum of the costs of trials that passed, in US dollars.
         passed: The number of passes.
         tried: The number of trials.
 
     Returns:
-        The estimate; None if no trial passed. It is 0 without an interval if nothing was paid.
+        The estimate; None if no trial passed. The figure and its bounds are 0 if nothing was paid.
     """
     if not passed or not tried:
         return None
-    if costs <= 0:
+    if cost_sum <= 0:
         return IntervalEstimate(0.0, 0.0, 0.0)
-    value = costs / passed
-    spread = squares - 2 * value * with_pass + value**2 * passed
-    standard_error = math.sqrt(max(spread, 0.0)) / costs
+    value = cost_sum / passed
+    spread = square_sum - 2 * value * passed_cost_sum + value**2 * passed
+    standard_error = math.sqrt(max(spread, 0.0)) / cost_sum
     return IntervalEstimate(value, value * math.exp(-Z * standard_error), value * math.exp(Z * standard_error))
 
 
@@ -226,9 +226,10 @@ def compute_cost_difference(
     Args:
         first: The first figure, a cost with a 95 % interval.
         second: The second figure, which is independent of the first.
-        comparisons: The number of comparisons whose intervals have to hold simultaneously.
+        comparisons: The number of comparisons whose intervals have to hold simultaneously at 95 %.
     """
 
+    # The interval of a cost is symmetric on the logarithm; the delta method gives its half width in dollars.
     def compute_half_width(estimate: IntervalEstimate) -> float:
         return (
             estimate.value * math.log(estimate.high / estimate.low) / 2
@@ -248,14 +249,14 @@ def _build_sort_key(assessment: Assessment, rule: DecisionRule) -> tuple[int, bo
 
 
 def _can_qualify(assessment: Assessment, rule: DecisionRule) -> bool:
-    """Return whether a configuration is open, and more trials at the observed rate and times would let it qualify."""
+    """Return whether a configuration is open, and more trials at the observed figures would let it qualify."""
     limit, p95 = rule.within_ms, assessment.p95
     is_in_time = limit is None or p95 is None or p95.value <= limit
     return assessment.state == OPEN and assessment.shortfall is not None and is_in_time
 
 
 def _get_target_value(assessment: Assessment, rule: DecisionRule) -> float:
-    """Return the figure that the rule minimises, even if a bound of it is open; infinite if it is not known."""
+    """Return the figure that the rule minimises, even if a bound is open; infinite if it is not known."""
     if not assessment.measured.tried:
         return math.inf
     if rule.want == FASTEST:
@@ -271,6 +272,7 @@ def _get_cost(measured: MeasuredConfig) -> float:
 def _decide_verdict(
     qualified: list[Assessment], assessments: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, str, AdditionalTrials | None]:
+    """Return the verdict, its sentence and the additional trials, as in Decision."""
     if not qualified:
         return NO_CANDIDATE, *_describe_no_candidate(assessments, rule)
     leader, name = qualified[0], qualified[0].measured.label
@@ -314,15 +316,12 @@ def _describe_overlap(
 def _describe_no_candidate(
     assessments: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    """Return a sentence on the best configuration and the reasons against it, and the trials that would decide."""
+    """Return a sentence on the best configuration and the reasons against it, and the additional trials."""
     opening = "No clear winner: no configuration qualifies."
     tried = [assessment for assessment in assessments if assessment.measured.tried]
     if not tried:
-        goal = format_rounded(rule.success)
-        return (
-            f"{opening} {count_passes_without_failure(rule.target)} passes without a failure are needed for {goal} %.",
-            None,
-        )
+        needed = count_passes_without_failure(rule.target)
+        return f"{opening} {needed} passes without a failure are needed for {format_rounded(rule.success)} %.", None
     closest = tried[0]
     if rule.want == CHEAPEST and not any(assessment.measured.cost for assessment in tried):
         return f"{opening} {_describe_missing_price(tried)}", None
@@ -339,8 +338,8 @@ def _describe_no_candidate(
 def _describe_missing_price(tried: list[Assessment]) -> str:
     pronoun = "the one" if len(tried) == 1 else f"any of the {len(tried)}"
     return (
-        f"No price is known of {pronoun} that was measured, so the cheapest cannot be determined. Add a price that the "
-        f"provider does not name to {PRICES_FILE}, or choose the goal fastest or most reliable."
+        f"No price is known of {pronoun} that was measured, so the cheapest cannot be determined. If the provider "
+        f"reports no price, add it to {PRICES_FILE}, or choose the goal fastest or most reliable."
     )
 
 

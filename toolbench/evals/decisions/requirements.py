@@ -1,6 +1,6 @@
-"""Assessment of a configuration by a decision rule: bounds of success and p95, and the requirements that it fails.
+"""Assessment of a configuration by a decision rule: bounds, p95, and the requirements that it fails.
 
-REQUIREMENT_CHECKS has the name of each requirement, which pages, exports and decision records use.
+REQUIREMENT_CHECKS has every requirement. Pages, exports and decision records use their names.
 """
 
 import math
@@ -46,7 +46,7 @@ def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
 
 
 def count_passes_without_failure(target: float) -> int:
-    """Return how many passes without a failure lift the lower Wilson bound to `target`, a fraction."""
+    """Return the smallest number of passes without a failure whose lower Wilson bound reaches `target`, a fraction."""
     return math.ceil(Z**2 * target / (1 - target))
 
 
@@ -98,7 +98,7 @@ def _count_more_passes(assessment: Assessment, rule: DecisionRule, scenario_indi
 
 
 def _count_more_answers(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
-    """Return how many trials of each scenario are needed so that no bound of p95 is open."""
+    """Return how many more trials of each of the scenarios are needed so that no bound of p95 is open."""
     return math.ceil(count_more_answers_for_bounds(0.95, len(assessment.measured.times)) / len(scenario_indices))
 
 
@@ -140,8 +140,8 @@ def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
     is_only_answered = assessment.low < rule.target <= assessment.answered_low
     if not is_only_answered or (measured.answered == measured.tried and not measured.retried_passes):
         return ""
-    late = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
-    causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "trial deadline"
+    retried = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
+    causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *retried)) or "trial deadline"
     return (
         f"Too many trials without an answer: {_count_unanswered(measured)} of {measured.tried} "
         f"({causes}). End-to-end success {describe_end_to_end(measured, rule)} %, "
@@ -162,22 +162,25 @@ def _check_success(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_decided(assessment: Assessment, rule: DecisionRule) -> str:
-    measured, goal = assessment.measured, format_rounded(rule.success)
+    measured, target = assessment.measured, format_rounded(rule.success)
     if not measured.tried or not assessment.low < rule.target <= assessment.high or _check_unanswered(assessment, rule):
         return ""
-    opening = f"Not decided: end-to-end success {describe_end_to_end(measured, rule)} %, and {goal} % lies inside."
+    opening = f"Not decided: end-to-end success {describe_end_to_end(measured, rule)} %, and {target} % lies inside."
     shortfall = _find_shortfall(assessment, rule, [UNDECIDED])
     if shortfall is None:
-        return f"{opening} At the observed share, no number of trials would lift its lower bound to {goal} %."
+        return f"{opening} At the observed share, no number of trials would lift its lower bound to {target} %."
     sentence = f"{opening} {describe_shortfall(shortfall, measured)} at this rate would decide it"
     if measured.end_to_end_successes == measured.tried and _is_plain_count(measured):
         needed = count_passes_without_failure(rule.target)
-        return f"{sentence}: {needed} passes without a failure are needed for {goal} %."
+        return f"{sentence}: {needed} passes without a failure are needed for {target} %."
     return f"{sentence}."
 
 
 def _is_plain_count(measured: MeasuredConfig) -> bool:
-    """Return whether every scenario has the same fixed number of independent trials, so that only their sum matters."""
+    """Return whether every scenario has the same fixed number of independent trials.
+
+    Then the bounds depend only on the sums of passes and trials.
+    """
     samples = measured.end_to_end_samples
     is_balanced = len({sample.n for sample in samples}) == 1
     return is_balanced and not measured.end_to_end_pool.error and not any(sample.clustered for sample in samples)
@@ -204,15 +207,15 @@ def _check_p95_known(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_p95(assessment: Assessment, rule: DecisionRule) -> str:
-    """Return the reason if the upper bound of p95 exceeds the limit, or is open and the lower bound exceeds it."""
+    """Return the reason if the upper bound of p95, or the lower one if that is open, exceeds the limit."""
     p95, limit = assessment.p95, rule.within_ms
     if p95 is None or limit is None:
         return ""
-    value, goal = format_rounded(p95.value / 1000, 1), f"the limit is {limit / 1000:g} s"
+    value, limit_text = format_rounded(p95.value / 1000, 1), f"the limit is {limit / 1000:g} s"
     if p95.high is not None and p95.high > limit:
-        return f"Too slow: p95 {value} s, upper bound {format_rounded(p95.high / 1000, 1)} s; {goal}."
+        return f"Too slow: p95 {value} s, upper bound {format_rounded(p95.high / 1000, 1)} s; {limit_text}."
     if p95.high is None and p95.low is not None and p95.low > limit:
-        return f"Too slow: p95 {value} s, lower bound {format_rounded(p95.low / 1000, 1)} s; {goal}."
+        return f"Too slow: p95 {value} s, lower bound {format_rounded(p95.low / 1000, 1)} s; {limit_text}."
     return ""
 
 
@@ -221,8 +224,8 @@ def _check_cost(assessment: Assessment, rule: DecisionRule) -> str:
         return ""
     reason = f" ({assessment.measured.cost_from})" if assessment.measured.cost_from else ""
     return (
-        f"Its cost is not known{reason}, so it cannot be compared with others. Add a price that the provider does not "
-        f"name to {PRICES_FILE}."
+        f"Its cost is not known{reason}, so it cannot be compared with others. If the provider reports no price, add "
+        f"it to {PRICES_FILE}."
     )
 
 
@@ -242,6 +245,7 @@ def _check_stopping(assessment: Assessment, rule: DecisionRule) -> str:
     )
 
 
+# The name of each requirement, the kind of the reason if it fails, and its check.
 REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     ("nothing", REFUSED, _check_tried),
     ("scenarios", REFUSED, _check_scenarios),
@@ -257,6 +261,7 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     ("stopped", TO_CONFIRM, _check_stopping),
 )
 
+# For each requirement of kind OPEN, the function that counts the missing trials of each scenario of a subset.
 COUNT_SHORTFALL_BY_CHECK: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...]], int | None]] = {
     UNDECIDED: _count_more_passes,
     P95_UNKNOWN: _count_more_answers,

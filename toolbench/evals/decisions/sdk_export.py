@@ -40,7 +40,7 @@ class ExportedSettings:
         layers: The name and the patch of each policy layer as stored, the weakest first.
         policy_hash: The hash of the policy that the layers give.
         stream: Whether responses are streamed.
-        about: Lines about the origin of the settings.
+        about: Sentences about the origin of the settings and what they need.
     """
 
     name: str
@@ -61,21 +61,27 @@ class ExportedSettings:
         return base if not prefix or base.endswith("/" + prefix) else f"{base}/{prefix}"
 
 
-def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
+def build_chat_settings(exported: ExportedSettings) -> JsonObject:
     """Return the members of a chat completions request, without those in CALLER_FIELDS.
 
     They are read from a request that the engine builds with the method native for an example message and tool.
     """
-    policy = resolve_policy((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
-    setup = prepare_turns(chosen.model, policy, system="", tools=ToolRegistry((_EXAMPLE_TOOL,)), options={}, seed=None)
+    policy = resolve_policy((*exported.layers, ("export", {"method": NATIVE_METHOD}))).policy
+    setup = prepare_turns(
+        exported.model, policy, system="", tools=ToolRegistry((_EXAMPLE_TOOL,)), options={}, seed=None
+    )
     body: JsonObject = json.loads(build_request(setup, 0, [_EXAMPLE_MESSAGE], has_tools=True).body)
     settings = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
-    return settings | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
+    return settings | ({"stream": True, "stream_options": {"include_usage": True}} if exported.stream else {})
 
 
-def build_wire_settings(chosen: ExportedSettings, wire: str) -> tuple[JsonObject, tuple[str, ...]]:
-    """Return the settings converted from chat completions to another wire format, and a line for each change."""
-    chat_settings = build_chat_settings(chosen)
+def build_wire_settings(exported: ExportedSettings, wire: str) -> tuple[JsonObject, tuple[str, ...]]:
+    """Return the settings converted from chat completions to another wire format.
+
+    Returns:
+        The settings, and a line for each of them that had to be changed.
+    """
+    chat_settings = build_chat_settings(exported)
     chat_body = {**chat_settings, "messages": [_EXAMPLE_MESSAGE], "tools": [_EXAMPLE_TOOL.to_openai()]}
     body, changes = get_wire_format(wire).encode(chat_body)
     settings = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
@@ -83,7 +89,7 @@ def build_wire_settings(chosen: ExportedSettings, wire: str) -> tuple[JsonObject
 
 
 def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
-    """Return keyword arguments for the SDK's create(); settings without a parameter there are in `extra_body`.
+    """Return keyword arguments for the SDK's create(); settings that it has no parameter for are in `extra_body`.
 
     Args:
         sdk: A key of data/sdk_parameters.json.
@@ -95,11 +101,16 @@ def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
     return {**keywords, "extra_body": extra_body} if extra_body else keywords
 
 
-def render_openai(chosen: ExportedSettings) -> str:
-    """Return Python code for the OpenAI SDK: for Responses if that is the wire format, else for chat completions."""
-    is_responses = chosen.wire == "responses"
-    settings, changes = build_wire_settings(chosen, "responses") if is_responses else (build_chat_settings(chosen), ())
-    head = _render_head(chosen, "the OpenAI SDK", [CHANGED_SETTING.format(change) for change in changes])
+def render_openai(exported: ExportedSettings) -> str:
+    """Return Python code for the OpenAI SDK.
+
+    It uses the Responses API if that is the wire format, and otherwise chat completions.
+    """
+    is_responses = exported.wire == "responses"
+    settings, changes = (
+        build_wire_settings(exported, "responses") if is_responses else (build_chat_settings(exported), ())
+    )
+    head = _render_head(exported, "the OpenAI SDK", [CHANGED_SETTING.format(change) for change in changes])
     method, conversation = ("responses", "input") if is_responses else ("chat.completions", "messages")
     return f"""{head}
 import os
@@ -110,7 +121,7 @@ SETTINGS = {_render_python(build_sdk_keywords("responses" if is_responses else "
 
 
 def client():
-    return OpenAI(base_url={chosen.address!r}, api_key=os.environ[{chosen.key_env!r}])
+    return OpenAI(base_url={exported.address!r}, api_key=os.environ[{exported.key_env!r}])
 
 
 def create({conversation}, tools):
@@ -118,13 +129,13 @@ def create({conversation}, tools):
 """
 
 
-def render_anthropic(chosen: ExportedSettings) -> str:
+def render_anthropic(exported: ExportedSettings) -> str:
     """Return Python code for the Anthropic SDK, also if the provider has another wire format."""
-    settings, changes = build_wire_settings(chosen, "anthropic")
+    settings, changes = build_wire_settings(exported, "anthropic")
     notes = [CHANGED_SETTING.format(change) for change in changes]
-    if chosen.wire != "anthropic":
+    if exported.wire != "anthropic":
         notes.append("This provider's API is OpenAI's: use this code with a provider of the same model with Messages.")
-    head = _render_head(chosen, "the Anthropic SDK", notes)
+    head = _render_head(exported, "the Anthropic SDK", notes)
     return f"""{head}
 import os
 
@@ -134,7 +145,7 @@ SETTINGS = {_render_python(build_sdk_keywords("anthropic", settings))}
 
 
 def client():
-    return Anthropic(base_url={chosen.base_url!r}, api_key=os.environ[{chosen.key_env!r}])
+    return Anthropic(base_url={exported.base_url!r}, api_key=os.environ[{exported.key_env!r}])
 
 
 def create(messages, tools):
@@ -142,23 +153,25 @@ def create(messages, tools):
 """
 
 
-def render_litellm(chosen: ExportedSettings) -> str:
+def render_litellm(exported: ExportedSettings) -> str:
     """Return the YAML configuration of the LiteLLM proxy."""
-    keywords = build_sdk_keywords("openai", build_chat_settings(chosen))
-    vendor = "anthropic" if chosen.wire == "anthropic" else "openai"
+    keywords = build_sdk_keywords("openai", build_chat_settings(exported))
+    vendor = "anthropic" if exported.wire == "anthropic" else "openai"
     endpoint = {
         "model": f"{vendor}/{keywords.pop('model')}",
-        "api_base": chosen.base_url if vendor == "anthropic" else chosen.address,
-        "api_key": f"os.environ/{chosen.key_env}",
+        "api_base": exported.base_url if vendor == "anthropic" else exported.address,
+        "api_key": f"os.environ/{exported.key_env}",
     }
-    config = {"model_list": [{"model_name": chosen.model, "litellm_params": endpoint | keywords}]}
+    config = {"model_list": [{"model_name": exported.model, "litellm_params": endpoint | keywords}]}
     config_text: str = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    return f"{_render_head(chosen, 'the LiteLLM proxy')}\n{config_text}"
+    return f"{_render_head(exported, 'the LiteLLM proxy')}\n{config_text}"
 
 
-def render_toolbench(chosen: ExportedSettings) -> str:
+def render_toolbench(exported: ExportedSettings) -> str:
     """Return Python code for Toolbench's engine, with the whole policy."""
-    head = _render_head(chosen, "Toolbench's engine, with all workarounds, limits and fallbacks", has_whole_policy=True)
+    head = _render_head(
+        exported, "Toolbench's engine, with all workarounds, limits and fallbacks", has_whole_policy=True
+    )
     return f"""{head}
 import os
 
@@ -167,40 +180,41 @@ from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.providers.endpoint import Endpoint
 
-LAYERS = {_render_python([list(layer) for layer in chosen.layers])}
+LAYERS = {_render_python([list(layer) for layer in exported.layers])}
 ENDPOINT = Endpoint(
-    {chosen.base_url!r},
-    {chosen.model!r},
-    api_prefix={chosen.api_prefix!r},
-    key=os.environ.get({chosen.key_env!r}, ""),
-    wire={chosen.wire!r},
+    {exported.base_url!r},
+    {exported.model!r},
+    api_prefix={exported.api_prefix!r},
+    key=os.environ.get({exported.key_env!r}, ""),
+    wire={exported.wire!r},
 )
 
 
 def conversation(tools=None, system=""):
     policy = resolve_policy([tuple(layer) for layer in LAYERS]).policy
-    return Conversation(ENDPOINT.model, tools or ToolRegistry(), policy, system, stream={chosen.stream!r})
+    return Conversation(ENDPOINT.model, tools or ToolRegistry(), policy, system, stream={exported.stream!r})
 """
 
 
-def render_json(chosen: ExportedSettings) -> str:
+def render_json(exported: ExportedSettings) -> str:
     """Return all settings as JSON."""
     document = {
-        "about": list(chosen.about),
-        "model": chosen.model,
-        "base_url": chosen.base_url,
-        "api_prefix": chosen.api_prefix,
-        "key_env": chosen.key_env,
-        "wire": chosen.wire,
-        "stream": chosen.stream,
-        "policy_hash": chosen.policy_hash,
-        "layers": [{"name": name, "patch": patch} for name, patch in chosen.layers],
-        "policy": build_policy_json(resolve_policy(chosen.layers).policy),
-        "chat_settings": build_chat_settings(chosen),
+        "about": list(exported.about),
+        "model": exported.model,
+        "base_url": exported.base_url,
+        "api_prefix": exported.api_prefix,
+        "key_env": exported.key_env,
+        "wire": exported.wire,
+        "stream": exported.stream,
+        "policy_hash": exported.policy_hash,
+        "layers": [{"name": name, "patch": patch} for name, patch in exported.layers],
+        "policy": build_policy_json(resolve_policy(exported.layers).policy),
+        "chat_settings": build_chat_settings(exported),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
+# By the name of the exported file: the name of the format on pages, and the function that renders it.
 RENDERER_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
     "openai.py": ("OpenAI SDK", render_openai),
     "anthropic.py": ("Anthropic SDK", render_anthropic),
@@ -213,18 +227,18 @@ _EXAMPLE_TOOL = ToolDefinition("a_tool", "Stands for yours.")
 
 
 def _render_head(
-    chosen: ExportedSettings, title: str, notes: Sequence[str] = (), *, has_whole_policy: bool = False
+    exported: ExportedSettings, title: str, notes: Sequence[str] = (), *, has_whole_policy: bool = False
 ) -> str:
     """Return comment lines that describe the export.
 
     Args:
-        chosen: The settings.
+        exported: The settings.
         title: The software that the export is for.
         notes: Further lines.
         has_whole_policy: Whether the export has the whole policy; if not, lines about the omitted parts are added.
     """
-    policy = resolve_policy(chosen.layers).policy
-    lines = [f"{chosen.name}, for {title}.", *chosen.about, *notes]
+    policy = resolve_policy(exported.layers).policy
+    lines = [f"{exported.name}, for {title}.", *exported.about, *notes]
     if not has_whole_policy and policy.method != NATIVE_METHOD:
         lines.append(
             f"It was measured with the method {policy.method}, which needs Toolbench's engine: this code uses native."

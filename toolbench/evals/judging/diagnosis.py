@@ -12,8 +12,8 @@ from toolbench.evals.judging import failure_classes, messages
 from toolbench.evals.record_counts import (
     CALLS_PATH,
     CONTENT_PATH,
-    CUT_FINISH_REASON,
     FINISH_REASON_PATH,
+    TRUNCATED_FINISH_REASON,
     RecordedCall,
     has_call_tag,
     iter_calls,
@@ -119,7 +119,7 @@ def _diagnose_exchange(record: TurnRecord, *, recovered: bool) -> Problem:
 def _diagnose_answer(
     record: TurnRecord, answer: Turn, later: Sequence[TurnRecord], *, has_earlier_results: bool
 ) -> Iterator[Problem]:
-    if answer.finish_reason == CUT_FINISH_REASON and not any(result.envelope.ok for result in record.results):
+    if answer.finish_reason == TRUNCATED_FINISH_REASON and not any(result.envelope.ok for result in record.results):
         sentence = "the answer was cut at the token limit (finish_reason length)."
         yield Problem(
             "cut_by_length",

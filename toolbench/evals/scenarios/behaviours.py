@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolbench.engine.events import LoopResult, TurnRecord
 from toolbench.engine.types import JsonObject
 from toolbench.evals.record_counts import (
-    CUT_FINISH_REASON,
+    TRUNCATED_FINISH_REASON,
     RecordedCall,
     count_calls,
     has_error,
@@ -105,7 +105,7 @@ def _is_ops_error(call: RecordedCall) -> bool:
 
 def _is_truncated(record: TurnRecord) -> bool:
     is_unreadable = not record.results or any(result.parse_status == "invalid_json" for result in record.results)
-    return record.answer is not None and record.answer.finish_reason == CUT_FINISH_REASON and is_unreadable
+    return record.answer is not None and record.answer.finish_reason == TRUNCATED_FINISH_REASON and is_unreadable
 
 
 _LONG_ARGUMENTS = Behaviour(

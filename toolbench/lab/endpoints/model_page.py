@@ -117,10 +117,10 @@ def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCa
     is_self_hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED_TEMPLATES
     return assess_text_call_causes(
         TextCallEvidence(
-            known=effective[model.pk].capabilities,
-            dialect=text_format,
-            siblings=list_providers(True),
-            silent_siblings=list_providers(False),
+            capabilities=effective[model.pk].capabilities,
+            text_format=text_format,
+            native_providers=list_providers(True),
+            silent_providers=list_providers(False),
             self_hosted=is_self_hosted,
             silent_trials=measured.get(model.pk, MeasuredCalls()).trials_without_calls,
         )

@@ -121,7 +121,7 @@ def estimate_cost_per_success(costs: CostSums) -> IntervalEstimate | None:
     return compute_cost_ratio(
         costs.dollars,
         costs.squared_dollars,
-        with_pass=costs.delivered_dollars,
+        passed_cost_sum=costs.delivered_dollars,
         passed=costs.delivered,
         tried=costs.tried,
     )

@@ -1,4 +1,4 @@
-"""Comparison of Toolbench's multi-turn rules with BFCL's checker, on golden answers and on changed ones."""
+"""Comparison of the multi-turn rules with BFCL's checker, on golden answers and on changed ones."""
 
 import json
 import random
@@ -12,14 +12,14 @@ from toolbench.evals.bfcl.golden_answers import BfclCall
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, parse_golden_turns
 from toolbench.evals.bfcl.multi_turn.rules import find_mistake
 
-HARMLESS_FUNCTIONS = (
+HARMLESS_FUNCTIONS = (  # functions that need no arguments and change no state
     "pwd",
     "get_zipcode_based_on_city",
     "list_all_airports",
     "get_current_time",
     "posting_get_login_status",
 )
-TurnCalls = tuple[tuple[BfclCall, ...], ...]
+TurnCalls = tuple[tuple[BfclCall, ...], ...]  # the calls after each message of the user
 
 
 def compare_with_checker(cases: Iterable[MultiTurnCase], *, stride: int = 1) -> tuple[CheckerComparison, ...]:
@@ -31,6 +31,7 @@ def compare_with_checker(cases: Iterable[MultiTurnCase], *, stride: int = 1) -> 
 
     Raises:
         NotInstalledError: BFCL is not installed.
+        RuntimeError: The process of BFCL's checker failed.
         CallRunnerError: BFCL's classes did not answer or failed.
     """
     requests = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, stride)]
@@ -42,28 +43,32 @@ def compare_with_checker(cases: Iterable[MultiTurnCase], *, stride: int = 1) -> 
 
 
 def check_answers(answers: Sequence[tuple[MultiTurnCase, TurnCalls]]) -> tuple[CheckerVerdict, ...]:
-    """Return BFCL's verdict on each conversation, in order; all calls after one message are given as one answer.
+    """Return BFCL's verdict on each conversation, in order.
+
+    All calls after one message are passed to the checker as one answer.
 
     Raises:
         NotInstalledError: BFCL is not installed.
+        RuntimeError: The process of BFCL's checker failed.
     """
     return check_lines([_render_line(case, turns) for case, turns in answers])
 
 
 def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
-    """Yield the kind and the calls of the golden answer, then of answers that differ from it in one respect each.
+    """Yield the kind and the calls of the golden answer, then of answers with one change each.
 
-    The changes are drawn with the case's id as the seed.
+    The changes are drawn with the case's id as the seed. A change may leave the answer as it is.
     """
-    golden, source = parse_golden_turns(case), random.Random(case.id)
+    golden, generator = parse_golden_turns(case), random.Random(case.id)
     yield "golden", golden
     yield "no call at all", tuple(() for _ in golden)
     yield "turns reversed", golden[::-1]
     yield "all in the first turn", (tuple(call for turn in golden for call in turn), *(() for _ in golden[1:]))
     for number, turn in enumerate(golden):
-        for kind, changed in _iter_changes(case, turn, source):
+        for kind, changed in _iter_changes(case, turn, generator):
             yield f"turn {number + 1}: {kind}", (*golden[:number], changed, *golden[number + 1 :])
         if number and golden[number - 1]:
+            # The turn's own calls are replaced by a repeated call, because a turn without a call is rejected anyway.
             too_early = (
                 *golden[: number - 1],
                 (*golden[number - 1], *turn),
@@ -73,15 +78,17 @@ def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
             yield f"turn {number + 1}: one turn too early", too_early
 
 
-def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: random.Random) -> Iterator[tuple[str, Any]]:
-    function = source.choice(case.functions)["name"]
+def _iter_changes(
+    case: MultiTurnCase, turn: tuple[BfclCall, ...], generator: random.Random
+) -> Iterator[tuple[str, Any]]:
+    function = generator.choice(case.functions)["name"]
     yield "a call more", (*turn, (function, {}))
     harmless = [function["name"] for function in case.functions if function["name"] in HARMLESS_FUNCTIONS]
     if harmless:
-        yield "a harmless call more", ((source.choice(harmless), {}), *turn)
+        yield "a harmless call more", ((generator.choice(harmless), {}), *turn)
     if not turn:
         return
-    index = source.randrange(len(turn))
+    index = generator.randrange(len(turn))
     name, arguments = turn[index]
     before, after = turn[:index], turn[index + 1 :]
     yield "no call", ()
@@ -91,14 +98,14 @@ def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: rando
     yield "another function", (*before, (function, arguments), *after)
     yield "a function that is not there", (*before, ("no_such_function", arguments), *after)
     for key, value in arguments.items():
-        rest = {name: argument for name, argument in arguments.items() if name != key}
-        yield f"{key} dropped", (*before, (name, rest), *after)
+        others = {name: argument for name, argument in arguments.items() if name != key}
+        yield f"{key} dropped", (*before, (name, others), *after)
         for changed in (_change_slightly(value), _rewrite_equivalent(value)):
             yield f"{key} is {changed!r}"[:80], (*before, (name, {**arguments, key: changed}), *after)
 
 
 def _change_slightly(value: Any) -> Any:
-    """Return a value that differs a little; None for an object or null."""
+    """Return a value that differs a little; None for an object or null, and an empty text or list unchanged."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):

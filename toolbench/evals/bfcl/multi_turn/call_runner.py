@@ -26,7 +26,7 @@ _READ_BYTES = 1 << 16
 
 
 class CallRunnerError(Exception):
-    """BFCL's classes failed or did not answer in time, and their process was killed; the message says which."""
+    """BFCL's classes failed or did not answer in time, so their process was killed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class ClassesProcess:
     _unread: bytes = b""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def ask(self, question: JsonObject) -> JsonObject:
-        """Send a request and return the answer.
+    def ask(self, request: JsonObject) -> JsonObject:
+        """Send a request and return the answer, which environment.py describes.
 
         Raises:
             NotInstalledError: BFCL is not installed.
@@ -71,7 +71,7 @@ class ClassesProcess:
         """
         with self._lock:
             try:
-                return self._send(question)
+                return self._send(request)
             except (CallRunnerError, OSError, ValueError) as error:
                 self._kill()
                 raise CallRunnerError(str(error)) from error
@@ -81,10 +81,10 @@ class ClassesProcess:
         with self._lock:
             self._kill()
 
-    def _send(self, question: JsonObject) -> JsonObject:
+    def _send(self, request: JsonObject) -> JsonObject:
         process = self._process or self._start()
         assert process.stdin is not None
-        process.stdin.write(json.dumps(question).encode() + b"\n")
+        process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
         answer: JsonObject = json.loads(self._read_line(process, self.seconds))
         return answer
@@ -136,26 +136,32 @@ class ClassesProcess:
 
 @cache
 def get_classes_process() -> ClassesProcess:
-    """Return the process of BFCL's classes that all callers in this process share."""
+    """Return the one ClassesProcess of this Python process, which all callers share."""
     return ClassesProcess()
 
 
 def run_calls(
-    case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]], *, states: bool = True
+    case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]], *, include_states: bool = True
 ) -> tuple[TurnResults, ...]:
-    """Return the results of every turn, in order; the calls are run on new instances of the case's classes.
+    """Run calls on new instances of the case's classes, and return the results of every turn, in order.
 
     Args:
         case: The case.
         turns: The calls of each turn.
-        states: Whether to return the states; if not, they are empty.
+        include_states: Whether to return the states; if not, they are empty.
 
     Raises:
         NotInstalledError: BFCL is not installed.
         CallRunnerError: BFCL's classes did not answer or failed.
     """
-    question = {"classes": case.classes, "config": case.config, "long": case.is_long, "states": states, "turns": turns}
-    return tuple(_parse_turn_results(turn) for turn in get_classes_process().ask(question)["turns"])
+    request = {
+        "classes": case.classes,
+        "config": case.config,
+        "long": case.is_long,
+        "states": include_states,
+        "turns": turns,
+    }
+    return tuple(_parse_turn_results(turn) for turn in get_classes_process().ask(request)["turns"])
 
 
 def _parse_turn_results(turn: JsonObject) -> TurnResults:

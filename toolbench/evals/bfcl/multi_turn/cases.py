@@ -45,7 +45,7 @@ class MultiTurnCase:
 
     @classmethod
     def from_json(cls, document: JsonObject) -> "MultiTurnCase":
-        """Return the case from its plain data, as `dataclasses.asdict` returns it."""
+        """Return the case from the result of `dataclasses.asdict`, in which tuples may have become lists."""
         answers = tuple(tuple(turn) for turn in document["answers"])
         return cls(**freeze_row({**document, "answers": answers}))
 
@@ -56,7 +56,7 @@ class MultiTurnCase:
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
-        """Return the tools that are offered with the first message."""
+        """Return the tools that are offered with the first message, in OpenAI's format."""
         later_names = {name for names in self.later.values() for name in names}
         return tuple(build_tool(function) for function in self.functions if function["name"] not in later_names)
 
@@ -81,7 +81,7 @@ def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> 
 
 
 def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
-    """Return BFCL's calls for each message; positional arguments get the names of the function's parameters."""
+    """Return BFCL's calls for each message; positional arguments get the names of the parameters."""
     names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
     return tuple(tuple(_parse_call(text, names) for text in turn) for turn in case.answers)
 
@@ -103,7 +103,13 @@ def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]
 def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
     """Return the name and the arguments of a call in Python.
 
+    Args:
+        text: The call.
+        names: The names of the parameters of each function, in order.
+
     Raises:
+        SyntaxError: The text is not a Python expression.
+        KeyError: `names` does not have the function.
         ValueError: The text is not one call by name with literals.
     """
     call = ast.parse(text.strip(), mode="eval").body
@@ -115,8 +121,8 @@ def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
 
 
 @cache
-def _read_functions(name: str) -> tuple[JsonObject, ...]:
-    return tuple(iter_json_lines(find_data_folder() / "multi_turn_func_doc" / f"{MODULE_BY_CLASS[name]}.json"))
+def _read_functions(class_name: str) -> tuple[JsonObject, ...]:
+    return tuple(iter_json_lines(find_data_folder() / "multi_turn_func_doc" / f"{MODULE_BY_CLASS[class_name]}.json"))
 
 
 @cache

@@ -47,25 +47,25 @@ def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> Tu
     if len(turns) < len(case.messages):
         return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
     expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)
-    so_far: Counter[str] = Counter()
+    results_so_far: Counter[str] = Counter()
     for number, (expected_turn, made_turn) in enumerate(zip(expected, made, strict=True)):
-        so_far.update(made_turn.results)
+        results_so_far.update(made_turn.results)
         if not expected_turn.results:
             continue
-        if mistake := _find_turn_mistake(case.answers[number], expected_turn, made_turn, so_far):
+        if mistake := _find_turn_mistake(case.answers[number], expected_turn, made_turn, results_so_far):
             return TurnMistake(number, *mistake)
     return None
 
 
 def _find_turn_mistake(
-    answers: Sequence[str], expected: TurnResults, made: TurnResults, so_far: Counter[str]
+    answers: Sequence[str], expected: TurnResults, made: TurnResults, results_so_far: Counter[str]
 ) -> tuple[str, str] | None:
     """Return the kind and the message of a turn's mistake; None without one."""
     if not made.results:
         return NO_CALL_MISTAKE, f"no call was made; BFCL calls {', '.join(answers)}"
     if difference := find_state_difference(expected.state, made.state):
         return STATE_MISTAKE, difference
-    if missing := Counter(expected.results) - so_far:
+    if missing := Counter(expected.results) - results_so_far:
         result = next(iter(missing))
         call = answers[expected.results.index(result)]
         return RESULT_MISTAKE, f"no result so far is the one of {call}: {render_short(result)}"

@@ -1,4 +1,7 @@
-"""The scenario of a conversation of BFCL, whose tools are BFCL's classes and which is judged by BFCL's rules."""
+"""The scenario of a conversation of BFCL, which is judged by BFCL's rules.
+
+Its tools are the methods of BFCL's classes.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,7 +23,7 @@ from toolbench.evals.bfcl.scenario import BFCL_GROUP
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import verdict as judging
 from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
-from toolbench.evals.record_counts import CALLS_PATH, list_error_codes
+from toolbench.evals.record_counts import CALLS_PATH, list_error_codes, read_tool_name
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.definition import build_definition
 
@@ -29,7 +32,7 @@ MULTI_TURN_RULE = (
     "was given; calls beside them do not matter."
 )
 MAX_ANSWERS_PER_MESSAGE = 21  # BFCL ends a message after the 21st answer with calls
-NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"
+NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"  # of a call without a result, because the process of the classes failed
 GOOD_ENDS = ANSWERED_ENDS | {EndReason.TOOL_ERROR, EndReason.NO_TOOL_CALLS}  # failed calls may pass by BFCL's rules
 
 
@@ -56,7 +59,7 @@ class MultiTurnScenario:
         self.straight_requests = sum(2 if answers else 1 for answers in self.case.answers)
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance, which is the same for every seed."""
+        """Return the instance, whose task is the same for every seed."""
         first, *others = self.case.messages
         further = (
             FurtherMessage(text, _build_definitions(self.case.build_added_tools(number)))
@@ -75,7 +78,7 @@ class MultiTurnScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return whether a call is needed; no calls are named, because different calls may lead to the same state."""
+        """Return whether a call is needed, without calls, because different ones may lead to the same state."""
         return ExpectedCalls(any(self.case.answers))
 
     def open(self, instance: Instance) -> Workspace:
@@ -111,16 +114,16 @@ class ClassesWorkspace:
         self._calls: list[BfclCall] = []
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Return the result of the method.
+        """Return the result of the method: a JSON object, or {"value": text} for any other result.
 
         A call without a result, because the process failed, is not repeated before later calls.
 
         Raises:
             NotInstalledError: BFCL is not installed.
             CallRunnerError: BFCL's classes did not answer or failed.
-            ToolArgumentError: The method raised an exception; the message is that of the exception.
+            ToolArgumentError: There is no such method, or it raised an exception; the message says which.
         """
-        (turn,) = run_calls(self._case, [[*self._calls, (name, arguments)]], states=False)
+        (turn,) = run_calls(self._case, [[*self._calls, (name, arguments)]], include_states=False)
         self._calls.append((name, arguments))
         if turn.failed[-1]:
             raise ToolArgumentError(turn.results[-1])
@@ -136,21 +139,18 @@ def group_calls_by_message(loop_result: LoopResult) -> tuple[tuple[BfclCall, ...
     groups = groupby(loop_result.turns, lambda record: record.request.message_index)
     return tuple(
         tuple(
-            (_find_tool_name(result), result.arguments or {})
+            (read_tool_name(result), result.arguments or {})
             for record in records
             for result in record.results
-            if _is_executed(result)
+            if _has_result(result)
         )
         for _, records in groups
     )
 
 
-def _is_executed(result: ToolResult) -> bool:
+def _has_result(result: ToolResult) -> bool:
+    """Return whether BFCL's classes ran the call and returned a result or an exception."""
     return result.was_executed and NO_RETURN_ERROR_CODE not in list_error_codes(result)
-
-
-def _find_tool_name(result: ToolResult) -> str:
-    return result.envelope.tool_name or result.call.name
 
 
 def _build_definitions(tools: Sequence[JsonObject]) -> tuple[ToolDefinition, ...]:
@@ -172,7 +172,7 @@ def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
 
 
 def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, mistake: TurnMistake | None) -> Iterator[Check]:
-    """Yield one check for each message up to the first with a mistake; a single failed one if the run ended early."""
+    """Yield one check for each message up to the first with a mistake; one failed check if the run ended early."""
     if loop_result.end not in GOOD_ENDS or not loop_result.turns:
         yield Check("the conversation comes to its end", False)
         return
@@ -200,7 +200,10 @@ def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Probl
 
 
 def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
-    """Return the verdict with a turn's mistake as its problem, because failed calls do not count by BFCL's rules."""
+    """Return the verdict with a turn's mistake as its problem.
+
+    Its own problem may be a failed call, which does not matter by BFCL's rules.
+    """
     return replace(
         verdict,
         failure_class=turn_problem.failure_class,

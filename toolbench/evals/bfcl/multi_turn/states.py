@@ -1,4 +1,4 @@
-"""States of BFCL's classes: parsing of the process's output, and the first difference between two states."""
+"""States of BFCL's classes: parsing of the JSON of environment.py, and the difference of two states."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class ObjectState:
 
 
 def parse_state(state: JsonObject) -> ClassStates:
-    """Return a state from the process's JSON, with Python's values."""
+    """Return a state from the JSON of environment.py, with Python's types and ObjectState."""
     return {name: {key: _parse_value(value) for key, value in attributes.items()} for name, attributes in state.items()}
 
 
