@@ -39,7 +39,7 @@ class Scene:
     def __init__(self) -> None:
         self.now = 1000.0
         self.read = ScriptedRead()
-        self.cache = CachedRead(self.read, max_first_wait=FIRST_WAIT_SECONDS, clock=lambda: self.now)
+        self.cache = CachedRead(self.read, max_first_wait_seconds=FIRST_WAIT_SECONDS, clock=lambda: self.now)
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, and let tasks that are ready run."""

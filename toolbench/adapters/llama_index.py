@@ -81,7 +81,7 @@ def _build_async_call(tool: FunctionTool) -> Any:
 
 
 def _read_output(output: ToolOutput) -> object:
-    """Return the tool's value, or the text for the model if a callback wrote another text than that of the value.
+    """Return the tool's value, or the text for the model if that is another text than that of the value.
 
     Raises:
         RuntimeError: the tool reported an error.

@@ -1,4 +1,4 @@
-"""Python tools around functions that take any arguments, and calls of Python tools by agent frameworks."""
+"""Python tools for functions that take any arguments, and calls of Python tools by agent frameworks."""
 
 import asyncio
 import inspect

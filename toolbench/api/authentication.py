@@ -1,4 +1,4 @@
-"""Authentication of API requests: by a token in the header or, for reading only, by a browser's session."""
+"""Authentication of API requests: by a token, or for reading only by the session of a browser."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ JSON_TYPE = "application/json"
 
 
 class BodyParser(Parser):
-    """Parser of requests. It refuses bodies that are not JSON, and characters that PostgreSQL cannot store."""
+    """Parser that refuses bodies that are not JSON, and characters that PostgreSQL cannot store."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """Return the JSON value of the body.

@@ -51,7 +51,10 @@ class OperationRow:
 @login_not_required
 @require_safe
 def get_document(request: HttpRequest) -> Any:
-    """Return the OpenAPI document, which is public and equal in all installations (GET /api/v1/openapi.json)."""
+    """Return the OpenAPI document (GET /api/v1/openapi.json).
+
+    No sign-in is needed, since the document is the same in all installations.
+    """
     return add_etag(request, JsonResponse(_build_document(), json_dumps_params={"indent": 1}))
 
 

@@ -35,7 +35,9 @@ def check_rate(name: str, method: str) -> None:
 
 
 def count_refusal(address: str) -> None:
-    """Count a request with an invalid token from an IP address. Valid tokens from that address are not limited by it.
+    """Count a request with an invalid token from an IP address, and check the number in this minute.
+
+    Requests with a valid token from the same address are not counted.
 
     Raises:
         ProblemError: the address sent more of them in this minute than settings allow (429).

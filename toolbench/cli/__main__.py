@@ -22,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the verb of the command line and return the exit code; without a verb, print the help and return 2."""
+    """Run the verb of the command line and return the exit code; without a verb, print help and return 2."""
     parser = build_parser()
     if len(sys.argv) == 1:
         parser.print_help()

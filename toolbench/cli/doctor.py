@@ -1,4 +1,4 @@
-"""Checks for `toolbench doctor`: programs, folders and ports that `up` needs, and the running instance."""
+"""Checks for `toolbench doctor`: programs, folder and ports that `up` needs, and the running instance."""
 
 import http.client
 import os

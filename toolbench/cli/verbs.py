@@ -71,7 +71,7 @@ def _build_management_verb(name: str, help_text: str) -> Verb:
 
 
 def _build_database_verb(name: str, help_text: str) -> Verb:
-    """Build a verb that is the management command of the same name and also works while Toolbench is stopped.
+    """Build a verb for the management command of the same name that also works while Toolbench is stopped.
 
     Without DATABASE_URL and a running instance, the verb serves the database in the data folder until it ends.
     """

@@ -224,7 +224,7 @@ class ToolbenchClient:
         return decision
 
     def _post_once(self, path: str, body: JsonObject, idempotency_key: str) -> Any:
-        """Send a POST request, with the idempotency key unless it is empty; return the JSON value of the answer."""
+        """Send a POST request, with the key unless it is empty, and return the JSON value of the answer."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return read_json(self.transport.send("POST", path, body=body, headers=headers))
 

@@ -1,4 +1,4 @@
-"""Documents of the API as dataclasses. `read_document` ignores members of a document that have no field here."""
+"""Documents of the API as dataclasses. Members of a document without a field here are ignored."""
 
 import types
 from collections.abc import Mapping
@@ -328,7 +328,11 @@ class RemoteCase:
 
 
 def read_document(kind: type[T], value: Any) -> T:
-    """Return a JSON object as an instance of the dataclass `kind`. The types of plain values are not checked.
+    """Return a JSON object as an instance of a dataclass.
+
+    Args:
+        kind: the dataclass.
+        value: the JSON value. Types of texts, numbers and booleans in it are not checked.
 
     Raises:
         ValueError: the value is not an object, a member is missing, or a time cannot be read.

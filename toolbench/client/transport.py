@@ -1,4 +1,4 @@
-"""Transport of the client: it sends requests with the token, waits after 429 and caches answers by ETag."""
+"""Transport of the client: it sends requests with the token, waits after 429 and caches answers."""
 
 import json
 import time

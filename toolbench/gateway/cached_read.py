@@ -1,4 +1,4 @@
-"""Value from the database that is read again in the background, and kept while the database does not answer."""
+"""Value from the database that is refreshed in the background and kept if the database does not answer."""
 
 import asyncio
 import logging
@@ -12,11 +12,11 @@ from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, is_unav
 
 logger = logging.getLogger(__name__)
 
-REFRESH_SECONDS = 0.4  # a value of this age is read again in the background when it is used
+REFRESH_SECONDS = 0.4  # an older value is read again in the background when it is used
 MAX_AGE_SECONDS = 0.9  # a request waits for the refresh of an older value, so that changes count within a second
 MAX_WAIT_SECONDS = 2.0  # from the start of a refresh, for which a request waits for it while an older value is usable
-MAX_OUTAGE_SECONDS = 300.0  # a value of this age is not used any more, also if the database does not answer
-RETRY_AFTER_SECONDS = 5
+MAX_OUTAGE_SECONDS = 300.0  # an older value is not used any more, also if the database does not answer
+RETRY_AFTER_SECONDS = 5  # header of the error
 _Value = TypeVar("_Value")
 
 
@@ -30,20 +30,21 @@ class CachedRead(Generic[_Value]):
         self,
         read: Callable[[], Awaitable[_Value]],
         *,
-        max_age: float = MAX_AGE_SECONDS,
-        max_first_wait: float = MAX_WAIT_SECONDS,
+        max_age_seconds: float = MAX_AGE_SECONDS,
+        max_first_wait_seconds: float = MAX_WAIT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create an empty cache.
 
         Args:
             read: reads the value from the database.
-            max_age: seconds; a request waits for the refresh of an older value.
-            max_first_wait: seconds from the start of a read for which requests wait while there is no value to use.
+            max_age_seconds: a request waits for the refresh of an older value.
+            max_first_wait_seconds: time from the start of a read for which requests wait if there is no usable value.
             clock: returns seconds.
         """
         self._read = read
-        self._max_age, self._max_first_wait, self._clock = max_age, max_first_wait, clock
+        self._max_age_seconds, self._max_first_wait_seconds = max_age_seconds, max_first_wait_seconds
+        self._clock = clock
         self._values: tuple[_Value, ...] = ()  # the value, after the first read that succeeded
         self._read_at = -math.inf  # start of the last read that succeeded
         self._started_at = -math.inf  # start of the last read
@@ -54,15 +55,16 @@ class CachedRead(Generic[_Value]):
         """Return the value.
 
         Raises:
-            GatewayError: the database does not answer, and there is no value or it is older than MAX_OUTAGE_SECONDS.
+            GatewayError: the read failed or takes too long, and there is no value or it is older than
+                MAX_OUTAGE_SECONDS.
         """
         now = self._clock()
         is_reading = self._task is not None and not self._task.done()
         if now - self._read_at > REFRESH_SECONDS and now >= self._retry_at and not is_reading:
             self._task, self._started_at = asyncio.create_task(self._refresh()), now
-        if now - self._read_at > self._max_age and self._task is not None:
-            max_wait = MAX_WAIT_SECONDS if self._has_usable_value() else self._max_first_wait
-            await asyncio.wait({self._task}, timeout=max(0.0, self._started_at + max_wait - now))
+        if now - self._read_at > self._max_age_seconds and self._task is not None:
+            wait_seconds = MAX_WAIT_SECONDS if self._has_usable_value() else self._max_first_wait_seconds
+            await asyncio.wait({self._task}, timeout=max(0.0, self._started_at + wait_seconds - now))
         if not self._has_usable_value():
             raise GatewayError(
                 503,

@@ -12,7 +12,11 @@ LARGE_BYTES = 64 * 1024  # bodies of this size and above are parsed and masked i
 
 
 def read_token(request: web.Request) -> str:
-    """Return the bearer token of the header Authorization, or the value of Anthropic's x-api-key; "" without either."""
+    """Return the token of a request: that of the header Authorization, or of Anthropic's x-api-key.
+
+    Returns:
+        The token; "" without a bearer token and x-api-key.
+    """
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
 
@@ -32,7 +36,9 @@ async def read_body(request: web.Request) -> bytes:
 
 
 async def parse_body(dialect: Dialect, body: bytes) -> GatewayRequest:
-    """Parse the body of a request; a body of LARGE_BYTES or more is parsed in a thread, so that others need not wait.
+    """Parse the body of a request.
+
+    A body of LARGE_BYTES or more is parsed in a thread, so that other requests need not wait for it.
 
     Raises:
         GatewayError: the body is not JSON, or a field is missing, unknown or not valid.

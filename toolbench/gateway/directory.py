@@ -35,8 +35,8 @@ class Directory:
         self._aliases = CachedRead(self._read_aliases)
         self._budgets = CachedRead(
             partial(self._budget_thread.run, BudgetWatch().find_refusals),
-            max_age=MAX_BUDGET_AGE_SECONDS,
-            max_first_wait=MAX_FIRST_BUDGET_WAIT_SECONDS,
+            max_age_seconds=MAX_BUDGET_AGE_SECONDS,
+            max_first_wait_seconds=MAX_FIRST_BUDGET_WAIT_SECONDS,
         )
         self._valid_tokens: _Tokens = OrderedDict()
         # Tokens that are wrong or not checked yet. They have a cache of their own, so that they displace no valid ones.

@@ -30,8 +30,8 @@ class ClientExchange:
 
     Attributes:
         dialect: wire format of the request and the response.
-        id: random id, in hexadecimal digits.
-        started_at: value of `time.perf_counter` at the start.
+        id: random id of the request, in hexadecimal digits.
+        started_at: value of `time.perf_counter` when the request arrived.
         body: the client's request body.
         token_name: name of the API token; empty until the token is checked.
         request: the parsed body; None until the body is parsed.
@@ -58,7 +58,7 @@ class ClientExchange:
 
     @property
     def keeps_trace(self) -> bool:
-        """Whether the trace is among the share that the last target keeps; without a target, there is no trace."""
+        """Whether the trace is among the share that the last target keeps; False without a target."""
         return self.served_by is not None and self.sample < self.served_by.keep_percent
 
     @property
@@ -121,7 +121,7 @@ class ClientExchange:
             trace.upstream_response = steps[-1].response_body[:MAX_KEPT_BYTES]
 
     def _render_traffic_line(self) -> bytes | None:
-        """Render request and answer as recorded traffic in the form of chat completions, for drafts of test cases.
+        """Render request and answer as recorded traffic in the form of chat completions.
 
         Returns:
             One JSON object; None if drafts can be created from the client's bodies themselves, if there is no answer,

@@ -37,7 +37,7 @@ def refuse(message: str) -> GatewayError:
 
 
 class GatewayTool(NamedTuple):
-    """Tool of a request. `schema` is the JSON of its JSON Schema, so that the tool can be the key of a cache."""
+    """Tool of a request, as the key of a cache. `schema` is the JSON text of its JSON Schema."""
 
     name: str
     description: str
@@ -49,7 +49,7 @@ class GatewayRequest:
     """One request to an alias.
 
     Attributes:
-        alias: value of the field `model`.
+        alias: name of the requested alias: the value of the field `model`.
         messages: the conversation in the form of chat completions, system messages included.
         tools: its tools; a registry without tools if it has none.
         options: parameters of the request, such as `temperature`, by their names in chat completions.
@@ -69,8 +69,8 @@ class GatewayRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanCall:
-    """Call whose arguments match the schema of its tool. `arguments` is the JSON of `value`."""
+class ValidCall:
+    """Call whose arguments match the schema of its tool. `arguments` is the JSON text of `value`."""
 
     id: str
     name: str
@@ -96,7 +96,7 @@ class GatewayAnswer:
 
     alias: str
     text: str
-    calls: tuple[CleanCall, ...]
+    calls: tuple[ValidCall, ...]
     finish: str
     usage: Usage | None
     path: str
@@ -116,7 +116,7 @@ class GatewayAnswer:
 
 
 class Dialect(Protocol):
-    """Wire format in which a client sends requests and gets answers; `gateway/dialects` has the implementations.
+    """Wire format in which a client sends requests and gets answers.
 
     A stream consists of the events of `start_stream`, of `stream_text` for each part of the text, and of `end_stream`
     or `stream_error`. `answer_id` is the random id of the answer, `alias` the requested alias.
@@ -136,7 +136,7 @@ class Dialect(Protocol):
         ...
 
     def render(self, answer: GatewayAnswer, *, with_changes: bool) -> JsonObject:
-        """Return the body of an answer; `with_changes` says whether it has the field `toolbench` with the changes."""
+        """Return the body of an answer; `with_changes` adds the field `toolbench` with the changes."""
         ...
 
     def render_error(self, error: GatewayError) -> JsonObject:

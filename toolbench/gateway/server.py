@@ -160,7 +160,7 @@ class Gateway:
     async def _ask(
         self, exchange: ClientExchange, parsed_request: GatewayRequest, target: ServedAlias, sender: TextSender | None
     ) -> TurnOutcome:
-        """Send a request to one target; add the outcome to the exchange, and its cost to the sums that are stored.
+        """Send a request to one target; add the outcome to the exchange and the cost to the stored sums.
 
         Raises:
             GatewayError: the target cannot be served now, its budget is spent, or its provider has no free slot.

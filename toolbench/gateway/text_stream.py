@@ -1,4 +1,4 @@
-"""Text of a streaming answer: the filter that withholds possible calls, and the queue to the client's stream."""
+"""Text of a streaming answer: the filter that withholds possible calls, and the queue to the client."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class CertainText:
         """
         self._send = send
         self._sent_parts: list[str] = []
-        self._attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
+        self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
         self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
         self._has_json_calls = bool(tools.definitions) and policy.method in _JSON_METHODS
         self._has_json_begun = False
@@ -51,8 +51,8 @@ class CertainText:
         text = event.data.get("text")
         if not text:
             return
-        self._attempt = self._attempt or attempt
-        if attempt == self._attempt:
+        self._sent_attempt = self._sent_attempt or attempt
+        if attempt == self._sent_attempt:
             certain_text = self._find_certain_text(text)
             if certain_text:
                 self._sent_parts.append(certain_text)
@@ -79,13 +79,13 @@ class CertainText:
         sent_text = "".join(self._sent_parts)
         if answer.text.startswith(sent_text):
             return answer.text[len(sent_text) :]
-        if self._last_attempt == self._attempt or (answer.calls and not answer.text):
+        if self._last_attempt == self._sent_attempt or (answer.calls and not answer.text):
             return ""
         return None
 
 
 class TextSender:
-    """Queue of the parts of a text between the turn that gets them and the stream that sends them to the client.
+    """Queue for the parts of a text, from the turn that receives them to the stream that sends them.
 
     Attributes:
         has_begun: whether a part was ever queued.

@@ -59,7 +59,7 @@ class TraceWriter:
             self._spending[provider_id] = self._spending.get(provider_id, Spending()) + spending
 
     def put(self, trace: GatewayTrace) -> None:
-        """Queue a trace; drop its bodies if the queue has too many bytes, or the trace if it has too many traces."""
+        """Queue a trace; drop the bodies if the queue has too many bytes, the trace if it has too many."""
         if len(self._waiting) >= MAX_WAITING_TRACES:
             self.lost_count += 1
             self._count_drop()

@@ -13,7 +13,7 @@ from toolbench.engine.events import EmitEvent, EndReason, ExchangeError, LoopRes
 from toolbench.engine.loop.run import LoopPlan
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.types import JsonObject, Usage
-from toolbench.gateway.request import CleanCall, GatewayAnswer, GatewayError, GatewayRequest, refuse
+from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, ValidCall, refuse
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, TrialStoppedError, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
@@ -206,7 +206,7 @@ def _build_answer(record: TurnRecord, result: LoopResult, request: GatewayReques
     answer = record.answer
     assert answer is not None
     calls = tuple(
-        CleanCall(tool.call.id, tool.call.name, json.dumps(tool.arguments or {}), tool.arguments or {})
+        ValidCall(tool.call.id, tool.call.name, json.dumps(tool.arguments or {}), tool.arguments or {})
         for tool in record.results
     )
     finish = "tool_calls" if calls else "length" if answer.finish_reason == "length" else "stop"

@@ -44,7 +44,7 @@ class AliasBody(BodySchema):
     Attributes:
         model: id of the model; null with `config`.
         config: id of a measured configuration, whose model, profile, strategy and method are served.
-        repairs: whether the gateway asks once more after a call that is not valid.
+        repairs: whether the gateway re-prompts the model once after a call that is not valid.
         fallbacks: names of other aliases, which are tried in order when the provider fails.
         keep_percent: percentage of the requests that are kept as traces.
         keep_bodies: whether traces contain the bodies.
@@ -77,7 +77,7 @@ class BindingDocument(Schema):
     """Settings that an alias had from one moment on.
 
     Attributes:
-        cause: saved, promoted, rolled_back or alarm.
+        cause: how the alias got them: saved, promoted, rolled_back, or alarm for a rollback after an alarm.
         who: name of the user; "" for the scheduler.
         decision_id: id of the decision record that approves the settings; null without one.
         canary_id: id of the schedule that measures them again; null without one.
@@ -195,7 +195,11 @@ class GatewayTraceListDocument(Schema):
 
 
 class GatewayTraceDetailDocument(GatewayTraceDocument):
-    """Trace with the names of the bodies that were kept, which GET /gateway/traces/{trace_id}/{body} returns."""
+    """Trace with the names of its bodies.
+
+    Attributes:
+        bodies: names of the bodies that were kept; GET /gateway/traces/{trace_id}/{body} returns them.
+    """
 
     bodies: list[str]
 

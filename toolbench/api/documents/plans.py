@@ -55,7 +55,8 @@ class PlanDocument(Schema):
         least_requests: requests if every trial passes at the first attempt.
         most_requests: requests if every turn and retry is used.
         paid_requests: maximum of paid requests by the provider's name.
-        agreed: number to send as `agreed`; 0 if no confirmation is needed.
+        agreed: number of paid requests to send as `agreed` with the launch; 0 if no confirmation is needed.
+        estimate: expected figures; null if nothing is known.
         detectable_points: detectable difference of two configurations in percentage points; null if it is unknown.
     """
 

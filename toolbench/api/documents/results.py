@@ -39,7 +39,8 @@ class MatrixParameters(ChosenQuery):
     """Scope and filter of the matrix.
 
     Attributes:
-        scope: without it, own runs if there are any, else the published figures.
+        scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated and `imported` for imported runs,
+            `published` for the figures of the case study. Without it, own runs if there are any, else `published`.
         metric: name of a metric that GET /metrics lists; the table has the columns of all metrics.
         target: target of the success rate in percent.
         q: part of the model's name.
@@ -56,13 +57,19 @@ class MatrixParameters(ChosenQuery):
 
 
 class FailuresParameters(ChosenQuery):
-    """Scope and filter of the failures."""
+    """Scope and filter of the failures: `real` for own runs, `demo` for simulated runs."""
 
     scope: Literal["real", "demo"] = "real"
 
 
 class LatencyParameters(QuerySchema):
-    """Choice of the measured time and of a group of scenarios; "" for the default group."""
+    """Choice of the measured time and of a group of scenarios.
+
+    Attributes:
+        metric: `trial` for the whole trial, `working` for that without back-off, times of the model, of the tools or of
+            back-off, or the time until the first byte, token or call.
+        group: name of a group of scenarios; "" for the default.
+    """
 
     metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool", "backoff"] = "trial"
     group: Text = ""
@@ -132,7 +139,7 @@ class ComparisonDocument(Schema):
     Attributes:
         comparable: whether the sides have a comparison stratum in common, but no trial.
         shared_trials: number of trials that belong to both sides.
-        how: paired or stratified.
+        how: how the rates are compared: `paired` by instance, or `stratified`: stratum by stratum.
         noise: A/A noise: difference, as a fraction, that 95 % of comparisons of equal sides of this size stay below.
         points: difference in percentage points that `needed_trials` can detect.
         needed_trials: number of trials of each side that detects `points`.
@@ -204,7 +211,13 @@ class FailureDocument(Schema):
 
 
 class CauseDocument(Schema):
-    """Cause with the number of its failed trials; `trials` is the query string with which GET /trials lists them."""
+    """Cause of failures.
+
+    Attributes:
+        cause: cause code.
+        count: number of failed trials in the newest version of each scenario.
+        trials: query string with which GET /trials lists them.
+    """
 
     cause: str
     count: int

@@ -239,17 +239,21 @@ class PlanBody(BodySchema):
         models: ids of models; GET /models lists them.
         examples: names of example sets; "" for none.
         scenarios: slugs of scenarios, or `set:` and the name of a set of test cases.
-        trials: trials of each cell.
+        trials: trials of each cell; with sequential stopping, the maximum.
         until: rule of sequential stopping, with the members rule, rate, target, width and error; {} for a fixed number
             of trials.
         instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
+        tool_use_mode: `enforced` if every answer needs a tool call before it, `relaxed` to only offer tools, `disabled`
+            to send none.
+        tool_failure_policy: with `enforced`, whether the latest result of every tool must be good (`fatal`), or any one
+            result (`tolerated`).
         request_cap: request limit of the run; null for none.
         token_cap: token limit of the run; null for none.
         deadline_seconds: trial deadline; null for the default.
         connect_seconds: timeout for connecting; null for that of the provider.
         read_seconds: timeout for reading; null for that of the provider.
         overrides: settings above every preset, such as {"max_turns": 6}.
-        seed: start of the random generator; equal requests with an equal seed plan equal trials. Null for a random one.
+        seed: start of the random generator; equal requests with an equal seed plan equal trials. Null draws one.
         jobs: concurrency limit of the run at one provider; the provider's own limit also applies. Null for none.
         enforce_applicability: whether to leave out profiles that do not apply to a model.
         probe_unknown: whether to probe models with unknown tool support first, unless the run has a limit.

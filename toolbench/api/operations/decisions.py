@@ -1,4 +1,4 @@
-"""Operations on decisions: apply a rule, launch missing trials, save records, confirm them, export settings."""
+"""Operations on decisions: rules, missing trials, records and their confirmation, exported settings."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -42,6 +42,7 @@ class DecideParameters(ChosenQuery):
     """Scope and rule of a decision.
 
     Attributes:
+        scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated runs.
         want: goal among qualified configurations; without it, cheapest if a cost is known, else fastest.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.

@@ -1,4 +1,4 @@
-"""Operations on conversations of the playground: start, continue, read and delete them, and run their answers."""
+"""Operations on conversations of the playground: start, continue, read, delete, and run as a test case."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,7 +153,9 @@ class FirstMessageBody(MessageBody):
 
 
 class NextMessageBody(MessageBody):
-    """Next message of a conversation. Tools and other members that are not sent stay those of the answer before.
+    """Next message of a conversation.
+
+    Tools and other members that are left out stay those of the answer before.
 
     Attributes:
         trial: id of the trial after whose answer the conversation goes on; null for the newest one.
@@ -197,7 +199,10 @@ def list_conversations(request: HttpRequest) -> list[dict[str, Any]]:
 def start_conversation(
     request: HttpRequest, body: FirstMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[dict[str, Any]]:
-    """Start a conversation. A repeated request with the same header Idempotency-Key gets 200 and the same message."""
+    """Start a conversation.
+
+    A repeated request with the same header Idempotency-Key gets 200 and the same message.
+    """
 
     def build_message() -> _Message:
         draft, settings = CaseDraft(), MessageSettings()
@@ -210,7 +215,7 @@ def start_conversation(
 
 @router.get("/conversations/{slug:slug}", response=ConversationDocument, auth=READ)
 def read_conversation(request: HttpRequest, slug: str, query: Query[ConversationQuery]) -> dict[str, Any]:
-    """Return a conversation with the history up to one of its answers. GET /trials/{trial_id} has its steps."""
+    """Return a conversation with the history up to an answer. GET /trials/{trial_id} has its steps."""
     page = _get_conversation_or_404(slug, query.trial)
     shown = page.shown if page.shown and page.shown.state == Trial.State.DONE else None
     with _explain_refusals():
@@ -238,7 +243,10 @@ def read_conversation(request: HttpRequest, slug: str, query: Query[Conversation
 def send_next_message(
     request: HttpRequest, slug: str, body: NextMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[dict[str, Any]]:
-    """Send the next message. A repeated request with the same header Idempotency-Key gets 200 and the same message."""
+    """Send the next message.
+
+    A repeated request with the same header Idempotency-Key gets 200 and the same message.
+    """
     if body.messages is not None:
         raise ProblemError(422, "Give the next message in message. The conversation has the messages before it.")
 
@@ -295,7 +303,9 @@ def run_answer_as_case(
 def _send_once(
     request: HttpRequest, body: MessageBody, key: str, slug: str, build_message: Callable[[], _Message]
 ) -> Status[dict[str, Any]]:
-    """Save a message and launch its run, once for each key. If the launch is refused, the message is not saved.
+    """Save a message and launch its run, once for each key.
+
+    If the launch is refused, the message is not saved.
 
     Args:
         request: the request.

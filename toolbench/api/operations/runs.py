@@ -129,7 +129,7 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
-    """Estimate the open trials of a run; null if none is open, if it was cancelled, or if nothing is known."""
+    """Estimate the open trials of a run; null without open trials, or if nothing is known."""
     return estimate_remaining(_get_run_or_404(run_id))
 
 

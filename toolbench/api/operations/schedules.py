@@ -134,7 +134,7 @@ class TrendLineDocument(Schema):
 
 
 class ScheduleBody(BodySchema):
-    """Settings of a schedule, with either `every_hours` or `hour_utc`; the members are those of ScheduleDocument.
+    """Settings of a schedule, as in ScheduleDocument, with either `every_hours` or `hour_utc`.
 
     Saving confirms `requests_per_run` paid requests for each run.
     """

@@ -38,7 +38,7 @@ def check_known_fields(body: Mapping[str, Any], known_names: Collection[str]) ->
 
 
 def check_known_keys(place: str, value: Mapping[str, Any], known_names: Collection[str]) -> None:
-    """Check that a part of the request has known fields only; unknown fields with an empty value are ignored.
+    """Check that a part of the request has known fields only; unknown fields may have an empty value.
 
     Args:
         place: name of the part at the start of a sentence, for the error, such as "Message 0".
@@ -125,7 +125,7 @@ _OPTION_CHECKS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def read_options(body: Mapping[str, Any], kinds: Mapping[str, str]) -> JsonObject:
-    """Return the parameters of the model that a request has, by name; those that are missing or null are left out.
+    """Return the parameters of the model that a request has, by name, without those that are null.
 
     Args:
         body: the body.

@@ -138,7 +138,7 @@ def _parse_messages(system: Any, value: Any) -> tuple[Message, ...]:
 
 
 def _parse_user_blocks(number: int, blocks: list[Any]) -> list[Message]:
-    """Return a message for each tool result, then one with the user's text, unless there are results and no text."""
+    """Return a message for each tool result, then one with the user's text, if there is text or no result."""
     results: list[Message] = []
     text_blocks = []
     for block in blocks:
@@ -187,7 +187,7 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
 
 
 def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
-    """Return the options that have other names in chat completions: `user` and `stop`, if they have a value."""
+    """Return the options with other names in chat completions: `user` and `stop`, if they have a value."""
     metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
     check_known_keys("metadata", metadata, ("user_id",))
     user = read_options(metadata, {"user_id": "text"})
@@ -196,7 +196,7 @@ def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
 
 
 def _parse_tool_choice(value: Any, tools: list[GatewayTool]) -> tuple[RequestChoice, JsonObject]:
-    """Return the tool choice and an option: {"parallel_tool_calls": False} if only one call is allowed, else {}."""
+    """Return the tool choice, and {"parallel_tool_calls": False} if only one call is allowed, else {}."""
     if value is None:
         return "auto", {}
     fields = value if isinstance(value, Mapping) else {}

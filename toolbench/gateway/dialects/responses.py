@@ -1,4 +1,4 @@
-"""Dialect of OpenAI's Responses: requests, answers, errors and streams. It stores nothing between requests."""
+"""Dialect of OpenAI's Responses, without stored responses: requests, answers, errors and streams."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,10 @@ _REASONING_INCLUDE = "reasoning.encrypted_content"  # has no effect: no answer o
 
 
 class ResponsesDialect:
-    """Dialect of OpenAI's Responses. One object serves one request, since it numbers the events of a stream."""
+    """Dialect of OpenAI's Responses.
+
+    One object serves one request, since it numbers the events of a stream and repeats the metadata of the request.
+    """
 
     name = "responses"
 
