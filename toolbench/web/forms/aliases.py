@@ -11,7 +11,6 @@ from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import DecisionRecord, ModelAlias, SamplingProfile, Schedule
 from toolbench.lab.planning.lookup import METHODS
-from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.promotion import PromotionSource
 from toolbench.lab.results.decide.query import DecideQuery
@@ -168,8 +167,6 @@ class PromotionForm(forms.Form):
         except InvalidFieldsError as error:
             fields = {{"name": "alias"}.get(name, name): sentences for name, sentences in error.errors.items()}
             add_form_errors(self, InvalidFieldsError(fields))
-        except LaunchError as error:
-            self.add_error(None, str(error))
         return None
 
     def _promote(self, owner: User | None) -> ModelAlias:
