@@ -5,12 +5,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.lab.scripted_runs import launch_run, make_paid_model, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_paid_model, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.worker.fetching import TrialFetcher
+from toolbench.lab.worker.pacing.state import PaceSettings
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,3 +73,16 @@ def test_new_work_is_refused_while_the_budget_is_reached(scripted: ScriptedServe
             action()
     assert Run.objects.count() == 1
     assert run.trials.count() == 3
+
+
+def test_rate_settings_are_read_although_the_provider_cannot_be_used(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, requests_per_minute=60, key_source="environment", key_env="NO_SUCH_KEY")
+    fetcher = TrialFetcher(model.provider_id)
+    assert fetcher.get_access() is None
+    assert fetcher.get_pace() == PaceSettings(max_concurrency=8, requests_per_minute=60)
+    Provider.objects.update(requests_per_minute=30)
+    assert TrialFetcher(model.provider_id).get_pace() == PaceSettings(max_concurrency=8, requests_per_minute=30)
+    Provider.objects.update(key_source="none", budget_per_month=0.0)
+    spent = TrialFetcher(model.provider_id)
+    assert (spent.get_access(), spent.get_pace()) == (None, PaceSettings(max_concurrency=8, requests_per_minute=30))
+    assert TrialFetcher(model.provider_id + 1).get_pace() is None

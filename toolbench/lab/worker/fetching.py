@@ -11,6 +11,8 @@ from toolbench.lab.models import Provider
 from toolbench.lab.worker.claims import ClaimedTrial, claim
 from toolbench.lab.worker.database_thread import is_unavailable
 from toolbench.lab.worker.health import build_process_name
+from toolbench.lab.worker.pacing.shared_state import read_settings
+from toolbench.lab.worker.pacing.state import PaceSettings
 from toolbench.lab.worker.refused_parameters import add_refused
 from toolbench.lab.worker.slots import SlotHints
 from toolbench.lab.worker.trial_plan import (
@@ -64,6 +66,7 @@ class TrialFetcher:
         self._worker_name = build_process_name("worker")
         self._configs: dict[int, FrozenConfig] = {}
         self._access: ProviderAccess | None = None
+        self._pace: PaceSettings | None = None
         self._affordable_trials = NO_LIMIT  # that may still start within the provider's budget for the month
         self._read_at = 0.0
 
@@ -99,9 +102,19 @@ class TrialFetcher:
             self._access, self._read_at = self._read_access(), time.monotonic()
         return self._access
 
+    def get_pace(self) -> PaceSettings | None:
+        """Return the settings of the rate, read with the access, also while the provider cannot be used.
+
+        Returns:
+            None if the provider was deleted.
+        """
+        self.get_access()
+        return self._pace
+
     def _read_access(self) -> ProviderAccess | None:
         """Read the provider and its budget; store in its row why its key cannot be used, or that it can."""
         provider = Provider.objects.filter(pk=self._provider_id).first()
+        self._pace = read_settings(provider) if provider else None
         if provider is None:
             return None
         paused_reason, access = "", None

@@ -330,9 +330,9 @@ class WorkerSession:
         while True:
             await asyncio.sleep(ACCESS_CACHE_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                access = await self._query_thread.run(self._fetcher.get_access)
-                if access is not None:
-                    self._pacer.set_settings(access.pace)
+                pace = await self._query_thread.run(self._fetcher.get_pace)
+                if pace is not None:
+                    self._pacer.set_settings(pace)
 
     async def _sweep(self) -> None:
         while True:
