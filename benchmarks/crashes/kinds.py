@@ -96,6 +96,11 @@ def _prepare_fixed(scene: Scene) -> None:
     scene.launch(scene.make_model())
 
 
+def _prepare_claimed_ahead(scene: Scene) -> None:
+    """So many short trials that slots are handed over."""
+    scene.launch(scene.make_model(), scenarios=("chat_only",), trials=9)
+
+
 def _prepare_until_decided(scene: Scene) -> None:
     """Ten trials of one request each, then five more at a time."""
     until = StoppingRule(target=80).to_json()
@@ -224,6 +229,7 @@ def _work_act_work(act: Callable[[Scene], object]) -> Callable[[Scene], None]:
 
 KINDS: Mapping[str, Kind] = {
     "fixed": Kind(_prepare_fixed),
+    "claimed ahead": Kind(_prepare_claimed_ahead),
     "until decided": Kind(_prepare_until_decided),
     "capped": Kind(_prepare_capped),
     "token-capped": Kind(_prepare_token_capped),

@@ -1,9 +1,9 @@
 """Batches of the writer: their size, and a row that the database refuses."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -12,7 +12,8 @@ from toolbench.lab.models import Trial
 from toolbench.lab.worker import batch_writer
 from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.storage import Batch, OutcomeWrite, WriteResult, write_batch
+from toolbench.lab.worker.slots import TrialLease
+from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, WriteResult, write_batch
 
 LARGE = 2_000_000  # hexadecimal digits of a final text
 
@@ -44,6 +45,45 @@ def test_writer_goes_on_after_a_refusal_for_good(refuse: Callable[[str], None]) 
     assert Trial.objects.filter(state="done").count() == 3
 
 
+@pytest.mark.django_db(transaction=True)
+def test_what_is_queued_while_a_batch_is_written_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = [RequeueWrite(number, uuid4()) for number in range(3)]
+    successor = TrialLease(9, uuid4())
+    batches, taken = asyncio.run(_queue_while_writing(monkeypatch, first, [second, third], successor))
+    assert [batch.requeues for batch in batches] == [[first], [second, third]]
+    assert [batch.successors for batch in batches] == [[successor], [successor]]
+    assert taken == [{first.lease}, {second.lease, third.lease}]
+
+
+async def _queue_while_writing(
+    monkeypatch: pytest.MonkeyPatch, first: RequeueWrite, later: list[RequeueWrite], successor: TrialLease
+) -> tuple[list[Batch], list[Collection[UUID]]]:
+    loop, database, is_done = asyncio.get_running_loop(), DatabaseThread(), asyncio.Event()
+    batches: list[Batch] = []
+    taken: list[Collection[UUID]] = []
+
+    def queue_more(batch: Batch) -> WriteResult:
+        for requeue in [] if batches else later:
+            loop.call_soon_threadsafe(writer.put_requeue, requeue)
+        if batches:
+            loop.call_soon_threadsafe(is_done.set)
+        batches.append(batch)
+        return WriteResult()
+
+    def take_successors(leases: Collection[UUID]) -> list[TrialLease]:
+        taken.append(leases)
+        return [successor]
+
+    monkeypatch.setattr(batch_writer, "write_batch", queue_more)
+    writer = BatchWriter(database, take_successors, lambda leases, done: None)
+    writer.put_requeue(first)
+    task = asyncio.create_task(writer.run())
+    await is_done.wait()
+    task.cancel()
+    await database.close()
+    return batches, taken
+
+
 async def _write_all(outcomes: list[OutcomeWrite]) -> None:
     unstored = {outcome.lease for outcome in outcomes}
     database = DatabaseThread()
@@ -53,7 +93,7 @@ async def _write_all(outcomes: list[OutcomeWrite]) -> None:
         if not unstored:
             task.cancel()
 
-    writer = BatchWriter(database, remove_stored)
+    writer = BatchWriter(database, lambda _: [], remove_stored)
     for outcome in outcomes:
         writer.put_outcome(outcome)
     task = asyncio.create_task(writer.run())

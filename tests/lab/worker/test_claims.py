@@ -9,7 +9,7 @@ from tests.factories import make_model, make_provider
 from tests.lab.conftest import RunInThread
 from tests.lab.query_plans import count_most_rows
 from tests.lab.scripted_runs import launch_run
-from toolbench.lab.models import Model, Provider, Run, Trial
+from toolbench.lab.models import Model, Probe, Provider, Run, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker.claims import (
     CLAIM_STATEMENT,
@@ -104,6 +104,46 @@ def test_slots_are_kept_for_trials_that_come_back() -> None:
     model = make_limited_model(concurrency=3)
     launch_run(model, trials=3)
     assert len(claim(model.provider_id, limit=3, worker="w", hints=SlotHints(reserved_slots=2))) == 1
+
+
+def test_trials_claimed_ahead_hold_no_slot() -> None:
+    model = make_limited_model(concurrency=2)
+    run = launch_run(model, trials=9, request_cap=1000)
+    claimed = claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))
+    assert sorted(trial.waits_for_slot for trial in claimed) == [False, False, True, True, True]
+    waiting = {trial.id for trial in claimed if trial.waits_for_slot}
+    assert set(run.trials.filter(backing_off=True).values_list("pk", flat=True)) == waiting
+    assert {trial.in_flight for trial in claimed} == {2}
+    assert claim(model.provider_id, limit=9, worker="w") == ()
+    assert len(claim(model.provider_id, limit=1, worker="w", hints=SlotHints(ahead=3))) == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"jobs": 5}, {"token_cap": 1000}, {"request_cap": 100}], ids=["jobs", "tokens", "requests"]
+)
+def test_nothing_is_claimed_ahead_of_a_run_with_a_limit(settings: dict[str, int]) -> None:
+    model = make_limited_model(concurrency=3)
+    limited, other = launch_run(model, trials=9, **settings), launch_run(model, trials=9)
+    assert len(claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))) == 3
+    limited.trials.filter(state="queued").update(state="done")
+    claimed = claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))
+    assert {(trial.run_id, trial.waits_for_slot) for trial in claimed} == {(other.pk, True)}
+
+
+def test_nothing_is_claimed_ahead_while_slots_are_wanted_or_change() -> None:
+    model = make_limited_model(concurrency=2)
+    launch_run(model, trials=9)
+    assert len(claim(model.provider_id, limit=2, worker="w")) == 2
+    assert claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3, reserved_slots=1)) == ()
+    probe = Probe.objects.create(provider=model.provider, model=model, state="running")
+    assert claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3)) == ()
+    probe.delete()
+    Provider.objects.update(adaptive=True)
+    assert claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3)) == ()
+    Provider.objects.update(adaptive=False, base_url="")
+    assert claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3)) == ()
+    Provider.objects.update(base_url=model.provider.base_url)
+    assert len(claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))) == 3
 
 
 def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:
@@ -230,6 +270,14 @@ def test_claim_does_not_read_the_queue_for_each_claimed_trial() -> None:
     model = make_limited_model(concurrency=50)
     launch_run(model, trials=400)
     parameters: dict[str, Any] = {"provider": model.provider_id, "max_trials": 20, "finished_leases": []}
-    parameters |= {"reserved_slots": 0, "worker": "w", "lease": 30, "first_requests": 3}
+    parameters |= {
+        "unstored_leases": [],
+        "reserved_slots": 0,
+        "ahead": 0,
+        "spare_requests": 15,
+        "worker": "w",
+        "lease": 30,
+        "first_requests": 3,
+    }
     assert count_most_rows(CLAIM_STATEMENT, parameters | {"isolate_after": 3, "isolated": False}) <= 2 * 400
     assert Trial.objects.filter(state="running").count() == 20

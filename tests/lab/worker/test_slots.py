@@ -1,19 +1,63 @@
-from uuid import uuid4
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+from uuid import UUID, uuid4
 
-from toolbench.lab.worker.slots import MAX_UNSTORED_TRIALS, SlotHints, Slots
+from toolbench.lab.worker.slots import (
+    AHEAD_SECONDS,
+    MAX_UNSTORED_TRIALS,
+    MAX_WAITING_TRIALS,
+    SlotHints,
+    Slots,
+    TrialLease,
+)
+
+
+def in_event_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    @wraps(test)
+    def run_test() -> None:
+        asyncio.run(test())
+
+    return run_test
+
+
+def make_trials(count: int) -> list[TrialLease]:
+    return [TrialLease(number, uuid4()) for number in range(1, count + 1)]
+
+
+def hold_all(slots: Slots, trials: list[TrialLease]) -> None:
+    for trial in trials:
+        slots.hold(trial)
+
+
+async def start_waiting(slots: Slots, *trials: TrialLease) -> list[asyncio.Task[object]]:
+    tasks: list[asyncio.Task[object]] = [asyncio.create_task(slots.wait(trial)) for trial in trials]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def list_started(tasks: list[asyncio.Task[object]]) -> list[bool]:
+    """Return which of the waiting trials have got a slot."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return [task.done() for task in tasks]
 
 
 def test_an_ended_trial_frees_its_slot_until_the_database_knows_of_its_end() -> None:
-    slots, lease = Slots(), uuid4()
-    slots.mark_finished(lease)
+    slots, (trial,) = Slots(), make_trials(1)
+    slots.hold(trial)
+    slots.mark_finished(trial.lease)
     assert slots.freed.is_set()
-    assert slots.build_hints() == SlotHints(finished_leases=(lease,))
-    slots.mark_stored(lease)
+    assert slots.build_hints() == SlotHints((trial.lease,), (trial.lease,))
+    slots.mark_stored(trial.lease)
     assert slots.build_hints() == SlotHints()
 
 
 def test_so_many_ends_may_wait_to_be_stored_and_no_more_slots_are_free() -> None:
-    slots, leases = Slots(), [uuid4() for _ in range(MAX_UNSTORED_TRIALS + 1)]
+    slots, trials = Slots(), make_trials(MAX_UNSTORED_TRIALS + 1)
+    leases = [trial.lease for trial in trials]
+    hold_all(slots, trials)
     for lease in leases:
         slots.mark_finished(lease)
     assert slots.build_hints().finished_leases == tuple(leases[:-1])
@@ -28,3 +72,168 @@ def test_a_slot_is_kept_for_each_trial_that_comes_back() -> None:
     with slots.reserve(), slots.reserve():
         assert slots.build_hints() == SlotHints(reserved_slots=2)
     assert slots.build_hints() == SlotHints()
+
+
+@in_event_loop
+async def test_waiting_trial_takes_over_a_slot_and_is_counted_later() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    slots.hold(first)
+    tasks = await start_waiting(slots, second, third)
+    slots.mark_finished(first.lease, confirmed_at=5.0)
+    assert await list_started(tasks) == [True, False]
+    assert slots.build_hints() == SlotHints(unstored_leases=(first.lease,))
+    assert not slots.is_counted(second.lease)
+    assert slots.take_successors({first.lease}) == [second]
+    slots.mark_stored(first.lease)
+    assert slots.is_counted(second.lease)
+    slots.mark_finished(second.lease)
+    assert await list_started(tasks) == [True, True]
+
+
+@in_event_loop
+async def test_slot_that_changed_hands_twice_is_counted_for_its_last_holder() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    slots.hold(first)
+    tasks = await start_waiting(slots, second, third)
+    slots.mark_finished(first.lease)
+    slots.mark_finished(second.lease)
+    assert await list_started(tasks) == [True, True]
+    assert slots.take_successors({first.lease, second.lease}) == [third]
+    for trial in (first, second):
+        slots.mark_stored(trial.lease)
+    assert slots.is_counted(third.lease)
+
+
+@in_event_loop
+async def test_slot_that_a_claim_may_take_is_not_handed_over() -> None:
+    slots, (first, second) = Slots(), make_trials(2)
+    slots.hold(first)
+    slots.mark_finished(first.lease)
+    assert slots.build_hints().finished_leases == (first.lease,)
+    tasks = await start_waiting(slots, second)
+    assert await list_started(tasks) == [False]
+    slots.mark_stored(first.lease)
+    assert await list_started(tasks) == [False]
+    tasks[0].cancel()
+
+
+@in_event_loop
+async def test_slot_whose_end_is_being_stored_is_not_handed_over() -> None:
+    slots, (first, second) = Slots(), make_trials(2)
+    slots.hold(first)
+    slots.mark_finished(first.lease)
+    assert slots.take_successors({first.lease}) == []
+    tasks = await start_waiting(slots, second)
+    assert await list_started(tasks) == [False]
+    assert slots.build_hints().finished_leases == (first.lease,)
+    tasks[0].cancel()
+
+
+@in_event_loop
+async def test_slot_named_to_a_claim_stays_named_under_its_new_lease() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    slots.hold(first)
+    await start_waiting(slots, second)
+    slots.mark_finished(first.lease)
+    slots.take_successors({first.lease})
+    slots.mark_finished(second.lease)
+    assert slots.build_hints().finished_leases == (first.lease,)
+    slots.mark_stored(first.lease)
+    tasks = await start_waiting(slots, third)
+    assert await list_started(tasks) == [False]
+    assert slots.build_hints().finished_leases == (second.lease,)
+    tasks[0].cancel()
+
+
+@in_event_loop
+async def test_free_slot_goes_to_a_returning_trial_before_a_waiting_one() -> None:
+    slots, (first, second) = Slots(), make_trials(2)
+    slots.hold(first)
+    tasks = await start_waiting(slots, second)
+    with slots.reserve():
+        slots.mark_finished(first.lease)
+        assert await list_started(tasks) == [False]
+        assert slots.build_hints() == SlotHints((first.lease,), (first.lease,), 1)
+    assert await list_started(tasks) == [False]
+    tasks[0].cancel()
+
+
+@in_event_loop
+async def test_no_slot_is_handed_over_while_too_many_ends_are_unstored() -> None:
+    slots, trials = Slots(), make_trials(MAX_UNSTORED_TRIALS + 1)
+    *held, waiting = trials
+    hold_all(slots, held)
+    for trial in held:
+        slots.mark_finished(trial.lease)
+    tasks = await start_waiting(slots, waiting)
+    assert await list_started(tasks) == [False]
+    slots.mark_stored(held[0].lease)
+    assert await list_started(tasks) == [True]
+
+
+@in_event_loop
+async def test_trial_that_leaves_its_slot_takes_no_other_with_it() -> None:
+    slots, (first, second) = Slots(), make_trials(2)
+    slots.hold(first)
+    slots.leave(first.lease)
+    tasks = await start_waiting(slots, second)
+    slots.mark_finished(first.lease)
+    assert await list_started(tasks) == [False]
+    assert slots.build_hints().finished_leases == ()
+    tasks[0].cancel()
+
+
+@in_event_loop
+async def test_waiting_trial_that_the_database_counts_may_start() -> None:
+    slots, (first, second) = Slots(), make_trials(2)
+    tasks = await start_waiting(slots, first, second)
+    popped = slots.pop_waiting()
+    assert popped is not None
+    slots.restore_waiting(*popped)
+    popped = slots.pop_waiting()
+    assert popped is not None
+    assert popped[0] == first
+    slots.grant(*popped)
+    assert await list_started(tasks) == [True, False]
+    assert slots.is_counted(first.lease)
+    slots.mark_finished(first.lease)
+    assert await list_started(tasks) == [True, True]
+
+
+@in_event_loop
+async def test_trial_cancelled_while_it_waits_gets_no_slot() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    slots.hold(first)
+    tasks = await start_waiting(slots, second, third)
+    tasks[0].cancel()
+    slots.mark_finished(first.lease)
+    assert await list_started(tasks) == [True, True]
+    assert tasks[0].cancelled()
+    assert slots.take_successors({first.lease}) == [third]
+
+
+def finish(slots: Slots, count: int) -> list[UUID]:
+    trials = make_trials(count)
+    hold_all(slots, trials)
+    for trial in trials:
+        slots.mark_finished(trial.lease)
+    return [trial.lease for trial in trials]
+
+
+@in_event_loop
+async def test_as_many_trials_wait_as_finish_in_a_moment() -> None:
+    now = 100.0
+    slots = Slots(lambda: now)
+    assert slots.build_hints(claims_ahead=True).ahead == 0
+    finish(slots, 40)
+    now += 1.0
+    assert slots.build_hints().ahead == 0
+    assert slots.build_hints(claims_ahead=True).ahead == 40 * AHEAD_SECONDS
+    tasks = await start_waiting(slots, *make_trials(3))
+    assert slots.build_hints(claims_ahead=True).ahead == 40 * AHEAD_SECONDS - 3
+    now += 5.0
+    assert slots.build_hints(claims_ahead=True).ahead == 0
+    finish(slots, 4 * MAX_WAITING_TRIALS)
+    assert slots.build_hints(claims_ahead=True).ahead == MAX_WAITING_TRIALS  # the three have slots now
+    for task in tasks:
+        task.cancel()

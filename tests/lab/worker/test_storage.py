@@ -14,6 +14,7 @@ from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.types import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavailable
+from toolbench.lab.worker.slots import TrialLease
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, WriteResult, write_batch
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
@@ -75,6 +76,24 @@ def step_of(trial: Trial, step: ExchangeStep | ToolStep) -> StepWrite:
 def outcome_of(trial: Trial, **columns: Any) -> OutcomeWrite:
     assert trial.lease is not None
     return OutcomeWrite(trial.pk, trial.lease, {"outcome": "pass", "task_pass": True, **columns})
+
+
+def test_batch_counts_successors_in_the_slots_of_trials_that_end() -> None:
+    ended, successor, lost = running_trial(), running_trial(), running_trial()
+    Trial.objects.filter(pk__in=[successor.pk, lost.pk]).update(backing_off=True)
+    successors = [TrialLease(successor.pk, successor.lease or uuid4()), TrialLease(lost.pk, uuid4())]
+    assert write_batch(Batch([], [outcome_of(ended)], successors=successors)).ended_ids == {ended.pk}
+    assert list(Trial.objects.filter(backing_off=True)) == [lost]
+
+
+def test_refused_batch_still_counts_successors(refuse: Callable[[str], None]) -> None:
+    refuse("22000")
+    ended, successor = running_trial(), running_trial()
+    Trial.objects.filter(pk=successor.pk).update(backing_off=True)
+    successors = [TrialLease(successor.pk, successor.lease or uuid4())]
+    write_batch(Batch([], [outcome_of(ended, sentence="refused")], successors=successors))
+    assert not Trial.objects.filter(backing_off=True).exists()
+    assert Trial.objects.filter(state="done").count() == 1
 
 
 def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from uuid import UUID
 
 from toolbench.lab.traces.step_facts import count_body_bytes
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.lab.worker.slots import TrialLease
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, write_batch
 
 logger = logging.getLogger(__name__)
@@ -18,6 +20,7 @@ MAX_BATCH_ROWS = 400  # steps
 # grows faster than its size.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
+SuccessorCallback = Callable[[Collection[UUID]], Sequence[TrialLease]]
 StoredCallback = Callable[[Iterable[UUID], int], None]
 
 
@@ -28,12 +31,14 @@ class BatchWriter:
     trial ends.
 
     Args:
+        take_successors: called with the leases that a batch ends; returns the trials that take over their slots.
         on_stored: called after each batch with the leases that this worker no longer holds and the number of trials
             that ended.
     """
 
-    def __init__(self, database: DatabaseThread, on_stored: StoredCallback) -> None:
+    def __init__(self, database: DatabaseThread, take_successors: SuccessorCallback, on_stored: StoredCallback) -> None:
         self._database = database
+        self._take_successors = take_successors
         self._on_stored = on_stored
         self._steps: list[StepWrite] = []
         self._outcomes: list[OutcomeWrite] = []
@@ -66,13 +71,21 @@ class BatchWriter:
             await self._has_writes.wait()
             await asyncio.sleep(GATHER_SECONDS)
             self._has_writes.clear()
-            while self._steps or self._outcomes or self._requeues:
-                batch = self._take_batch()
-                try:
-                    await self._write(batch)
-                except Exception:
-                    self._restore_batch(batch)
-                    raise
+            await self._write_queued()
+
+    async def _write_queued(self) -> None:
+        """Write what is queued now, in as many batches as it needs; what is queued meanwhile waits."""
+        has_more = True
+        while has_more:
+            batch = self._take_batch()
+            has_more = bool(self._steps or self._outcomes or self._requeues)
+            leases = {item.lease for item in batch.releasing_writes}
+            batch = replace(batch, successors=self._take_successors(leases))
+            try:
+                await self._write(batch)
+            except Exception:
+                self._restore_batch(batch)
+                raise
 
     async def _write(self, batch: Batch) -> None:
         while True:
@@ -97,6 +110,7 @@ class BatchWriter:
         for outcome in incomplete:
             logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
             self._steps.extend(outcome.steps)
+            self._has_writes.set()
         self._outcomes.extend(incomplete)
 
     def _take_batch(self) -> Batch:

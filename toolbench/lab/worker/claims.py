@@ -19,7 +19,12 @@ from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.sql import load_statement
 from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.database_thread import open_pipeline
-from toolbench.lab.worker.request_budget import ENABLE_SYNCHRONOUS_COMMIT, REQUESTS_RESERVED_AT_CLAIM, reserve_at_claim
+from toolbench.lab.worker.request_budget import (
+    ENABLE_SYNCHRONOUS_COMMIT,
+    MIN_SPARE_REQUESTS,
+    REQUESTS_RESERVED_AT_CLAIM,
+    reserve_at_claim,
+)
 from toolbench.lab.worker.slots import SlotHints
 
 NO_HINTS = SlotHints()
@@ -57,6 +62,7 @@ class ClaimedTrial:
         seed: seed that its requests send if the provider supports seeds.
         in_flight: number of trials of its provider in flight after the claim.
         server_losses: how often its local server died during the trial.
+        waits_for_slot: whether it was claimed ahead and holds no slot yet.
         reserved_requests: number of requests that were counted with the claim.
         left_out: parameters that its model refused earlier in this run; they are not sent.
     """
@@ -74,6 +80,7 @@ class ClaimedTrial:
     seed: int
     in_flight: int = 1
     server_losses: int = 0
+    waits_for_slot: bool = False
     reserved_requests: int = 0
     left_out: tuple[OmittedParameter, ...] = ()
 
@@ -96,7 +103,10 @@ def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HI
         "provider": provider_id,
         "max_trials": limit,
         "finished_leases": list(hints.finished_leases),
+        "unstored_leases": list(hints.unstored_leases),
         "reserved_slots": hints.reserved_slots,
+        "ahead": hints.ahead,
+        "spare_requests": MIN_SPARE_REQUESTS + REQUESTS_RESERVED_AT_CLAIM,
     }
     parameters |= {"worker": worker, "lease": settings.LEASE_SECONDS, "first_requests": REQUESTS_RESERVED_AT_CLAIM}
     parameters |= {"isolate_after": ISOLATE_AFTER_LOSSES, "isolated": False}
@@ -132,7 +142,10 @@ def _claim_isolated(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     with connection.wrap_database_errors:
         return (
             database_thread.open_cursor()
-            .execute(CLAIM_STATEMENT, {**parameters, "max_trials": min(1, parameters["max_trials"]), "isolated": True})
+            .execute(
+                CLAIM_STATEMENT,
+                {**parameters, "max_trials": min(1, parameters["max_trials"]), "ahead": 0, "isolated": True},
+            )
             .fetchall()
         )
 

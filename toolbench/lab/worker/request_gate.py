@@ -16,7 +16,7 @@ from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAIL
 from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.pacing.send_schedule import PacedRequest, RequestResult
 from toolbench.lab.worker.request_budget import Reservation, reserve
-from toolbench.lab.worker.slots import Slots
+from toolbench.lab.worker.slots import Slots, TrialLease
 from toolbench.lab.worker.trial_plan import ServerNotReadyError
 from toolbench.providers.driver.drive import TrialStoppedError
 from toolbench.providers.driver.step_records import ExchangeStep
@@ -185,13 +185,18 @@ class RequestGate:
         """
         if self.has_lost_server is not None and await self.has_lost_server():
             raise ServerNotReadyError("The local server has died.")
+        retry_at = time.monotonic() + seconds
+        while not self.slots.is_counted(self.trial.lease):
+            await asyncio.sleep(SLOT_POLL_SECONDS)
+        self.slots.leave(self.trial.lease)
         with contextlib.suppress(*UNAVAILABLE_ERRORS):  # without a database no other trial could claim the slot
             await self.database.run(release_slot, self.trial.id, self.trial.lease)
             self.slots.freed.set()
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(retry_at - time.monotonic())
         with self.slots.reserve():
             while not await self._acquire_slot():
                 await asyncio.sleep(SLOT_POLL_SECONDS)
+        self.slots.hold(TrialLease(self.trial.id, self.trial.lease))
 
     async def _acquire_slot(self) -> bool:
         try:

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from toolbench.lab.worker.background_jobs import CountPacing, ExponentialBackoff, JobFunction, keep_running
 from toolbench.lab.worker.batch_writer import BatchWriter
-from toolbench.lab.worker.claims import ClaimedTrial, has_queued_trials, renew_leases
+from toolbench.lab.worker.claims import ClaimedTrial, acquire_slot, has_queued_trials, renew_leases
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.fetching import ACCESS_CACHE_SECONDS, ClaimedBatch, TrialFetcher
 from toolbench.lab.worker.health import record_heartbeat
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # between two claims of an empty queue
 GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
+SERVE_WAITING_SECONDS = 0.5  # between two looks for slots for trials that were claimed ahead
 CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
@@ -103,9 +104,9 @@ class WorkerSession:
         self._query_thread = DatabaseThread()
         self._storage_thread = DatabaseThread()
         self._fetcher = TrialFetcher(provider_id)
-        self._writer = BatchWriter(self._storage_thread, self._on_stored)
-        self._reserver = BudgetReserver(self._query_thread)
         self._slots = Slots()
+        self._writer = BatchWriter(self._storage_thread, self._slots.take_successors, self._on_stored)
+        self._reserver = BudgetReserver(self._query_thread)
         self._pacer = Pacer(provider_id, self._query_thread)
         self._jobs: dict[UUID, TrialJob] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
@@ -145,6 +146,7 @@ class WorkerSession:
             "pacing requests": self._pacer.run,
             "controlling the rate": self._pacer.report,
             "reading the settings of the rate": self._follow_settings,
+            "giving slots to waiting trials": self._serve_waiting,
             "heartbeat": self._record_heartbeats,
             "renewing leases": self._renew_leases,
             "checking runs": self._check_runs,
@@ -201,7 +203,8 @@ class WorkerSession:
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
             claimed_at = time.monotonic()
-            batch = await self._query_thread.run(self._fetcher.fetch, self._slots.build_hints())
+            hints = self._slots.build_hints(claims_ahead=not self._pacer.is_active)
+            batch = await self._query_thread.run(self._fetcher.fetch, hints)
             self._has_access = batch is not None
             if batch is not None:
                 self._pacer.set_settings(batch.access.pace)
@@ -223,24 +226,27 @@ class WorkerSession:
     ) -> None:
         token = self._cancellation_tokens.setdefault(trial.run_id, CancellationToken())
         job = self._jobs[trial.lease] = TrialJob(trial, context, token)
+        if not trial.waits_for_slot:
+            self._slots.hold(job.key)
         task = self._tasks[trial.lease] = group.create_task(self._run_job(job, batch))
         task.add_done_callback(lambda _: self._tasks.pop(trial.lease, None))
 
     async def _run_job(self, job: TrialJob, batch: ClaimedBatch) -> None:
-        trial = job.trial
+        trial, failure = job.trial, None
         try:
             has_ended = await job.run(batch.configs[trial.config_id], batch.access)
         except asyncio.CancelledError:
             has_ended = False
         except Exception as error:
             job.end_with_internal_error(error)
-            has_ended = True
-            await self._record_failure(TRIAL_JOB, error)
+            has_ended, failure = True, error
         if not has_ended:
             self._writer.put_requeue(
                 RequeueWrite(trial.id, trial.lease, job.gate.reserved_requests, job.has_lost_server)
             )
-        self._slots.mark_finished(trial.lease)
+        self._slots.mark_finished(trial.lease, job.gate.lease_confirmed_at)
+        if failure is not None:
+            await self._record_failure(TRIAL_JOB, failure)
 
     def _on_stored(self, leases: Iterable[UUID], ended_count: int) -> None:
         for lease in leases:
@@ -254,6 +260,28 @@ class WorkerSession:
         with suppress(TimeoutError):
             async with asyncio.timeout(IDLE_SECONDS):
                 await self._slots.freed.wait()
+
+    async def _serve_waiting(self) -> None:
+        """Let trials that were claimed ahead start in slots that became free elsewhere."""
+        while True:
+            await asyncio.sleep(SERVE_WAITING_SECONDS)
+            with suppress(*UNAVAILABLE_ERRORS):
+                while await self._acquire_for_waiting():
+                    pass
+
+    async def _acquire_for_waiting(self) -> bool:
+        """Try to acquire a free slot in the database for the first trial that waits, and return whether it got one."""
+        waiting = self._slots.pop_waiting()
+        if waiting is None:
+            return False
+        has_slot = False
+        try:
+            hints = self._slots.build_hints()
+            trial_id, lease = waiting[0]
+            has_slot = await self._query_thread.run(acquire_slot, self._provider_id, trial_id, lease=lease, hints=hints)
+        finally:
+            (self._slots.grant if has_slot else self._slots.restore_waiting)(*waiting)
+        return has_slot
 
     async def _drain(self) -> None:
         """Wait for the trials in flight.

@@ -1,50 +1,202 @@
-"""Slots of a worker session that are free or reserved although the database does not show it yet."""
+"""Slots of a worker session: which trials may send requests, and what the database does not know about it yet.
+
+A trial that was claimed ahead waits for a slot. When a trial of the session finishes, its slot is handed over to the
+first trial that waits, without the database. The database still counts the finished trial as the one in the slot. The
+batch that stores its end makes the database count the trial that has the slot by then, in the same transaction. So the
+database counts each slot once at any time.
+"""
 
 import asyncio
-from collections.abc import Iterator
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 MAX_UNSTORED_TRIALS = 500  # slots that are reused before the outcomes of their trials are stored
+# Trials that wait for a slot suffice for this time; half of it is left when the next are claimed.
+AHEAD_SECONDS = 0.25
+MAX_WAITING_TRIALS = 128
+_MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # over which finished trials are counted
+
+
+class TrialLease(NamedTuple):
+    """A trial's id and the lease under which this worker holds it."""
+
+    trial_id: int
+    lease: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class SlotHints:
-    """Corrections to the database's count of slots.
+    """What a claim has to know about the slots of the session.
 
     Attributes:
-        finished_leases: leases of trials that have sent their last request and are still stored as running.
+        finished_leases: leases of trials that are stored as running in a slot that is free.
+        unstored_leases: leases of all trials that have sent their last request and are stored as running.
         reserved_slots: number of slots that are kept for trials which return from back-off.
+        ahead: number of trials to claim that have to wait for a slot, beside those for which a slot is free.
     """
 
     finished_leases: tuple[UUID, ...] = ()
+    unstored_leases: tuple[UUID, ...] = ()
     reserved_slots: int = 0
+    ahead: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A slot of this session.
+
+    Attributes:
+        counted: the trial that the database counts for it.
+        holder: the trial that may send requests; None if the slot is free.
+        successor: the trial that the database counts once the end of `counted` is stored; None if the slot ends then.
+        confirmed_at: a monotonic time at which this worker held the lease of the holder before; without one, infinity.
+    """
+
+    counted: TrialLease
+    holder: TrialLease | None
+    successor: TrialLease | None = None
+    confirmed_at: float = math.inf
+
+
+SlotFuture = asyncio.Future[Slot]
 
 
 class Slots:
-    """The slots of one session. The event `freed` is set when another trial may be claimed."""
+    """The slots of one session. The event `freed` is set when another trial may be claimed.
 
-    def __init__(self) -> None:
+    Args:
+        clock: returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.freed = asyncio.Event()
-        self._finished_leases: dict[UUID, None] = {}  # in the order in which the trials finished
+        self._slots_by_counted: dict[UUID, Slot] = {}
+        self._slots_by_holder: dict[UUID, Slot] = {}
+        # Free slots by the lease that the database counts, in the order in which they became free. Those that were
+        # named in hints may be taken by a claim and are not handed over any more.
+        self._free: dict[UUID, Slot] = {}
+        self._named: dict[UUID, Slot] = {}
+        self._waiting: dict[TrialLease, SlotFuture] = {}  # in the order of their claims
+        self._unstored: set[UUID] = set()  # leases of trials that finished
+        self._finish_times: deque[float] = deque()
         self._reserved_slots = 0
 
-    def mark_finished(self, lease: UUID) -> None:
-        """Note that the trial under this lease has sent its last request."""
-        self._finished_leases[lease] = None
-        self.freed.set()
+    def hold(self, trial: TrialLease) -> None:
+        """Note that the database counts this trial in a slot, which it got by a claim or after a back-off."""
+        self._slots_by_counted[trial.lease] = self._slots_by_holder[trial.lease] = Slot(trial, trial)
+
+    async def wait(self, trial: TrialLease) -> Slot:
+        """Wait until a trial that was claimed ahead gets a slot."""
+        future: SlotFuture = asyncio.get_running_loop().create_future()
+        self._waiting[trial] = future
+        self._hand_over()
+        try:
+            return await future
+        finally:
+            self._waiting.pop(trial, None)
+
+    def pop_waiting(self) -> tuple[TrialLease, SlotFuture] | None:
+        """Remove and return the first trial that waits for a slot. Pass it to `grant` or `restore_waiting`."""
+        return next(((trial, self._waiting.pop(trial)) for trial in self._waiting), None)
+
+    def grant(self, trial: TrialLease, future: SlotFuture) -> None:
+        """Let a trial start that the database counts in a slot from now on."""
+        if not future.done():
+            self.hold(trial)
+            future.set_result(self._slots_by_holder[trial.lease])
+
+    def restore_waiting(self, trial: TrialLease, future: SlotFuture) -> None:
+        """Let a trial wait again, ahead of the others."""
+        if not future.done():
+            self._waiting = {trial: future, **self._waiting}
+            self._hand_over()
+
+    def mark_finished(self, lease: UUID, confirmed_at: float = math.inf) -> None:
+        """Note that the trial under this lease has sent its last request, and hand over its slot.
+
+        Args:
+            lease: the lease of the trial.
+            confirmed_at: a monotonic time at which this worker held the lease.
+        """
+        self._unstored.add(lease)
+        self._finish_times.append(self._clock())
+        slot = self._slots_by_holder.pop(lease, None)
+        if slot is not None:
+            slot.holder, slot.confirmed_at = None, confirmed_at
+            self._free[slot.counted.lease] = slot
+            self._hand_over()
+        if slot is None or slot.holder is None or len(self._waiting) <= self._count_wanted() // 2:
+            self.freed.set()
+
+    def _hand_over(self) -> None:
+        """Let waiting trials start in free slots, unless a trial that backs off wants one or too much is unstored."""
+        while self._waiting and self._free and not self._reserved_slots and len(self._unstored) < MAX_UNSTORED_TRIALS:
+            trial, future = next(iter(self._waiting.items()))
+            del self._waiting[trial]
+            if not future.done():
+                slot = self._free.pop(next(iter(self._free)))
+                slot.holder = trial
+                self._slots_by_holder[trial.lease] = slot
+                future.set_result(slot)
+
+    def is_counted(self, lease: UUID) -> bool:
+        """Return whether the database counts the holder of a slot under its own lease."""
+        slot = self._slots_by_holder.get(lease)
+        return slot is None or slot.counted.lease == lease
+
+    def leave(self, lease: UUID) -> None:
+        """Note that a trial backs off and leaves its slot. Call it if `is_counted`."""
+        self._slots_by_holder.pop(lease, None)
+        self._slots_by_counted.pop(lease, None)
+
+    def take_successors(self, leases: Collection[UUID]) -> list[TrialLease]:
+        """Return the trials that the database has to count in place of those that a batch ends or queues again.
+
+        From now on a free slot of such a trial is not handed over: it ends with the batch.
+        """
+        successors = []
+        for lease in leases:
+            slot = self._slots_by_counted.get(lease)
+            if slot is None:
+                continue
+            is_held = slot.holder is not None and slot.holder.lease not in leases
+            slot.successor = slot.holder if is_held else None
+            if slot.successor is not None:
+                successors.append(slot.successor)
+            elif self._free.pop(lease, None):
+                self._named[lease] = slot
+        return successors
 
     def mark_stored(self, lease: UUID) -> None:
-        """Remove the lease from the hints, since the outcome of its trial is stored.
+        """Note that the end of a trial is stored, and that the database counts its successor.
 
-        Set `freed` if the hints now contain a lease that exceeded MAX_UNSTORED_TRIALS before.
+        Set `freed` if slots may be reused that had to wait for it.
         """
-        was_finished = lease in self._finished_leases
-        self._finished_leases.pop(lease, None)
-        if was_finished and len(self._finished_leases) >= MAX_UNSTORED_TRIALS:
+        had_too_many = len(self._unstored) >= MAX_UNSTORED_TRIALS
+        self._unstored.discard(lease)
+        slot = self._slots_by_counted.pop(lease, None)
+        if slot is not None:
+            self._replace_counted(slot)
+        if had_too_many:
+            self._hand_over()
             self.freed.set()
+
+    def _replace_counted(self, slot: Slot) -> None:
+        places = [slots for slots in (self._free, self._named) if slots.pop(slot.counted.lease, None)]
+        successor, slot.successor = slot.successor, None
+        if successor is not None:
+            slot.counted = successor
+            for slots in (self._slots_by_counted, *places):
+                slots[successor.lease] = slot
+        elif slot.holder is not None:
+            self._slots_by_holder.pop(slot.holder.lease, None)
 
     @contextmanager
     def reserve(self) -> Iterator[None]:
@@ -54,7 +206,26 @@ class Slots:
             yield
         finally:
             self._reserved_slots -= 1
+            self._hand_over()
 
-    def build_hints(self) -> SlotHints:
-        """Return the hints for the next claim."""
-        return SlotHints(tuple(islice(self._finished_leases, MAX_UNSTORED_TRIALS)), self._reserved_slots)
+    def build_hints(self, *, claims_ahead: bool = False) -> SlotHints:
+        """Return the hints for the next claim. Slots that are free now are not handed over from now on.
+
+        Args:
+            claims_ahead: whether to claim trials that have to wait for a slot.
+        """
+        while self._free and len(self._named) < MAX_UNSTORED_TRIALS:
+            lease = next(iter(self._free))
+            self._named[lease] = self._free.pop(lease)
+        ahead = max(0, self._count_wanted() - len(self._waiting)) if claims_ahead else 0
+        return SlotHints(tuple(self._named), tuple(self._unstored), self._reserved_slots, ahead)
+
+    def _count_wanted(self) -> int:
+        """Return how many trials should wait for a slot: as many as finish within AHEAD_SECONDS."""
+        now = self._clock()
+        while self._finish_times and self._finish_times[0] < now - _MAX_RATE_SECONDS:
+            self._finish_times.popleft()
+        if not self._finish_times:
+            return 0
+        seconds = max(_MIN_RATE_SECONDS, now - self._finish_times[0])
+        return min(MAX_WAITING_TRIALS, int(len(self._finish_times) / seconds * AHEAD_SECONDS))

@@ -28,6 +28,7 @@ from toolbench.lab.worker.claims import requeue
 from toolbench.lab.worker.database_thread import is_unavailable, open_pipeline
 from toolbench.lab.worker.refused_parameters import build_refused_rows, store_refused
 from toolbench.lab.worker.request_budget import reconcile
+from toolbench.lab.worker.slots import TrialLease
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +109,9 @@ _WRITE_OUTCOMES = load_statement(
 )
 
 
+_TAKE_OVER_SLOTS = load_statement("worker/take_over_slots")
+
+
 @light(frozen=True, slots=True)
 class StepWrite:
     """One step of a trial that this worker holds."""
@@ -152,11 +156,16 @@ class RequeueWrite:
 
 @light(frozen=True, slots=True)
 class Batch:
-    """Steps, outcomes and requeued trials that are written together."""
+    """Steps, outcomes and requeued trials that are written together.
+
+    Attributes:
+        successors: trials that take over the slots of trials that end or are queued again.
+    """
 
     steps: Sequence[StepWrite] = ()
     outcomes: Sequence[OutcomeWrite] = ()
     requeues: Sequence[RequeueWrite] = ()
+    successors: Sequence[TrialLease] = ()
 
     @property
     def releasing_writes(self) -> list[OutcomeWrite | RequeueWrite]:
@@ -212,6 +221,7 @@ def _write_together(batch: Batch) -> WriteResult:
     with open_pipeline():
         step_cursors = [_write_steps(batch.steps)] if batch.steps else []
         store_refused(build_refused_rows((item.trial_id, item.step) for item in batch.steps))
+        _take_over_slots(batch.successors)
         outcome_cursors = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
     tokens = Counter({run_id: count for cursor in step_cursors for run_id, count in cursor.fetchall()})
     written_outcomes = {trial_id: run_id for cursor in outcome_cursors for trial_id, run_id in cursor.fetchall()}
@@ -238,10 +248,12 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
     """
     if len(batch.steps) + len(batch.outcomes) > 1:
         middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
-        write_batch(Batch(steps=batch.steps[:middle_steps]))
+        write_batch(Batch(steps=batch.steps[:middle_steps], successors=batch.successors))
         first = write_batch(Batch(steps=batch.steps[middle_steps:], outcomes=batch.outcomes[:middle]))
         return first | write_batch(Batch(outcomes=batch.outcomes[middle:], requeues=batch.requeues))
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
+    with connection.wrap_database_errors:
+        _take_over_slots(batch.successors)
     for step in batch.steps:
         with connection.wrap_database_errors:
             _write_steps([step], with_texts=False)  # the row has no tokens, so that the run's count stays right
@@ -296,6 +308,12 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
         for item in outcomes
     ]
     return database_thread.open_cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
+
+
+def _take_over_slots(successors: Sequence[TrialLease]) -> None:
+    if successors:
+        columns = [list(values) for values in zip(*successors, strict=True)]
+        database_thread.open_cursor().execute(_TAKE_OVER_SLOTS, columns)
 
 
 def _count_steps(steps: Sequence[StepWrite]) -> int:

@@ -31,7 +31,7 @@ from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.refused_parameters import SessionRefusals
 from toolbench.lab.worker.rendered_prompt import build_prompt_version, build_sent_prompt_columns, fetch_prompt_columns
 from toolbench.lab.worker.request_gate import BudgetReserver, RequestGate
-from toolbench.lab.worker.slots import Slots
+from toolbench.lab.worker.slots import Slots, TrialLease
 from toolbench.lab.worker.storage import OutcomeWrite, StepWrite
 from toolbench.lab.worker.trial_plan import (
     FrozenConfig,
@@ -101,6 +101,11 @@ class TrialJob:
             reserved_requests=self.trial.reserved_requests,
         )
 
+    @property
+    def key(self) -> TrialLease:
+        """Id and lease of the trial."""
+        return TrialLease(self.trial.id, self.trial.lease)
+
     def record(self, step: AnyStep) -> None:
         """Queue a finished step for storage. The driver calls it after each step."""
         self.steps.append(step)
@@ -142,6 +147,8 @@ class TrialJob:
         except (EngineError, ScenarioChangedError, KeyError) as error:
             self.end_without_verdict("plan_refused", f"The trial cannot be started: {error}")
             return True
+        if self.trial.waits_for_slot:
+            await self._wait_for_slot()
         try:
             return await self._drive(plan)
         except ServerNotReadyError:
@@ -152,6 +159,15 @@ class TrialJob:
             logger.exception("Trial %s ends with an internal error", self.trial.id)
             self.end_without_verdict(INTERNAL_ERROR, describe_internal_error(error))
         return True
+
+    async def _wait_for_slot(self) -> None:
+        """Wait for a slot. Until the next renewal the lease counts as held for as long as that of the trial before it.
+
+        The database may still count that trial in the slot.
+        """
+        slot = await self.context.slots.wait(self.key)
+        self.gate.lease_confirmed_at = min(self.gate.lease_confirmed_at, slot.confirmed_at)
+        self.worst_lag_ms = 0.0
 
     async def _drive(self, plan: TrialPlan) -> bool:
         """Drive the loop, judge the result and queue the outcome; return False if the trial has to run again."""

@@ -1,40 +1,59 @@
 -- Claim up to `max_trials` queued trials of one provider and count their first requests.
 --
--- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has sent
--- its last request and holds no slot, although its outcome is not stored yet. Runs with the fewest trials in flight
--- come first, then the runs take turns; no run has more trials in flight than its own limit. Trials whose local server
--- is not ready, or whose method a probe has yet to determine, stay queued. A run with a request limit gets no more
--- trials in flight than its remaining requests are expected to suffice for, at the mean number of requests of its
--- finished trials (3 before the first has finished), so that the limit does not stop trials half-way. A trial that lost
--- its local server `isolate_after` times is claimed only while no other trial of the provider runs, and no trial is
--- claimed beside it: if the server dies again, that trial is known to kill it.
+-- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has
+-- ended, and its slot is free, although its outcome is not stored yet. Runs with the fewest claimed trials that have
+-- not ended come first, then the runs take turns; no run has more trials in flight than its own limit. Trials whose
+-- local server is not ready, or whose method a probe has yet to determine, stay queued. A run with a request limit gets
+-- no more trials in flight than its remaining requests are expected to suffice for, at the mean number of requests of
+-- its finished trials (3 before the first has finished), so that the limit does not stop trials half-way. A trial that
+-- lost its local server `isolate_after` times is claimed only while no other trial of the provider runs, and no trial
+-- is claimed beside it: if the server dies again, that trial is known to kill it.
+-- Beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot: each waits for the
+-- slot of a trial of the same worker. None is claimed so while a probe or a trial that backs off wants a slot, if the
+-- limit is adaptive, if a local server serves the model, which may get a new address, or while a trial is queued of a
+-- run whose trials in flight have to be counted: a run with a limit of its own, with a token limit, or near its request
+-- limit. A slot that becomes free must go to that trial.
 -- While the rate control holds all requests of a provider with an adaptive limit, none of its trials is claimed.
 -- "IS TRUE" keeps the planner from reading all queued trials by their index for each claimed one, as it does while the
 -- table has no statistics.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
--- Parameters: provider; max_trials; finished_leases; reserved_slots: slots for trials that return from back-off;
--- isolated: whether only trials that must run alone are claimed; isolate_after; lease: seconds; worker: name of the
--- process; first_requests: requests to count for each trial of a run without limits.
+-- Parameters: provider; max_trials; finished_leases; unstored_leases: of trials that have ended; reserved_slots: slots
+-- for trials that return from back-off; ahead; spare_requests: requests that must be left for each trial in flight if
+-- trials are claimed ahead; isolated: whether only trials that must run alone are claimed; isolate_after; lease:
+-- seconds; worker: name of the process; first_requests: requests to count for each trial of a run without limits.
 -- Returns: the columns of ClaimedTrial; the last is the number of requests that were counted.
 -- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id. A cell that is
 -- stale already is locked and not written again (store_outcomes.sql).
 WITH busy AS (
-    SELECT run_id, count(*) AS trials FROM lab_trial
-    WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
-        AND lease <> ALL(%(finished_leases)s::uuid[]) GROUP BY run_id
-), limits AS (
-    SELECT total.trials AS in_flight,
-        CASE WHEN EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
-            AND (%(isolated)s OR server_losses >= %(isolate_after)s)) THEN 0
-        WHEN provider.adaptive AND pace.held_until > clock_timestamp() THEN 0
-        ELSE greatest(0, least(%(max_trials)s, {limit} - total.trials - total.probes - %(reserved_slots)s))
-        END AS max_trials
+    SELECT run_id,
+        count(*) FILTER (WHERE NOT backing_off AND lease <> ALL(%(finished_leases)s::uuid[])) AS trials,
+        count(*) FILTER (WHERE lease <> ALL(%(unstored_leases)s::uuid[])) AS claimed
+    FROM lab_trial WHERE state = 'running' AND provider_id = %(provider)s GROUP BY run_id
+), room AS (
+    SELECT total.trials AS in_flight, {limit} AS capacity, provider.adaptive OR provider.base_url = '' AS is_changing,
+        {limit} - total.trials - total.probes - %(reserved_slots)s AS vacant,
+        NOT EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
+            AND (%(isolated)s OR server_losses >= %(isolate_after)s))
+        AND NOT (provider.adaptive AND coalesce(pace.held_until > clock_timestamp(), false)) AS is_open
     FROM lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id,
         (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
         WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
+), slots AS (
+    SELECT in_flight, CASE WHEN is_open THEN greatest(0, least(%(max_trials)s, vacant)) ELSE 0 END AS free,
+        CASE WHEN %(ahead)s > 0 AND is_open AND vacant >= 0 AND NOT is_changing AND NOT EXISTS (
+            SELECT 1 FROM lab_run AS run WHERE state = 'running' AND deleted_at IS NULL
+                AND (jobs IS NOT NULL OR token_cap IS NOT NULL
+                OR request_cap - requests_reserved < %(spare_requests)s * (capacity + %(max_trials)s))
+                AND EXISTS (SELECT 1 FROM lab_trial
+                    WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued')
+        ) THEN %(ahead)s ELSE 0 END AS ahead
+    FROM room
+), limits AS (
+    SELECT in_flight, free, least(%(max_trials)s, free + ahead) AS max_trials FROM slots
 ), queue AS (
-    SELECT next.id, next.rank + coalesce(busy.trials, 0) AS turn, run.id AS run_id
+    SELECT next.id, next.rank + coalesce(busy.claimed, 0) AS turn, run.id AS run_id,
+        row_number() OVER (ORDER BY next.rank + coalesce(busy.claimed, 0), run.id) AS place
     FROM lab_run AS run
     LEFT JOIN busy ON busy.run_id = run.id
     CROSS JOIN LATERAL (
@@ -60,16 +79,17 @@ WITH busy AS (
         AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT max_trials FROM limits) > 0
     ORDER BY turn, run_id LIMIT (SELECT max_trials FROM limits)
 ), free AS (
-    SELECT trial.id FROM lab_trial AS trial JOIN queue USING (id)
+    SELECT trial.id, queue.place FROM lab_trial AS trial JOIN queue USING (id)
     WHERE (trial.state = 'queued') IS TRUE FOR NO KEY UPDATE OF trial SKIP LOCKED
 ), claimed AS (
     UPDATE lab_trial AS trial SET state = 'running', execution = execution + 1, lease = gen_random_uuid(),
-        lease_until = clock_timestamp() + make_interval(secs => %(lease)s), worker = %(worker)s, backing_off = false,
-        started_at = clock_timestamp(), concurrency = limits.in_flight + (SELECT count(*) FROM free)
+        lease_until = clock_timestamp() + make_interval(secs => %(lease)s), worker = %(worker)s,
+        backing_off = free.place > limits.free, started_at = clock_timestamp(),
+        concurrency = limits.in_flight + least(limits.free, (SELECT count(*) FROM free))
     FROM free, limits WHERE trial.id = free.id
     RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
         trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed, trial.concurrency,
-        trial.server_losses
+        trial.server_losses, trial.backing_off
 ), locked AS (
     SELECT id, stale FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE
 ), marked AS (

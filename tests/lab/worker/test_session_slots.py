@@ -1,0 +1,84 @@
+"""Slots that trials hand over without the database: the limit of the provider holds over all workers."""
+
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from toolbench.lab.models import Run, Trial
+from toolbench.lab.worker.slots import Slots, TrialLease
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ANSWER_SECONDS = 0.02
+
+
+class LimitedProvider:
+    """Answers of a provider that counts the requests in flight and rejects each `rejected`-th one."""
+
+    def __init__(self, rejected: int) -> None:
+        self.most = 0
+        self._rejected = rejected
+        self._in_flight = self._count = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
+        with self._lock:
+            self._in_flight += 1
+            self._count += 1
+            self.most = max(self.most, self._in_flight)
+            is_rejected = self._count % self._rejected == 0
+        time.sleep(ANSWER_SECONDS)
+        with self._lock:
+            self._in_flight -= 1
+        return ScriptedReply(429, {"retry-after": "0"}, b"{}") if is_rejected else answer_correctly(seen)
+
+
+@pytest.fixture
+def taken_over(monkeypatch: pytest.MonkeyPatch) -> list[TrialLease]:
+    """Return the list to which each trial that took over a slot is added."""
+    trials: list[TrialLease] = []
+    original = Slots.take_successors
+
+    def take_successors(slots: Slots, leases: Collection[UUID]) -> list[TrialLease]:
+        successors = original(slots, leases)
+        trials.extend(successors)
+        return successors
+
+    monkeypatch.setattr(Slots, "take_successors", take_successors)
+    return trials
+
+
+@pytest.mark.parametrize("rejected", [10**6, 7], ids=["no 429", "each seventh answer is 429"])
+def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
+    elsewhere: RunInThread, taken_over: list[TrialLease], rejected: int
+) -> None:
+    provider = LimitedProvider(rejected)
+    settings: dict[str, Any] = {"concurrency": 4, "max_attempts": 5}
+    with ScriptedServer(provider) as server:
+        model = make_scripted_model(server, **settings)
+        run = launch_run(model, scenarios=("chat_only",), trials=60)
+        sessions = [elsewhere(run_worker_session, model) for _ in range(2)]
+        assert sum(session.result() for session in sessions) == 60
+    run.refresh_from_db()
+    assert (run.state, set(run.trials.values_list("outcome", "execution"))) == (Run.State.FINISHED, {("pass", 1)})
+    assert provider.most <= 4
+    assert taken_over
+    assert not Trial.objects.filter(backing_off=True).exists()
+    assert len(server.seen) == run.requests_reserved
+
+
+def test_trial_claimed_ahead_starts_although_no_slot_is_handed_over(
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slots, "_hand_over", lambda slots: None)
+    monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 2)
+    model = make_scripted_model(scripted, concurrency=2)
+    run = launch_run(model, scenarios=("chat_only",), trials=5)
+    assert run_worker_session(model) == 5
+    assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
