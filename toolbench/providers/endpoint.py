@@ -9,7 +9,13 @@ from toolbench.engine.types import JsonObject
 
 @light(frozen=True, slots=True)
 class Timeouts:
-    """Time limits in seconds; `deadline` limits the whole trial, back-off included."""
+    """Time limits in seconds.
+
+    Attributes:
+        connect: the longest time to open a connection.
+        read: the longest wait for the next bytes of a response.
+        deadline: the longest time of a whole trial, back-off included, but without waits for the request budget.
+    """
 
     connect: float = 10.0
     read: float = 120.0
@@ -26,7 +32,7 @@ class NetworkAccess:
     Attributes:
         proxy: address of a proxy without user and password; "" for none.
         proxy_login: `user:password` for the proxy; "" for none.
-        ca: certificates in PEM that are trusted besides those of this machine; "" for none.
+        ca: certificates in PEM that are trusted besides the default CAs (see `build_ssl_context`); "" for none.
         certificate: client certificate in PEM, with its chain; "" for none.
         certificate_key: private key of the client certificate in PEM, without a password; "" for none.
     """
@@ -53,7 +59,7 @@ class Endpoint:
         headers: extra headers, which replace Toolbench's own of the same name.
         timeouts: time limits.
         max_attempts: attempts per request, the first included.
-        wire: name in engine/wire_formats/registry.py; it also decides which header carries the key.
+        wire: name of the wire format in engine/wire_formats/registry.py; it also decides which header carries the key.
         seeded: whether to send the trial's seed (simulated and local models).
         key_header: header that carries the bare key in place of the wire format's header; "" for the latter.
         query: query parameters of every address, such as `api-version=…`; "" for none.
@@ -76,7 +82,8 @@ class Endpoint:
     def build_url(self, path: str) -> str:
         """Build the full address for `path`: base URL, API prefix, path and query.
 
-        The prefix is not repeated if the base URL ends with it, and is left out if `path` begins with a slash.
+        The prefix is not repeated if the base URL ends with it. If `path` begins with a slash, the address has no
+        prefix, even if the base URL ends with it.
         """
         address = self._join(path)
         return f"{address}{'&' if '?' in address else '?'}{self.query}" if self.query else address

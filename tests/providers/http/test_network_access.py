@@ -68,7 +68,7 @@ def test_server_of_a_company_ca_needs_that_ca(server: ScriptedServer, company: A
     error = fail(server.endpoint(), DIRECT)
     assert (error.code, error.message.partition(",")[0]) == ("tls", "CA file: none is entered")
     error = fail(server.endpoint(), NetworkAccess(ca=Authority("Other CA").pem))
-    assert (error.code, error.message.partition(" of ")[0]) == ("tls", "CA file: no CA in it or")
+    assert (error.code, error.message.partition(" nor ")[0]) == ("tls", "CA file: neither a CA in it")
     assert send(server.endpoint(), NetworkAccess(ca=company.pem)).status == 200
     assert send(server.endpoint(), NetworkAccess(ca=Authority("Other CA").pem + company.pem)).status == 200
 

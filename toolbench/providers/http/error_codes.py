@@ -18,6 +18,7 @@ MAX_MESSAGE_CHARS = 2000
 _ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON or an event stream
 _ERROR_STATUSES = range(400, 600)
 
+# The first matching row counts, so subclasses come before their base classes.
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
     (DnsError, "dns"),
     (TlsError, "tls"),
@@ -40,11 +41,10 @@ class ErrorCode:
 
     Attributes:
         code: the name under which the failure is stored.
-        error_class: network, garbage, server, limit, access, rejected, model, content or ours.
+        error_class: network, garbage, server, limit, access, rejected, model, content, or ours (Toolbench ended it).
         infrastructure: whether the failure counts as an infrastructure error.
         retryable: whether the same request may be sent again.
         sentence: message for an error without one.
-        remedy: suggested fix.
     """
 
     code: str
@@ -52,7 +52,6 @@ class ErrorCode:
     infrastructure: bool
     retryable: bool
     sentence: str
-    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,7 @@ class _ErrorTable:
 def _load_table() -> _ErrorTable:
     data = json.loads(resources.files("toolbench.providers").joinpath("data/outcomes.json").read_text("utf-8"))
     rows = {
-        row["code"]: ErrorCode(
-            row["code"], row["class"], row["infrastructure"], row["retryable"], row["sentence"], row["remedy"]
-        )
+        row["code"]: ErrorCode(row["code"], row["class"], row["infrastructure"], row["retryable"], row["sentence"])
         for row in data["rows"]
     }
     return _ErrorTable(
@@ -151,7 +148,8 @@ def classify_response(
         status: the HTTP status, None if no response head arrived.
         headers: response headers with lower-case names.
         body: the body without content coding, or the part that arrived before the exception.
-        exception: the error that ended the exchange, None if the whole response arrived.
+        exception: the error that ended the exchange, None if the whole response arrived. It is ignored if the status is
+            300 or above, which shows the error by itself.
     """
     if exception is not None and (status is None or status < 300):
         return _classify_exception(exception, status, body)

@@ -27,7 +27,9 @@ class NetworkSettingsError(ValueError):
 
 @functools.lru_cache(maxsize=64)
 def build_ssl_context(network: NetworkAccess) -> ssl.SSLContext:
-    """Build the TLS settings, with this machine's CAs, the provider's CAs and the client certificate.
+    """Build the TLS settings, with the default CAs, the provider's CAs and the client certificate.
+
+    The default CAs are those of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else those of the package certifi.
 
     Raises:
         NetworkSettingsError: a certificate or key cannot be read.
@@ -137,9 +139,9 @@ def check_client_certificate(certificate: str, key: str) -> None:
     Raises:
         NetworkSettingsError: one of them cannot be read, or they do not belong together.
     """
-    of_certificate = _read_certificates(certificate)[0].public_key()
-    of_key = _read_private_key(key).public_key()
-    if _render_public_key(of_key) != _render_public_key(of_certificate):
+    certified_public_key = _read_certificates(certificate)[0].public_key()
+    public_key = _read_private_key(key).public_key()
+    if _render_public_key(public_key) != _render_public_key(certified_public_key):
         raise NetworkSettingsError("The private key does not belong to the client certificate.")
 
 

@@ -23,7 +23,7 @@ class NetworkProblem:
 
     Attributes:
         sentence: what failed and which setting is at fault, for people.
-        is_tls: False if the proxy could not be reached at all.
+        is_tls: whether it gets the error code `tls`, as every problem does except a proxy that cannot be reached.
     """
 
     sentence: str
@@ -89,8 +89,8 @@ def _describe_wrong_certificate(error: ssl.SSLCertVerificationError, network: Ne
     if error.verify_code in _EXPIRED_CODES:
         return f"Server certificate: it is not valid now ({detail})."
     if error.verify_code in _UNKNOWN_ISSUER_CODES and not network.ca:
-        return f"CA file: none is entered, and no CA of this machine signed the server's certificate ({detail})."
-    return f"CA file: no CA in it or of this machine signed the server's certificate ({detail})."
+        return f"CA file: none is entered, and no default CA signed the server's certificate ({detail})."
+    return f"CA file: neither a CA in it nor a default CA signed the server's certificate ({detail})."
 
 
 def _describe_alert(reason: str, network: NetworkAccess) -> str:
