@@ -22,9 +22,10 @@ class ProviderRequestError(Exception):
 
 
 async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """Request the provider's list of models and return their ids, in the provider's order and without repeats.
+    """Request the provider's list of models and return their ids.
 
-    Anthropic sends pages of at most 1,000 models; only the first page is requested.
+    The ids are in the provider's order and without repeats. Anthropic sends pages of at most 1,000 models; only the
+    first page is requested.
 
     Raises:
         ProviderRequestError: the request failed or its response is not a list of models.
@@ -37,7 +38,9 @@ async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
-    """Send a POST of `body`, or a GET if `body` is None, over a new connection and return the JSON of its response.
+    """Send a request over a new connection and return the JSON of its response.
+
+    The request is a POST of `body`, or a GET if `body` is None.
 
     Raises:
         ProviderRequestError: the request failed or the response is not JSON.
@@ -45,17 +48,17 @@ async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None)
     async with HttpClient() as client:
         exchange = client.build_exchange(endpoint, path, body)
         await client.send(exchange)
-    return _check_payload(exchange)
+    return _parse_payload(exchange)
 
 
-def _check_payload(exchange: Exchange) -> object:
-    """Return the JSON of a response.
+def _parse_payload(exchange: Exchange) -> object:
+    """Parse the JSON of a response.
 
     Raises:
         ProviderRequestError: the request failed or the response is not JSON.
     """
     payload = parse_json(exchange.body)
-    # The table of error codes accepts no list as an answer.
+    # For `find_error` a JSON list is an error, because no answer of a model is a list.
     is_list = exchange.exception is None and exchange.status == 200 and isinstance(payload, list)
     error = None if is_list else exchange.find_error()
     if error is None and payload is None:
@@ -66,7 +69,10 @@ def _check_payload(exchange: Exchange) -> object:
 
 
 def _find_model_id(entry: object) -> str:
-    """Return the model id of an entry, which is text or an object with an `id` or a `name`; "" if it has none."""
+    """Return the model id of an entry, "" if it has none.
+
+    An entry is text, or an object with an `id` or a `name`.
+    """
     if isinstance(entry, dict):
         fields: JsonObject = entry
         entry = fields.get("id") or fields.get("name")

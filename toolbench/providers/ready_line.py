@@ -8,7 +8,10 @@ START_FAILED_EXIT_CODE = 3
 
 
 class ServerStartError(Exception):
-    """Failure to start a local server. Its text is one sentence that says what to do."""
+    """Failure to start a local server.
+
+    Its text is one sentence for users: the cause and, if known, what to do.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 The loop and the driver run on a virtual clock, with responses, failures and stops from a recording.
 
 A stored response is used if the model would see the same request as in the recording: a request to the same path,
-whose body is equal as JSON except for `UNSEEN_FIELDS`. These fields configure the server and never reach the model.
-At the first request that differs otherwise the replay ends, because the model's answer to it is unknown.
+whose body is equal as JSON except for masked secrets and `UNSEEN_FIELDS`. These fields configure the server and never
+reach the model. At the first request that differs otherwise the replay ends, because the model's answer to it is
+unknown. `RecordedTransport._check_request` has the remaining conditions.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ UNSEEN_FIELDS = frozenset(
 )
 PARALLEL_FIELD = "parallel_tool_calls"
 LOCAL_STOP_CODES = (StopReason.DEADLINE.value, StopReason.CANCELLED.value)  # codes of exchanges that Toolbench ended
-_BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+_BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")  # stored bodies are decoded
 _EXCEPTION_BY_CODE: dict[str, type[httpx.HTTPError]] = {
     "dns": DnsError,
     "tls": TlsError,
@@ -90,7 +91,7 @@ class Recording:
 
     Attributes:
         exchanges: the attempts in the order sent.
-        stop_reason: reason with which Toolbench ended the trial, None if it did not.
+        stop_reason: reason for which Toolbench ended the trial, None if it did not.
         stopped_in_tools: whether Toolbench ended the trial while tools ran.
         has_original_plan: whether the trial is replayed with its original plan. A truncated body is then replayed as
             the failure that it was; with another plan it ends the replay.
@@ -104,7 +105,9 @@ class Recording:
 
 @dataclass(eq=False, slots=True)
 class RecordedTransport(httpx.AsyncBaseTransport):
-    """Transport that returns a recording's responses in order; it is also the gate, which stops the trial as recorded.
+    """Transport that returns a recording's responses in order.
+
+    It is also the gate, which stops the trial as recorded.
 
     Attributes:
         recording: the execution to replay.
@@ -139,7 +142,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
 
         Raises:
             NotRecordedError: the recording has no response for this request.
-            httpx.HTTPError: the stored exchange failed with this error.
+            httpx.HTTPError: the stored exchange failed with this error before a response head arrived.
         """
         body = await request.aread()
         if self.is_exhausted:
@@ -152,9 +155,9 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         return self._build_response(stored)
 
     def wrap_tools(self, call_tool: CallTool) -> CallTool:
-        """Return a function that runs tools as recorded.
+        """Return a function that runs tools with `call_tool` until the recorded trial was stopped.
 
-        If the recorded trial was stopped while tools ran, the calls after its last exchange never return.
+        If that happened while tools ran, the calls after its last exchange never return.
         """
 
         def call(name: str, arguments: JsonObject, call_id: str) -> object:
@@ -173,14 +176,14 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         """
         if stored.request != body and not (stored.is_masked and _is_same_but_masked(stored.request, body)):
             differing = _find_differing_fields(stored.request, body)
-            if seen := sorted(differing - UNSEEN_FIELDS):
-                raise NotRecordedError(f"the model would be shown another request ({', '.join(seen)})")
+            if visible_fields := sorted(differing - UNSEEN_FIELDS):
+                raise NotRecordedError(f"the model would be shown another request ({', '.join(visible_fields)})")
             if PARALLEL_FIELD in differing and stored.call_count > 1:
                 raise NotRecordedError(f"the answer has several calls, and {PARALLEL_FIELD} would differ")
             if differing and stored.error and stored.error.code in REFUSAL_CODES:
                 raise NotRecordedError("the endpoint refused a request that differs from this one")
-            if refused := sorted(differing & stored.omitted_parameters):
-                raise NotRecordedError(f"the endpoint refuses parameters of this request ({', '.join(refused)})")
+            if refused_fields := sorted(differing & stored.omitted_parameters):
+                raise NotRecordedError(f"the endpoint refuses parameters of this request ({', '.join(refused_fields)})")
             self.differing_fields |= differing
         if not stored.url.endswith(path):
             raise NotRecordedError("the request would go to another path")
@@ -203,7 +206,10 @@ class RecordedTransport(httpx.AsyncBaseTransport):
 
 @dataclass(eq=False, slots=True)
 class _RecordedBody(httpx.AsyncByteStream):
-    """Stored body as a stream of the chunks in which it arrived; the stored exception, if any, is raised at its end."""
+    """Stored body as a stream of the chunks in which it arrived.
+
+    The stored exception, if any, is raised at its end.
+    """
 
     stored: StoredExchange
     exception: httpx.HTTPError | None
@@ -220,7 +226,11 @@ class _RecordedBody(httpx.AsyncByteStream):
 
 
 def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
-    """Return the exception that ended the exchange; None if there was none or if status and body show the error."""
+    """Return the exception that ended the exchange, or None.
+
+    Returns:
+        None if no exception ended it, or if status and body show the error.
+    """
     error = stored.error
     if error is None or error.code not in _EXCEPTION_BY_CODE or (stored.status or 0) >= 300:
         return None
@@ -232,9 +242,10 @@ def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
 
 
 def _is_same_but_masked(stored: bytes, body: bytes) -> bool:
-    """Return whether two bodies of the same length differ only where the stored one is masked."""
-    are_bytes_same = (old in (new, ord("*")) for old, new in zip(stored, body, strict=False))
-    return len(stored) == len(body) and all(are_bytes_same)
+    """Return whether the two bodies have the same length and differ only where the stored one has a star."""
+    return len(stored) == len(body) and all(
+        stored_byte in (byte, ord("*")) for stored_byte, byte in zip(stored, body, strict=True)
+    )
 
 
 def _find_differing_fields(stored: bytes, body: bytes) -> set[str]:
@@ -247,10 +258,10 @@ def _find_differing_fields(stored: bytes, body: bytes) -> set[str]:
 
 def _parse_fields(body: bytes) -> JsonObject | None:
     try:
-        read = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return read if isinstance(read, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 class _VirtualTimeSelector(DefaultSelector):

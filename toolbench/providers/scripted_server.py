@@ -44,7 +44,7 @@ class ScriptedReply:
         status: the HTTP status.
         headers: headers besides Content-Length and Connection.
         body: bytes, or chunks that are sent one by one without Content-Length.
-        declared: Content-Length to send in place of the true one.
+        declared: Content-Length in bytes to send in place of the true one.
         raw: bytes that replace the whole reply, head included.
         delay: seconds before the first byte.
         pause: seconds after each chunk.
@@ -76,7 +76,10 @@ class ReceivedRequest:
 
 
 def chat_reply(message: JsonObject, *, finish_reason: str = "stop", **more: Any) -> ScriptedReply:
-    """Build a chat completion with this message; `more` are further members of the body, such as usage or error."""
+    """Build a chat completion with this message.
+
+    `more` are further members of the body, such as usage or error.
+    """
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
     body = {"id": "scripted-1", "object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage}
@@ -118,10 +121,10 @@ ReplyScript = Iterable[ScriptedReply] | Callable[[ReceivedRequest], ScriptedRepl
 
 
 class ScriptedServer:
-    """Server on 127.0.0.1, or another address of this machine, that runs in its own threads from `start` to `stop`.
+    """Server on this machine that sends scripted replies.
 
-    The script is a list of replies, sent in order of arrival, or a function of the request. After the last reply of a
-    list, every request gets status 400.
+    It runs in threads of its own from `start` to `stop`. The script is a list of replies, sent in order of arrival, or
+    a function of the request. After the last reply of a list, every request gets status 400.
 
     Attributes:
         seen: requests received so far, in order.
@@ -223,7 +226,7 @@ class _ConnectionHandler(socketserver.StreamRequestHandler):
         provider.connections += 1
         if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HANDSHAKE_BYTE):
             self.rfile.read1()
-            self.wfile.write(b"HTTP/1.1 400 Speak HTTP\r\nconnection: close\r\n\r\n")
+            self.wfile.write(b"HTTP/1.1 400 Not HTTP\r\nconnection: close\r\n\r\n")
             return
         while (request := _read_request(self.rfile)) is not None:
             reply = provider.take_next_reply(request)
@@ -261,7 +264,7 @@ def _render_head(reply: ScriptedReply) -> bytes:
 
 
 def _read_request(stream: BufferedIOBase) -> ReceivedRequest | None:
-    """Read the next request on a connection; return None if the client has closed it."""
+    """Read the next request on a connection; return None if the client closed it or sent no request line."""
     request_line = stream.readline().decode("latin-1").split()
     if len(request_line) < 2:
         return None

@@ -22,7 +22,7 @@ class ProviderTemplate:
         preset: name in engine/data/presets.json.
         docs: address of the provider's documentation.
         note: sentence for the page on which the provider is connected.
-        probe_port: default port of a program on this machine, None for remote providers.
+        probe_port: port at which Toolbench looks for the program on this machine, None for remote providers.
         wire: name in engine/wire_formats/registry.py.
         query: query parameters as in an `Endpoint`.
         key_header: header of the key as in an `Endpoint`.

@@ -39,4 +39,4 @@ class CancellationToken(asyncio.Event):
 
 def _expire(timeout: asyncio.Timeout) -> None:
     if not timeout.expired():
-        timeout.reschedule(0)
+        timeout.reschedule(0)  # the loop's time 0 has passed, so the timeout expires at once

@@ -38,7 +38,9 @@ TRUNCATED_CODES = ("stream_cut", "answer_cut")  # the answer had begun, so sendi
 
 
 class TrialStoppedError(Exception):
-    """Exception of a gate that permits no further request.
+    """Exception that ends a trial before its next request.
+
+    The gate permits no further request, or the trial was cancelled.
 
     Attributes:
         reason: the stop reason with which the trial ends.
@@ -74,9 +76,9 @@ class RunContext:
 async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
     """Run one trial to its end.
 
-    The deadline, a cancellation and a stop by the gate are sent into the loop as `StopRun`, after the current step has
-    been recorded. They are part of the result, not exceptions. The deadline leaves out the time spent in the gate's
-    `reserve`.
+    The deadline, a cancellation and a stop by the gate are sent into the loop as `StopRun`. They are part of the
+    result, not exceptions. An exchange that they interrupt is recorded. If they interrupt the tools of an answer, none
+    of its calls is recorded. The deadline leaves out the time spent in the gate's `reserve`.
 
     Raises:
         asyncio.CancelledError: this task was cancelled.
@@ -147,7 +149,7 @@ class _TrialRun:
             self._context.emit(Event("llm_delta", turn, {**data, "attempt": self._attempt_number}))
 
     def _emit_held_text(self, turn: int) -> None:
-        """Emit the text that the masker still holds back. Call it at the end of an answer."""
+        """Emit the text that the masker still holds back. Call it at the end of an attempt."""
         for data in self._stream_masker.flush():
             self._emit_delta(turn, data)
 
@@ -188,6 +190,11 @@ class _TrialRun:
         return result if is_unchanged else replace(result, final_text=final_text, message=message)
 
     async def _ask(self, ask: Ask) -> Turn | FailedExchange:
+        """Send a request, again if `_find_retry_reason` allows it, and return the answer or the last error.
+
+        Raises:
+            TrialStoppedError: the gate stopped the trial, or the run was cancelled.
+        """
         number, backoff_ms, reason = 1, 0.0, ""
         while True:
             if self._context.cancelled.is_set():
@@ -201,7 +208,13 @@ class _TrialRun:
             number, backoff_ms = number + 1, await self._back_off(number, exchange)
 
     async def _pass_gate(self) -> None:
-        """Wait until the gate permits a request. The deadline is later by this wait, for which no model is to blame."""
+        """Wait until the gate permits a request.
+
+        The deadline is postponed by this wait, because no model causes it.
+
+        Raises:
+            TrialStoppedError: the gate stopped the trial, or the run was cancelled.
+        """
         loop, deadline = asyncio.get_running_loop(), self._timeout.when()
         started_at = loop.time()
         if not self._timeout.expired():
@@ -233,6 +246,9 @@ class _TrialRun:
         """Send one attempt and record it, also if it is interrupted.
 
         A streamed answer is decoded while it arrives.
+
+        Returns:
+            The exchange, and its answer or error with secrets masked.
         """
         exchange = self._current_exchange = self._context.client.build_exchange(
             self._context.endpoint, ask.request.path, ask.request.body
@@ -289,7 +305,11 @@ def _decode_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
 
 
 def _read_refused_call(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
-    """Return the turn in the output that an error quotes, else the error, with the reason as its hint."""
+    """Read the model's output that an error quotes.
+
+    Returns:
+        The turn if the output can be read as one, else the error; the reason becomes its hint if it has none.
+    """
     turn_or_reason = ask.parse_refused_answer(error.generation) if error.generation else ""
     if isinstance(turn_or_reason, Turn):
         return turn_or_reason

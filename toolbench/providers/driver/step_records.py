@@ -1,6 +1,6 @@
-"""Records of the steps of a trial, and the interfaces through which the driver stores steps and sends requests.
+"""Records of the steps of a trial, and the interfaces of the driver to its recorder and its gate.
 
-The driver records each attempt of an exchange and each tool call, in order and with secrets masked.
+The driver records each attempt of an exchange and each tool call that ended, in order and with secrets masked.
 """
 
 from dataclasses import field
@@ -23,9 +23,11 @@ class ExchangeStep:
         attempt: number of the attempt, from 1 for each request.
         url: the address.
         request: the engine's request, its body masked.
-        request_body: the body that was sent.
+        request_body: the body that was sent, masked.
+        request_headers: the headers that were sent, masked, with lower-case names.
         status: the HTTP status, None if no response head arrived.
-        response_body: the body that was received, or the part of it that was kept.
+        response_headers: masked headers with lower-case names; {} if no response head arrived.
+        response_body: the body that was received, masked and without content coding, or the part of it that was kept.
         body_bytes: bytes received over the network, before truncation.
         body_cut: whether the body was truncated.
         masked: whether a known secret was masked.

@@ -8,7 +8,7 @@ from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Execute, Outcome, PreparedCall
 from toolbench.engine.types import JsonObject
 
-CallTool = Callable[[str, JsonObject, str], object]
+CallTool = Callable[[str, JsonObject, str], object]  # (name, arguments, call id) -> value or awaitable of it
 
 
 async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[], float]) -> tuple[Outcome, ...]:
@@ -23,7 +23,7 @@ async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[]
         now_ms: returns the milliseconds since the trial's start.
 
     Raises:
-        asyncio.CancelledError: this task was cancelled; the running calls are stopped.
+        asyncio.CancelledError: this task was cancelled; the running calls are cancelled, too.
     """
     outcomes: list[Outcome] = []
     for group in group_calls(operation):

@@ -73,7 +73,7 @@ def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx
 
 
 def _add_cause(error: httpx.TransportError, network: NetworkAccess) -> httpx.TransportError:
-    """Return the error of a request without a response; if its connection was lost, with the possible cause."""
+    """Return the error of a request without a response; a lost connection gets its possible cause."""
     cause = describe_lost_connection(network) if isinstance(error, httpx.ReadError | ServerDisconnectedError) else ""
     return type(error)(f"{error}.{cause}") if cause else error
 
@@ -151,6 +151,8 @@ def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
 
 def _build_network_arguments(network: NetworkAccess, headers: list[tuple[str, str]], *, tunnel: bool) -> dict[str, Any]:
     """Return the arguments of a request that replace those of the session; {} for a direct connection.
+
+    The login of a proxy without a tunnel is added to `headers`.
 
     Raises:
         NetworkSettingsError: a certificate or key cannot be read.

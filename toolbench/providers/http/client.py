@@ -13,9 +13,9 @@ from toolbench.providers.http.request_template import build_request_template
 
 
 class HttpClient:
-    """One HTTP session, shared by all trials of a worker session and bound to one event loop.
+    """One HTTP session, bound to one event loop.
 
-    Close it when the worker session ends. `clock` returns seconds.
+    All trials of a worker session share one client. Close a client after use. `clock` returns seconds.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class HttpClient:
         self._clock = clock
 
     def build_exchange(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
-        """Build an exchange and start its clock; no request is sent before `send`.
+        """Build an exchange, whose times count from now; no request is sent before `send`.
 
         The exchange is a POST of `body`, or a GET if `body` is None.
         """

@@ -1,6 +1,6 @@
 """Decompression of response bodies, chunk by chunk and within a limit.
 
-Requests ask for no compression (`Accept-Encoding: identity`), so that a chunk arrives when the model has written it.
+Requests ask for no compression (`Accept-Encoding: identity`), because compression can delay the chunks of a stream.
 Some servers compress nevertheless. gzip and deflate are decompressed; any other content coding is an error.
 """
 

@@ -23,11 +23,11 @@ class UpstreamError:
     """Error as the provider or a router reported it.
 
     Attributes:
-        message: the error's sentence, "" if it has none.
+        message: the error's sentence; if it has none, `hint`.
         code: the error's code as text, "" if it has none.
         kind: the error's `type` as text, "" if it has none.
-        hint: "<upstream's name>: <upstream's message>" if a router passes these on, else "".
-        text: the whole error in lower case, for searching.
+        hint: "<upstream's name>: <upstream's message>", or one of the two, if a router passes them on, else "".
+        text: the whole error as JSON or plain text in lower case, for searching.
         after_output: whether the answer had begun before the error.
         generation: the model's output if the error quotes it (Groq), else "".
         named_places: places in the request that the error names (`param` of OpenAI, `loc` of pydantic).
@@ -44,12 +44,15 @@ class UpstreamError:
 
     @property
     def refuses_call(self) -> bool:
-        """Whether the server refuses a call that it could not read. Part of the answer may precede the refusal."""
+        """Whether the server refuses a call that it could not read.
+
+        Part of the answer may precede the refusal.
+        """
         return bool(self.generation) or self.code == REFUSED_CALL_CODE
 
 
 def parse_json(body: bytes | str) -> Any:
-    """Return the value of a JSON text, or None if `body` is not JSON or is nested too deeply."""
+    """Return the value of a JSON text; None if `body` is `null`, is not JSON or is nested too deeply."""
     try:
         return read_json(body if isinstance(body, str) else body.decode())
     except (InvalidJsonError, UnicodeDecodeError):
@@ -61,8 +64,8 @@ def parse_error(body: bytes, *, is_error: bool) -> UpstreamError | None:
 
     Args:
         body: the body without content coding.
-        is_error: whether the status says error. Any body is then read as an error, also plain text. Otherwise only an
-            error object in an answer or in an event stream is read as one.
+        is_error: whether the status says error. Any body is then read as an error, also plain text. Otherwise only the
+            error in an answer, or in an event of a stream, is read as one.
 
     Returns:
         None if the body holds no error; never None with `is_error`.
@@ -101,6 +104,7 @@ def _find_error(payload: Any) -> Any:
 
 
 def _has_output(payload: Any) -> bool:
+    """Return whether an answer or an event of a stream has output of the model, in any wire format."""
     if not isinstance(payload, dict):
         return False
     if str(payload.get("type", "")).startswith(_OUTPUT_EVENTS) or payload.get("content") or payload.get("output"):

@@ -21,9 +21,10 @@ MAX_TIMED_CHUNKS = 10_000  # further chunks are counted as part of the last one
 class Exchange:
     """One HTTP request and its response.
 
-    Secrets are masked in every public value except `sent_body`. Bodies are kept without content coding.
+    Secrets are masked in every public value except `sent_body` and `template`. Bodies are kept without content coding.
 
     Attributes:
+        template: URL, headers and masker of the request.
         sent_body: the request's body, unmasked; None for a GET.
         clock: returns seconds; the times below are read from it.
         started_at: when the exchange was built.
@@ -177,8 +178,12 @@ class Exchange:
 
     @property
     def has_secret(self) -> bool:
-        """Whether the received body holds a secret, so that `body` differs from it. Read it only after `finish`."""
-        return self.body is not None and self._is_body_masked
+        """Whether the received body holds a secret, so that `body` differs from it.
+
+        Read it only after `finish`.
+        """
+        _ = self.body  # masks the body and sets `_is_body_masked`
+        return self._is_body_masked
 
     def iter_chunks(self) -> Iterator[bytes]:
         """Yield the masked body in the chunks in which it arrived."""
@@ -189,7 +194,10 @@ class Exchange:
 
     @property
     def is_masked(self) -> bool:
-        """Whether a secret is masked in the URL, the request's headers or one of the bodies."""
+        """Whether a secret is masked in the URL, the request's headers or one of the bodies.
+
+        Read it after `body`, which masks the body of the response.
+        """
         is_request_body_masked = self.request_body is not (self.sent_body or b"")
         return self.template.is_masked or is_request_body_masked or self._is_body_masked
 

@@ -1,4 +1,4 @@
-"""Rate limits that a response states in its headers, in the spellings of OpenAI, Anthropic and the IETF draft."""
+"""Rate limits in the headers of a response, as OpenAI, Anthropic and the IETF draft spell them."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from toolbench.engine.bounds import parse_count, parse_number
 from toolbench.engine.types import JsonObject
 from toolbench.providers.http.retry_delay import MAX_WAIT_SECONDS, read_response_time
 
-# (remaining, reset, whether tokens are counted)
+# (header of the remaining count, header of the reset time, whether tokens are counted)
 _HEADER_PAIRS = (
     ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests", False),
     ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens", True),
@@ -32,7 +32,7 @@ class RateLimitState:
     Attributes:
         remaining: requests or tokens that are left.
         counts_tokens: whether tokens are counted, not requests.
-        reset_seconds: time until the limit is full again, at most MAX_WAIT_SECONDS.
+        reset_seconds: seconds from the response until the limit is reset, at most MAX_WAIT_SECONDS.
     """
 
     remaining: int

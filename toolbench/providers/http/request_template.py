@@ -72,7 +72,7 @@ class _TemplateKey:
     key: str = field(repr=False)
     key_header: str
     wire: str
-    extra: tuple[tuple[str, str], ...] = field(repr=False)
+    extra_headers: tuple[tuple[str, str], ...] = field(repr=False)
     timeouts: Timeouts
     network: NetworkAccess
 
@@ -99,7 +99,7 @@ def build_endpoint_masker(endpoint: Endpoint) -> Masker:
 @functools.lru_cache(maxsize=1024)
 def _find_template(key: IdentityKey[Endpoint], path: str) -> RequestTemplate:
     endpoint = key.value
-    extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
+    extra_headers = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
     return _build_template(
         _TemplateKey(
             url=endpoint.build_url(path),
@@ -108,7 +108,7 @@ def _find_template(key: IdentityKey[Endpoint], path: str) -> RequestTemplate:
             key=endpoint.key,
             key_header=endpoint.key_header,
             wire=endpoint.wire,
-            extra=extra,
+            extra_headers=extra_headers,
             timeouts=endpoint.timeouts,
             network=endpoint.network,
         )
@@ -117,11 +117,11 @@ def _find_template(key: IdentityKey[Endpoint], path: str) -> RequestTemplate:
 
 @functools.lru_cache(maxsize=256)
 def _build_template(source: _TemplateKey) -> RequestTemplate:
-    url, extra = source.url, source.extra
+    url, extra_headers = source.url, source.extra_headers
     auth = _build_auth_headers(source.key, source.wire, source.key_header)
-    headers = _FIXED_HEADERS | auth | dict(extra)
+    headers = _FIXED_HEADERS | auth | dict(extra_headers)
     masker = build_masker(
-        source.key, (*extra, *_list_further_secrets(source)), (source.base_url, url.removesuffix(source.query))
+        source.key, (*extra_headers, *_list_further_secrets(source)), (source.base_url, url.removesuffix(source.query))
     )
     masked_url, masked_headers = masker.mask_text(url), masker.mask_headers(headers)
     return RequestTemplate(
@@ -137,7 +137,11 @@ def _build_template(source: _TemplateKey) -> RequestTemplate:
 
 
 def _list_further_secrets(source: _TemplateKey) -> Iterator[tuple[str, str]]:
-    """Yield (header name, secret) for the secrets that `Endpoint.headers` does not contain."""
+    """Yield the secrets that `Endpoint.headers` does not contain, as headers for `build_masker`.
+
+    `build_masker` also masks the part of a value after its first space: the login after "Basic". No header is called
+    `proxy-password`; the name only passes the password on.
+    """
     if source.key and source.key_header:
         yield source.key_header, source.key
     if login := source.network.proxy_login:

@@ -8,7 +8,7 @@ import tenacity
 from toolbench.engine.bounds import parse_duration_ms
 from toolbench.engine.types import JsonObject
 
-MAX_WAIT_SECONDS = 60.0  # of one request before its retry; a longer Retry-After is reduced to this
+MAX_WAIT_SECONDS = 60.0  # longest wait before one retry; a longer Retry-After is reduced to it
 _EXPONENTIAL_WAIT = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
 _RETRYING = tenacity.AsyncRetrying(reraise=True)
 
@@ -38,7 +38,7 @@ def parse_retry_after(headers: JsonObject, max_seconds: float = MAX_WAIT_SECONDS
         max_seconds: a longer wait is reduced to this.
 
     Returns:
-        Seconds from 0 to `max_seconds`; None if the header is absent, unreadable or implausible.
+        Seconds from 0 to `max_seconds`; None if the header is absent or unreadable, negative, or above 7 days.
     """
     value = str(headers.get("retry-after", "")).strip()
     seconds = _parse_seconds(value)
@@ -52,7 +52,7 @@ def parse_retry_after(headers: JsonObject, max_seconds: float = MAX_WAIT_SECONDS
 
 
 def read_response_time(headers: JsonObject) -> datetime:
-    """Return the time of a response by its `Date` header, else by the clock of this machine, which may be wrong."""
+    """Return the time of a response by its `Date` header, else by the clock of this machine."""
     return _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
 
 

@@ -1,6 +1,6 @@
 """Start of llama.cpp's OpenAI-compatible server for one GGUF file, in this process.
 
-The server ends only with its process, so every local model has a process of its own.
+Every local model has a process of its own (`python -m toolbench.providers.llama`).
 """
 
 import os

@@ -8,9 +8,10 @@ from typing import Any, BinaryIO
 from toolbench.engine.constraints.mask import Vocabulary
 from toolbench.providers.llama.weights import GGUF_MAGIC
 
+# Formats of `struct` by the type of a value in GGUF metadata.
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT_TYPE, _LIST_TYPE = 8, 9
-_TYPES_WITHOUT_TEXT = (3, 5)  # control tokens and unused tokens
+_SPECIAL_TOKEN_TYPES = (3, 5)  # control tokens and unused tokens
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -24,7 +25,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
         raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
     token_types = metadata["tokenizer.ggml.token_type"]
     bytes_by_char = _build_byte_table()
-    special_ids = [token_id for token_id, token_type in enumerate(token_types) if token_type in _TYPES_WITHOUT_TEXT]
+    special_ids = [token_id for token_id, token_type in enumerate(token_types) if token_type in _SPECIAL_TOKEN_TYPES]
     special_id_set = set(special_ids)
     tokens = [
         token.encode()

@@ -30,7 +30,11 @@ def find_weights(gguf: str) -> Path:
 
 
 def build_model_name(gguf: str) -> str:
-    """Return the model's name in requests, without the folder of its file; "" stands for the packaged model."""
+    """Return the model's name in requests, which has no folder and no suffix of its file.
+
+    Args:
+        gguf: path that the user entered; "" for the packaged model.
+    """
     return Path(gguf).stem.lower() if gguf else DEFAULT_MODEL_NAME
 
 

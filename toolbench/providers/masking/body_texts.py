@@ -49,11 +49,11 @@ def join_split_texts(data: bytes) -> bytes | None:
 
 
 def _join_named_texts(documents: Sequence[Any]) -> str | None:
-    """Return the texts that have more than one part, as `_TextCollector.join_parts` does, without finding paths.
+    """Return the texts that have more than one part, without building the paths of the texts.
 
     Returns:
-        None if a field name has more than two texts: only then can the texts of one path be fewer than those of the
-        name.
+        The same as `_TextCollector.join_parts`. None if a field name has more than two texts: only then can the texts
+        of one path be several, but fewer than those of the name.
     """
     texts_by_name: dict[str, list[str]] = {}
     for document in documents:
@@ -80,7 +80,10 @@ def _add_named_texts(value: Any, name: str, texts_by_name: dict[str, list[str]])
 
 
 def _parse_documents(data: bytes) -> Sequence[Any]:
-    """Return the JSON value of a body, or those of the events of a stream; empty for plain text without events.
+    """Return the JSON value of a body, or those of the events of a stream.
+
+    Returns:
+        One value for a JSON body, one per event for a stream, none for plain text without events.
 
     Raises:
         ValueError: the body or an event is not valid JSON.
@@ -176,12 +179,12 @@ class _JsonContainer:
     """Object or list at the position of a scan.
 
     Attributes:
-        parent: the container around it, None for the outermost one.
+        parent: the container around it, None for the outermost one, which stands for the whole body.
         parent_key: its key in the parent.
         is_list: whether it is a list.
         key: the last key that was read; in a list, the key of the list itself.
         depth: number of containers around it.
-        labels: its fields `index` and `id`, as text.
+        labels: its fields `index` (or `output_index`, under the name `index`) and `id`, as text.
     """
 
     parent: "_JsonContainer | None" = None
@@ -192,7 +195,11 @@ class _JsonContainer:
     labels: dict[str, str] = field(default_factory=dict)
 
     def build_path(self) -> tuple[str, ...]:
-        """Build the path of the container's texts. Call it after the whole container was read."""
+        """Build the path of the container's texts. Call it after the whole container was read.
+
+        Returns:
+            Label and key of each container, the innermost one first.
+        """
         steps: list[str] = []
         container: _JsonContainer | None = self
         while container is not None:

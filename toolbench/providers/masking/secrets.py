@@ -1,4 +1,7 @@
-"""Masking of known secrets: each is overwritten by as many other characters before anything is stored or shown."""
+"""Masking of known secrets in everything that is stored or shown.
+
+Each secret is overwritten by as many other characters.
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +15,7 @@ from toolbench.providers.masking.values import collect_texts, map_texts
 
 Value = TypeVar("Value")
 
-_MAX_HEADER_NAMES = 512  # whose masking is remembered
+_MAX_HEADER_NAMES = 512  # header names that one masker caches
 _SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
 # Extra headers that identify the client or a format. Any other extra header may hold a key.
 _PUBLIC_HEADERS = re.compile(
@@ -25,7 +28,7 @@ _PUBLIC_HEADERS = re.compile(
 class Masker:
     """Masker of a set of secrets in every spelling of `SecretSpellings`.
 
-    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker without secrets is false.
+    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker without longer ones is false.
     """
 
     def __init__(self, secrets: Iterable[str], secret_headers: Iterable[str] = ()) -> None:
@@ -104,7 +107,7 @@ class Masker:
 
         The whole value is masked if the header is one of the masker's secret headers or its name indicates a secret.
         """
-        texts = [(self._read_header_name(name), str(value)) for name, value in headers.items()]
+        texts = [(self._classify_header(name), str(value)) for name, value in headers.items()]
         joined = "\n".join([text for _, text in texts]).encode("utf-8", "surrogatepass")
         has_no_secret = self.mask(joined) is joined
         return {
@@ -112,17 +115,17 @@ class Masker:
             for (name, is_secret), text in texts
         }
 
-    def _read_header_name(self, name: str) -> tuple[str, bool]:
-        """Return the masked name of a header and whether its value is a secret, from a cache if possible."""
-        known = self._header_names.get(name)
-        if known is None:
-            known = self._mask_header_name(name), name.lower() in self._secret_headers or _has_secret_name(name)
+    def _classify_header(self, name: str) -> tuple[str, bool]:
+        """Return the masked name of a header and whether its whole value is a secret. Use the cache."""
+        entry = self._header_names.get(name)
+        if entry is None:
+            entry = self._mask_header_name(name), name.lower() in self._secret_headers or _has_secret_name(name)
             if len(self._header_names) < _MAX_HEADER_NAMES:
-                self._header_names[name] = known
-        return known
+                self._header_names[name] = entry
+        return entry
 
     def _mask_header_name(self, name: str) -> str:
-        """Return a lower-case header name with secrets masked. A secret in it is in lower case, too."""
+        """Mask the secrets in the name of a header. The name is in lower case, and so is a secret in it."""
         for secret in self._lower_case_secrets:
             name = name.replace(secret, "*" * len(secret))
         return name

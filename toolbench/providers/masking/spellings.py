@@ -23,6 +23,7 @@ _ESCAPE_STARTS = (b"\\", b"&")
 # Starts of the escapes that can stand for a character of `_ORDINARY_TEXT`.
 _RARE_ESCAPE_STARTS = (b"\\u00", b"\\/", b"\\x", b"&#", b"&amp;")
 _PERCENT_ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
+# Printable ASCII that JSON and HTML can hold without an escape.
 _ORDINARY_TEXT = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
 _NAMED_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _LETTER_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
@@ -35,7 +36,10 @@ _MAX_PARTIAL_ESCAPE_BYTES = 64  # bytes before a match, or at the end of the dat
 
 
 class SecretSpellings:
-    """Search for a set of secrets in all their spellings. An instance without secrets is false and finds nothing."""
+    """Search for a set of secrets in all their spellings.
+
+    An instance without secrets is false and finds nothing.
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _build_needles(secret)))

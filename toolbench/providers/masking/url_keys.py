@@ -1,10 +1,12 @@
-"""Search for keys inside addresses: new base URLs must not contain any, and stored addresses are masked.
+"""Search for keys inside addresses.
+
+New base URLs must not contain any, and stored addresses are masked.
 
 A part of a path looks like a key if one of these is true, after percent-decoding:
 
-- it contains a known secret of at least eight characters, in any case of letters;
+- it contains a known secret of at least eight characters, in capital or small letters;
 - it begins with `sk-` or `sk_` (also inside, after a separator) and eight more characters follow, or with another
-  vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow;
+  vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow (30 after `AIza`);
 - it has a run of at least 20 letters and digits, of which capitals, small letters and digits all occur, and at least
   two in five neighbouring characters are of different kinds;
 - it has such a run of at least 32 letters, digits, `-` and `_`, and without `-` and `_` at least half of the neighbours
@@ -34,19 +36,19 @@ _RUN = re.compile(r"[A-Za-z0-9]{20,}")
 _DASHED_RUN = re.compile(r"[A-Za-z0-9_\-]{32,}")
 
 
-def find_keys(address: str, known: Iterable[str] = ()) -> tuple[str, ...]:
+def find_keys(address: str, known_secrets: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the parts of an address or path that look like keys, as they are written there.
 
     Args:
         address: an address or a path.
-        known: secrets that must not occur in it; those shorter than `MIN_SECRET_CHARS` are ignored.
+        known_secrets: secrets that must not occur in it; those shorter than `MIN_SECRET_CHARS` are ignored.
 
     Returns:
         The parts in order; the whole address if a known secret spans several parts or is in the host's name.
     """
     path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:]", path) if part)
-    secrets = [secret.casefold() for secret in known if len(secret) >= MIN_SECRET_CHARS]
+    secrets = [secret.casefold() for secret in known_secrets if len(secret) >= MIN_SECRET_CHARS]
     keys = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
     if not keys and _has_secret(address, secrets):
         keys = [address]
@@ -67,19 +69,19 @@ def looks_like_key(part: str) -> bool:
     )
 
 
-def mask_address(address: str, known: Iterable[str] = ()) -> str:
+def mask_address(address: str, known_secrets: Iterable[str] = ()) -> str:
     """Return the address with user name, password, query, fragment and parts that look like keys masked.
 
     Args:
         address: an address or a path.
-        known: secrets as for `find_keys`.
+        known_secrets: secrets as for `find_keys`.
     """
     bare, query_mark, query = _split_once(address, "[?#]")
     scheme, colon, rest = bare.rpartition("://")
     network_location, slash, path = _split_once(rest, "/")
     login, at_sign, host = network_location.rpartition("@")
     masked = f"{scheme}{colon}{'*' * len(login)}{at_sign}{host}{slash}{path}"
-    for key in find_keys(masked, known):
+    for key in find_keys(masked, known_secrets):
         masked = masked.replace(key, "*" * len(key))
     return f"{masked}{query_mark}{'*' * len(query)}"
 

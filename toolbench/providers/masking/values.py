@@ -1,4 +1,7 @@
-"""Access to all texts inside a value, such as JSON, a parsed answer or a column of a row, for their masking."""
+"""Access to all texts inside a value, for their masking.
+
+A value is JSON, a parsed answer or a column of a row, for instance.
+"""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass

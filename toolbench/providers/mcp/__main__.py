@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from toolbench.providers.mcp.server import MAX_ANSWER_BYTES, MAX_TOOLS
 
 MAX_MEMORY_BYTES = 2**31  # address space, of which the SDK alone takes a quarter
-READ_SECONDS = 15  # time limit of one response
+READ_SECONDS = 15  # longest wait for one response
 TOTAL_SECONDS = 20  # time limit of the whole conversation with the server
 
 

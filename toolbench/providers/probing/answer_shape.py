@@ -95,7 +95,7 @@ def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
 
 
 def find_reasoning_field(message: Message) -> str:
-    """Return the field that has the message's reasoning, `tags` if it is in <think> tags, or "" if there is none."""
+    """Return the field that has the message's reasoning, `tags` for <think> tags, or "" for none."""
     name = next((name for name in REASONING_FIELDS if message.get(name)), "")
     content = message.get("content")
     return name or ("tags" if isinstance(content, str) and "<think>" in content else "")

@@ -12,7 +12,7 @@ from toolbench.providers.probing.prober import Prober
 async def check_completion(prober: Prober) -> ProbeCheck:
     """Check whether OpenAI's route for completions or llama.cpp's own route continues a raw prompt.
 
-    The method template is used with chat completions only, so no request is sent if the endpoint has another wire
+    The method `template` is used with chat completions only, so no request is sent if the endpoint has another wire
     format.
     """
     if not prober.uses_chat:

@@ -42,7 +42,8 @@ _MESSAGES_FIELDS_BY_CONSTRAINT: dict[str, JsonObject] = {"output_config": {"resp
 async def check_constraints(prober: Prober) -> ProbeCheck:
     """Check which constraints are enforced, with a question whose true answer they forbid.
 
-    Each constraint permits only "kestrel" as the answer to a question for the capital of Norway.
+    Each constraint permits only "kestrel" as the answer to a question for the capital of Norway. If `response_format`
+    is enforced, a further request checks a pattern; without patterns the constraint is `plain_schema`.
     """
     fields = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
     replies = {name: await _post_constrained(prober, field) for name, field in fields.items()}

@@ -18,7 +18,7 @@ _TOOL_WORDS = ("tool", "function")
 
 
 def build_echo_request(word: str) -> ProbeRequest:
-    """Build a request for one call of `probe_echo` with this word, followed by a sentence about its result."""
+    """Build a request for one call of `probe_echo` with this word, then a sentence about its result."""
     system = (
         f'Call the tool probe_echo with exactly these arguments: {{"value": "{word}"}}. '
         "When its result has come back, say in one sentence what it gave back."
@@ -31,7 +31,7 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
     """Check whether the endpoint returns calls in their own field.
 
     Returns:
-        The check, and the result of its first request, which other checks use as well.
+        The result of the check, and that of its first request, which other checks use as well.
     """
     result = await prober.ask(build_echo_request(prober.word))
     error, turn = result.error, result.turn
@@ -50,7 +50,7 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
 
 
 async def _check_without_call(prober: Prober, result: ProbeResult) -> ProbeCheck:
-    """Check whether a call is returned if tool_choice is required, or else whether the endpoint drops the tools.
+    """Check whether a call is returned if tool_choice is required, else whether tools are dropped.
 
     The tools are dropped if the endpoint reports as many input tokens without them. Equal counts are evidence only
     without a call, because some endpoints do not count tools.
@@ -72,7 +72,11 @@ async def _check_without_call(prober: Prober, result: ProbeResult) -> ProbeCheck
 
 
 def check_round_trip(result: ProbeResult) -> ProbeCheck:
-    """Check whether the endpoint accepts its own call with a result, and whether it then answers with text."""
+    """Check whether the endpoint accepts its own call with a result and then answers with text.
+
+    Args:
+        result: result of the first request of `check_tools`.
+    """
     later_turns = [record for record in result.loop_result.turns if record.turn > 0]
     numbers = result.exchange_numbers
     if not later_turns:
@@ -88,13 +92,14 @@ def check_round_trip(result: ProbeResult) -> ProbeCheck:
     return ProbeCheck("round_trip", "passed", "The model answered the result with text.", {}, numbers)
 
 
-def has_equal_token_counts(with_tools: ProbeResult, without: ProbeResult) -> bool:
+def has_equal_token_counts(with_tools: ProbeResult, without_tools: ProbeResult) -> bool:
     """Return whether the endpoint reports the same number of input tokens with tools and without.
 
     Returns:
         False also if one of the answers has no token count.
     """
-    counts = [result.turn.usage.input_tokens for result in (with_tools, without) if result.turn and result.turn.usage]
+    results = (with_tools, without_tools)
+    counts = [result.turn.usage.input_tokens for result in results if result.turn and result.turn.usage]
     return len(counts) == 2 and None not in counts and counts[0] == counts[1]
 
 

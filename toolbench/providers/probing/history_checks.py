@@ -1,4 +1,4 @@
-"""Checks of which histories an endpoint accepts, and of dropped tools, invalid requests and the API prefix."""
+"""Checks of accepted histories, dropped tools, invalid requests, reasoning and the API prefix."""
 
 from dataclasses import replace
 
@@ -16,26 +16,26 @@ PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
 _NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
 
-def check_dropped_tools(result: ProbeResult, bare: ProbeResult) -> ProbeCheck:
+def check_dropped_tools(result: ProbeResult, result_without_tools: ProbeResult) -> ProbeCheck:
     """Check whether tools reach the prompt, by the endpoint's counts of input tokens and by calls.
 
     A call shows that the tools reached the model. Without a call, equal counts show that they did not.
 
     Args:
         result: result of a request with tools.
-        bare: result of the same request without tools.
+        result_without_tools: result of the same request without tools.
     """
-    numbers = (*result.exchange_numbers[:1], *bare.exchange_numbers)
+    numbers = (*result.exchange_numbers[:1], *result_without_tools.exchange_numbers)
     counts = [
         probe_result.turn.usage.input_tokens if probe_result.turn and probe_result.turn.usage else None
-        for probe_result in (result, bare)
+        for probe_result in (result, result_without_tools)
     ]
     if None in counts:
         return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint reports no tokens.", {}, numbers)
     if result.turn and result.turn.method_used == "tool_use" and result.turn.calls:
         message = f"The model made a call, so tools reach it ({counts[0]} tokens with them, {counts[1]} without)."
         return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
-    if has_equal_token_counts(result, bare):
+    if has_equal_token_counts(result, result_without_tools):
         message = f"The tools seem to be dropped: {counts[0]} tokens with them and without, and no call."
         return ProbeCheck("dropped_tools", "failed", message, exchanges=numbers)
     message = f"The tools reach the prompt: {counts[0]} tokens with them, {counts[1]} without."
@@ -59,7 +59,7 @@ def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
 
 
 async def check_foreign_history(prober: Prober) -> ProbeCheck:
-    """Check whether the history may have calls with ids of another endpoint and with content null beside calls.
+    """Check whether the history may have ids of another endpoint, and content null beside calls.
 
     The cases of `_HISTORY_CASES` are tried in order until one is accepted.
     """
@@ -116,12 +116,12 @@ async def check_midturn_system(prober: Prober) -> ProbeCheck:
     if error is None:
         message = "A later system message is accepted."
         return ProbeCheck("midturn_system", "passed", message, {"allows_midturn_system": True}, result.exchange_numbers)
-    if error.infrastructure and error.status != 500:
+    if error.infrastructure and error.status != 500:  # a refusal may have status 500, too
         return build_inconclusive("midturn_system", error, result.exchange_numbers)
-    without = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
-    numbers = (*result.exchange_numbers, *without.exchange_numbers)
-    if without.error is not None:
-        return build_inconclusive("midturn_system", without.error, numbers)
+    control = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
+    numbers = (*result.exchange_numbers, *control.exchange_numbers)
+    if control.error is not None:
+        return build_inconclusive("midturn_system", control.error, numbers)
     message = f"A request is refused because of a later system message: {error.message}"
     return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False}, numbers)
 

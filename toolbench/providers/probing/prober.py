@@ -91,7 +91,11 @@ class ProbeResult:
         return self.loop_result.turns[0].failure if self.loop_result.turns else self.loop_result.error
 
     def find_call_arguments(self, name: str) -> JsonObject | None:
-        """Return the arguments with which this tool was first called in the first turn, after repairs, or None."""
+        """Return the arguments of the first call of this tool that was run in the first turn.
+
+        Returns:
+            The arguments after repairs; None if no call of the tool was run.
+        """
         results = self.loop_result.turns[0].results if self.loop_result.turns else ()
         return next((result.arguments for result in results if result.call.name == name and result.was_executed), None)
 
@@ -214,10 +218,10 @@ class Prober:
         return await self._post(encoded, self.wire.path)
 
     async def post_raw(self, body: JsonObject, path: str = "") -> PostResult:
-        """Send one request without the loop and without retries, its body as it is.
+        """Send one request without the loop and without retries; its body is not encoded in the wire format.
 
         Args:
-            body: the body without the model.
+            body: the body without the model, which is added.
             path: path after the API prefix; "" for that of the endpoint's wire format.
         """
         return await self._post({"model": self.endpoint.model, **body}, path or self.wire.path)
@@ -231,7 +235,8 @@ class Prober:
         if error is None and path == self.wire.path:
             turn, error = _parse_response(exchange, self.wire)
         request = Request(turn=0, path=path, body=exchange.request_body, has_tools="tools" in body)
-        masked_answer = log.record_exchange(Attempt(request, 1, 0.0), exchange, error or turn or Turn({}, ""), {})
+        answer = error or turn or Turn({}, "")  # an empty turn for an answer that was not decoded
+        masked_answer = log.record_exchange(Attempt(request, 1, 0.0), exchange, answer, {})
         if isinstance(masked_answer, Turn):
             turn = masked_answer if turn else None
         else:

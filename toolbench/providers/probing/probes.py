@@ -19,8 +19,8 @@ from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, Prober, Probe
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
-MAX_REQUESTS = 60  # of one conformance probe, without retries
-MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use
+MAX_REQUESTS = 60  # of one conformance probe; retries are not counted
+MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use; retries are not counted
 
 RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
@@ -77,7 +77,7 @@ _ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # also reported if the end
 async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
     """Run the checks that decide which method is used to request calls, and yield their results.
 
-    They send up to `MAX_FIRST_USE_REQUESTS` requests, without retries.
+    They send up to `MAX_FIRST_USE_REQUESTS` requests; retries are not counted.
     """
     prober.check_slug = "tools"
     tools, result = await check_tools(prober)
@@ -89,7 +89,8 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
     """Run every check in order, for at most `seconds`, and yield their results.
 
-    A check without time left is inconclusive. If the endpoint cannot be probed at all, only other prefixes are tried.
+    The first two checks, `tools` and `prefix`, have no time limit. Any other check without time left is inconclusive.
+    If the endpoint cannot be probed at all, only other prefixes are tried.
     """
     deadline = prober.clock() + seconds
     prober.check_slug = "tools"
@@ -113,7 +114,7 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
 
 
 def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
-    """Return the check; if the endpoint required the newer name of the token limit, with that name as a capability."""
+    """Return the check, with the name of the token limit as a capability if it is the newer one."""
     if prober.limit_name == DEFAULT_LIMIT_NAME or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})

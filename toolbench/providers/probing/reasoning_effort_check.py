@@ -29,7 +29,7 @@ _MESSAGES_PAIRS: Mapping[str, ValuePair] = {
 
 
 async def check_effort(prober: Prober) -> ProbeCheck:
-    """Check for a parameter in which an invalid value is refused and a valid one accepted; the first one counts."""
+    """Check for the first parameter in which an invalid value is refused and a valid one is accepted."""
     pairs = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
     numbers: tuple[int, ...] = ()
     ignored_count = 0

@@ -14,8 +14,9 @@ SMALL_LIMIT_TOKENS = 4
 async def check_max_tokens(prober: Prober) -> ProbeCheck:
     """Check that a small token limit truncates a long answer.
 
-    The limit is `SMALL_LIMIT_TOKENS`; the wire format raises it to the lowest one that the Responses API accepts. Each
-    name of the limit is tried until one has an effect.
+    The limit is `SMALL_LIMIT_TOKENS`; for the Responses API its wire format raises it to the lowest limit that the API
+    accepts. Each name of the limit is tried until one has an effect. An answer of up to twice the limit still counts
+    as truncated by it.
     """
     max_tokens = 2 * (MIN_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))

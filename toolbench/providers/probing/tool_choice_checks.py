@@ -1,4 +1,4 @@
-"""Checks of the calls of a model: tool choice, parallel calls, empty arguments, Unicode and streamed calls."""
+"""Checks of a model's calls: tool choice, parallel calls, empty arguments, Unicode, streamed calls."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ async def check_choice_required(prober: Prober) -> ProbeCheck:
 
 
 async def check_choice_named(prober: Prober) -> ProbeCheck:
-    """Check that only the named tool is called if tool_choice names one, although the prompt asks for no call."""
+    """Check that only the tool that tool_choice names is called, although the prompt asks for no call."""
     named: JsonObject = {"type": "function", "function": {"name": ECHO_TOOL.name}}
     result = await prober.ask(replace(_HELLO_REQUEST, policy={"tool_choice": named}))
     names = {call.name for call in result.turn.calls_found} if result.turn else set()
@@ -43,7 +43,14 @@ async def check_choice_named(prober: Prober) -> ProbeCheck:
 
 
 def _judge_choice(value: str, result: ProbeResult, *, is_honoured: bool, violation: str) -> ProbeCheck:
-    """Return the result of a check of a tool_choice value; `violation` is its sentence if it is not honoured."""
+    """Return the result of the check of a tool_choice value.
+
+    Args:
+        value: the value: none, required or named.
+        result: result of the request.
+        is_honoured: whether the answer obeys the value.
+        violation: sentence of the check if the answer does not.
+    """
     slug = f"tool_choice_{value}"
     if result.error is not None:
         return _judge_refusal(slug, result, f"tool_choice {value}")
@@ -58,7 +65,10 @@ def _judge_choice(value: str, result: ProbeResult, *, is_honoured: bool, violati
 
 
 async def check_parallel(prober: Prober) -> ProbeCheck:
-    """Check that an answer has several calls if the prompt asks for two, but not if parallel_tool_calls is false."""
+    """Check that an answer has several calls, but only one if parallel_tool_calls is false.
+
+    The prompt asks for two calls.
+    """
     allowed = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": True}))
     if allowed.error is not None:
         return _judge_refusal("parallel", allowed, "parallel_tool_calls")
@@ -95,7 +105,7 @@ async def check_empty_arguments(prober: Prober) -> ProbeCheck:
 
 
 async def check_unicode(prober: Prober) -> ProbeCheck:
-    """Check that a call has the letters, symbols, quotes and backslashes of the prompt unchanged in its arguments."""
+    """Check that letters, symbols, quotes and backslashes of the prompt are unchanged in a call."""
     escaped = UNICODE_TEXT.replace("\\", "\\\\").replace('"', '\\"')
     system = f'Call the tool probe_echo with exactly these arguments: {{"value": "{escaped}"}}.'
     result = await prober.ask(ProbeRequest(system, "Make that call now.", (ECHO_TOOL,)))

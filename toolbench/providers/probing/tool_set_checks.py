@@ -12,7 +12,7 @@ from toolbench.providers.probing.prober import ECHO_TOOL, PostResult, Prober
 
 MANY_TOOLS = 129  # one more than OpenAI's limit
 LONG_NAME_CHARS = 65  # one more than OpenAI's limit
-MAX_ROUNDS = 5  # requests of the check of keywords
+MAX_ROUNDS = 5  # requests of the check of keywords that have keywords in their schema
 _DOTTED_NAME, _LONG_NAME = "probe.echo", "probe_".ljust(LONG_NAME_CHARS, "e")
 _PATTERN_IN_ERROR = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
 _REJECTION_CODES = ("request_rejected", "unprocessable")
@@ -113,7 +113,7 @@ async def check_keywords(prober: Prober) -> ProbeCheck:
     """Check which schema keywords are accepted.
 
     A schema with all keywords is sent first. Keywords that a refusal names are removed before the next request. At most
-    `MAX_ROUNDS` requests are sent.
+    `MAX_ROUNDS` such requests are sent.
     """
     remaining, refused, numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
     for _ in range(MAX_ROUNDS):
