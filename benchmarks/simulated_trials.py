@@ -99,7 +99,7 @@ async def _play(trials: Sequence[tuple[Cell, int]], server: SimulatedServer, sil
     async def one(cell: Cell, seed: int, door: HttpClient) -> Trial:
         read = silent_seconds if _is_silent(cell) else READ_SECONDS
         timeouts = Timeouts(connect=30, read=read, deadline=600)
-        endpoint = Endpoint(server.url, cell.model, key=server.key, seeded=True, timeouts=timeouts, wire=cell.wire)
+        endpoint = Endpoint(server.url, cell.model, key=server.key, sends_seed=True, timeouts=timeouts, wire=cell.wire)
         async with free:
             return await _trial(cell, seed, endpoint, door)
 

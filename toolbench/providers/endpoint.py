@@ -60,7 +60,7 @@ class Endpoint:
         timeouts: time limits.
         max_attempts: attempts per request, the first included.
         wire: name of the wire format in engine/wire_formats/registry.py; it also decides which header carries the key.
-        seeded: whether to send the trial's seed (simulated and local models).
+        sends_seed: whether to send the trial's seed (simulated and local models).
         key_header: header that carries the bare key in place of the wire format's header; "" for the latter.
         query: query parameters of every address, such as `api-version=…`; "" for none.
         network: proxy and certificates.
@@ -74,7 +74,7 @@ class Endpoint:
     timeouts: Timeouts = Timeouts()
     max_attempts: int = 3
     wire: str = "chat"
-    seeded: bool = False
+    sends_seed: bool = False
     key_header: str = ""
     query: str = ""
     network: NetworkAccess = DIRECT

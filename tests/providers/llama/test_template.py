@@ -33,7 +33,7 @@ def test_a_prompt_of_ours_is_completed_and_read(own: ReadyLine, prompt_endpoint:
         llm_options_defaults={"max_tokens": 64, "temperature": 0},
     )
     notes = TrialNotes()
-    endpoint = Endpoint(own.url, own.model, key=own.key, seeded=True, timeouts=Timeouts(read=120))
+    endpoint = Endpoint(own.url, own.model, key=own.key, sends_seed=True, timeouts=Timeouts(read=120))
     ended = drive_trial(
         endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), is_streamed=stream, seed=1)
     )

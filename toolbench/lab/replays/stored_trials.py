@@ -373,7 +373,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
         api_prefix="",
         max_attempts=attempts,
         wire=_find_wire(exchanges[0].url),
-        seeded=trial.seed_sent,
+        sends_seed=trial.seed_sent,
     )
     return ProviderAccess(endpoint, is_local=False, services={})
 

@@ -186,7 +186,7 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
         key_header=provider.key_header,
         query=provider.query,
         network=read_network_access(provider),
-        seeded=provider.kind in SEEDED_KINDS,
+        sends_seed=provider.kind in SEEDED_KINDS,
     )
     return ProviderAccess(endpoint, provider.kind == Provider.Kind.LOCAL, services, read_settings(provider))
 
@@ -226,7 +226,7 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
         user_text=instance.user_text,
         history=(*_load_examples(config, trial.scenario), *instance.history),
         tools=ToolRegistry(instance.tools),
-        seed=trial.seed if endpoint.seeded else None,
+        seed=trial.seed if endpoint.sends_seed else None,
         is_streamed=config.stream,
         wire=endpoint.wire,
         further_messages=instance.further,
