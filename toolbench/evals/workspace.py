@@ -2,13 +2,11 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.types import JsonObject
 from toolbench.evals.json_patch import PatchError, apply_patch
+from toolbench.evals.json_pointers import find_pointer_value
 
 IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")  # a blank id or the parameter's own name means the only workspace
 
@@ -68,7 +66,7 @@ class StateWorkspace:
     def read(self, select: Sequence[str] = ()) -> JsonObject:
         """Return the value at each JSON Pointer (None if there is none); without pointers, the whole snapshot."""
         snapshot = self.snapshot()
-        return {pointer: _resolve_pointer(snapshot, pointer) for pointer in select} if select else snapshot
+        return {pointer: find_pointer_value(snapshot, pointer) for pointer in select} if select else snapshot
 
     def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
         """Apply all operations under /draft/ or none.
@@ -119,10 +117,3 @@ def _normalise_pointers(select: object) -> tuple[str, ...]:
         raise ToolArgumentError("select must be an array of JSON Pointers")
     cleaned = (str(item).strip().strip("\"'`").removeprefix("#") for item in select)
     return tuple(dict.fromkeys(item if item.startswith("/") else f"/{item}" for item in cleaned if item))
-
-
-def _resolve_pointer(document: JsonObject, pointer: str) -> Any:
-    try:
-        return JsonPointer(pointer).resolve(document, None)
-    except JsonPointerException:
-        return None

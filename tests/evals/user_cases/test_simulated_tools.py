@@ -2,7 +2,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolbench.evals.user_cases.simulated_tools import SimulatedTools, find_value
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 RESULTS = {
     "look": {"fixed": {"sky": "clear"}},
@@ -26,13 +26,8 @@ def test_effects_change_this_executions_state_and_no_other() -> None:
     initial = {"orders": {"17": {"state": "open"}}}
     tools = SimulatedTools(RESULTS, initial)
     tools.call("cancel", {"id": 17, "why": "late"}, "c")
-    assert find_value(tools.snapshot(), "/orders/17/state") == "late"
+    assert tools.snapshot()["orders"]["17"]["state"] == "late"
     assert initial == {"orders": {"17": {"state": "open"}}}
-
-
-@pytest.mark.parametrize("pointer", ["/none", "no pointer", "/orders/x/y"])
-def test_where_nothing_stands_there_is_nothing(pointer: str) -> None:
-    assert find_value({"orders": {}}, pointer) is None
 
 
 PAID = {"fixed": 1, "set": {"/paid": True}}

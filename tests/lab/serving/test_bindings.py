@@ -6,7 +6,13 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
 from toolbench.lab.models import AliasBinding, ModelAlias
-from toolbench.lab.serving.aliases import AliasChoice, freeze_config, list_aliases, list_users, save_alias
+from toolbench.lab.serving.aliases import (
+    AliasChoice,
+    freeze_config,
+    list_aliases,
+    list_aliases_with_fallback,
+    save_alias,
+)
 from toolbench.lab.serving.bindings import (
     BindingChange,
     Cause,
@@ -109,4 +115,4 @@ def test_last_good_is_none_for_an_alias_without_bindings(alias: ModelAlias) -> N
 def test_users_are_aliases_with_it_as_fallback(alias: ModelAlias) -> None:
     model = make_model("m", provider=make_provider("Other"))
     ModelAlias.objects.create(name="chained", model=model, fallbacks=["other", "weather"])
-    assert list_users(alias) == ["chained"]
+    assert list_aliases_with_fallback(alias) == ["chained"]

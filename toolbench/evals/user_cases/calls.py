@@ -12,13 +12,13 @@ from scipy.optimize import linear_sum_assignment
 from toolbench.engine.events import LoopResult
 from toolbench.engine.json_paths import build_member_path
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
+from toolbench.evals.json_pointers import find_pointer_value
 from toolbench.evals.record_counts import RecordedCall, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import Check
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
-from toolbench.evals.user_cases.simulated_tools import find_value
 
 _WRONG_TOOL_COST = 1e6
 
@@ -29,17 +29,13 @@ class CallPair:
 
     Attributes:
         made: The call that was made; None if none was matched.
-        wrong: The mismatches of each expected or given argument by name, empty for a right one.
+        mismatches: The mismatches of each expected or given argument by name, empty for a right one; no entries if no
+            call was matched.
     """
 
     expected: ExpectedCall
     made: RecordedCall | None
-    wrong: dict[str, tuple[Mismatch, ...]]
-
-    @property
-    def right(self) -> bool:
-        """Return whether a call was matched and has no wrong argument."""
-        return self.made is not None and not any(self.wrong.values())
+    mismatches: dict[str, tuple[Mismatch, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class CallComparison:
 
 
 def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
-    """Match the calls of a trial with the expected ones.
+    """Return the calls of a trial, matched with the expected ones.
 
     The calls are matched so that as few arguments as possible are wrong. If the order matters, each expected call is
     matched with the next call of its tool instead. A failed call is ignored if a later call of its tool succeeded.
@@ -71,27 +67,28 @@ def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallCompa
 
 
 def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iterator[Check]:
-    """Yield a check for every expected call and for each of its arguments, and one that no other call was made.
+    """Yield a check of every expected call and each of its arguments, then one that no other call is made.
 
     Args:
         comparison: The matched calls.
-        are_others_allowed: Whether other calls are permitted, so that the last check is left out.
+        are_others_allowed: Whether other calls are permitted; then there is no check of them.
     """
     names = [pair.expected.name for pair in comparison.pairs]
     for number, pair in enumerate(comparison.pairs):
         name = pair.expected.name
         label = f"{name} ({names[: number + 1].count(name)})" if names.count(name) > 1 else name
         yield Check(f"{label} is called", pair.made is not None)
-        for argument, wrong in pair.wrong.items():
-            detail = "; ".join(f"{mismatch.path}: {mismatch.message}" for mismatch in wrong)
-            yield Check(f"{label} {build_member_path('$', argument)}", not wrong, detail)
+        for argument, mismatches in pair.mismatches.items():
+            detail = "; ".join(f"{mismatch.path}: {mismatch.message}" for mismatch in mismatches)
+            yield Check(f"{label} {build_member_path('$', argument)}", not mismatches, detail)
     if not are_others_allowed:
-        names = [call.tool for call in comparison.others]
-        yield Check("no other call", not names, f"also called: {', '.join(names)}" if names else "")
+        other_names = [call.tool for call in comparison.others]
+        detail = f"also called: {', '.join(other_names)}" if other_names else ""
+        yield Check("no other call", not other_names, detail)
 
 
 def build_expected_calls(case: UserCase) -> ExpectedCalls:
-    """Return the calls that a test case expects; `needs_call` is None if the case only checks the answer."""
+    """Return the calls that a test case expects."""
     calls = tuple(
         ExpectedToolCall(call.name, partial(_is_match, call), partial(_list_wrong_paths, call), call.arguments)
         for call in case.expect.calls
@@ -124,9 +121,17 @@ def _iter_named_tools(case: UserCase) -> Iterator[str]:
         yield from (tool for tool in row.get("before", ()) if not expected[tool])
 
 
-def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
-    """Return the mismatches of every argument that was expected or given, by its name; empty for a right one."""
-    found: dict[str, tuple[Mismatch, ...]] = {}
+def compare_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
+    """Return the mismatches of a call's arguments.
+
+    Args:
+        expected: The expected call.
+        arguments: The arguments of the call that was made.
+
+    Returns:
+        The mismatches of every expected or given argument by its name; empty for a right one.
+    """
+    mismatches: dict[str, tuple[Mismatch, ...]] = {}
     if expected.loose:
         arguments = {
             name: value for name, value in arguments.items() if value is not None or name in expected.arguments
@@ -134,20 +139,20 @@ def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -
     for name, expected_value in expected.arguments.items():
         path = build_member_path("$", name)
         if name in arguments:
-            found[name] = _find_mismatches(expected, expected_value, arguments[name], path)
+            mismatches[name] = _find_mismatches(expected, expected_value, arguments[name], path)
         else:
-            found[name] = () if is_optional(expected_value) else (Mismatch(path, "missing"),)
+            mismatches[name] = () if is_optional(expected_value) else (Mismatch(path, "missing"),)
     if not expected.more:
         extra = (name for name in arguments if name not in expected.arguments)
-        found |= {name: (Mismatch(build_member_path("$", name), "was not asked for"),) for name in extra}
-    return found
+        mismatches |= {name: (Mismatch(build_member_path("$", name), "was not asked for"),) for name in extra}
+    return mismatches
 
 
 def _find_mismatches(expected: ExpectedCall, expected_value: Any, given: Any, path: str) -> tuple[Mismatch, ...]:
-    found = tuple(iter_mismatches(expected_value, given, path))
-    if found and expected.loose and not any(iter_mismatches(_normalise(expected_value), _normalise(given), path)):
+    mismatches = tuple(iter_mismatches(expected_value, given, path))
+    if mismatches and expected.loose and not any(iter_mismatches(_normalise(expected_value), _normalise(given), path)):
         return ()
-    return found
+    return mismatches
 
 
 def _normalise(value: Any) -> Any:
@@ -160,19 +165,19 @@ def _normalise(value: Any) -> Any:
 
 
 def _is_match(expected: ExpectedCall, arguments: dict[str, object]) -> bool:
-    return not any(find_wrong_arguments(expected, arguments).values())
+    return not any(compare_arguments(expected, arguments).values())
 
 
 def _list_wrong_paths(expected: ExpectedCall, arguments: dict[str, object]) -> tuple[str, ...]:
-    found = find_wrong_arguments(expected, arguments).values()
-    return tuple(mismatch.path for mismatches in found for mismatch in mismatches)
+    by_argument = compare_arguments(expected, arguments)
+    return tuple(mismatch.path for mismatches in by_argument.values() for mismatch in mismatches)
 
 
 def _needs_call(case: UserCase) -> bool | None:
     """Return whether the case needs a call; None if its expectations do not determine it."""
     expect = case.expect
     changes_state = any(
-        list(iter_mismatches(expected_value, find_value(case.initial, pointer)))
+        list(iter_mismatches(expected_value, find_pointer_value(case.initial, pointer)))
         for pointer, expected_value in expect.state.items()
     )
     names_call = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)
@@ -191,12 +196,16 @@ def _drop_recovered_calls(made: Sequence[RecordedCall]) -> tuple[RecordedCall, .
 
 
 def _build_pair(expected: ExpectedCall, made: RecordedCall | None) -> CallPair:
-    return CallPair(expected, made, find_wrong_arguments(expected, made.result.arguments or {}) if made else {})
+    return CallPair(expected, made, compare_arguments(expected, made.result.arguments or {}) if made else {})
 
 
 def _match_best(
     expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
 ) -> list[tuple[ExpectedCall, int | None]]:
+    """Return (expected call, index in `made`) pairs with the fewest wrong arguments.
+
+    The index is None for an expected call without a match.
+    """
     if not expected or not made:
         return [(call, None) for call in expected]
     costs = np.array([[_compute_cost(call, made_call) for made_call in made] for call in expected])
@@ -208,6 +217,10 @@ def _match_best(
 def _match_in_order(
     expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
 ) -> list[tuple[ExpectedCall, int | None]]:
+    """Return (expected call, index in `made` of the next call of its tool) pairs, in order.
+
+    The index is None for an expected call without a match.
+    """
     matches: list[tuple[ExpectedCall, int | None]] = []
     start = 0
     for call in expected:
@@ -220,7 +233,8 @@ def _match_in_order(
 def _compute_cost(expected: ExpectedCall, made: RecordedCall) -> float:
     if made.tool != expected.name:
         return _WRONG_TOOL_COST
-    return float(sum(bool(wrong) for wrong in find_wrong_arguments(expected, made.result.arguments or {}).values()))
+    by_argument = compare_arguments(expected, made.result.arguments or {})
+    return float(sum(bool(mismatches) for mismatches in by_argument.values()))
 
 
 def _keep_same_tool(expected: ExpectedCall, made: Sequence[RecordedCall], index: int | None) -> int | None:

@@ -2,7 +2,8 @@
 
 Rows about the final text; case is ignored:
 
-- {"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}
+- {"answer_contains": text}, {"answer_lacks": text}
+- {"answer_is": text}: it is the text; white space at both ends is ignored
 - {"answer_names": text}: it contains the text as whole words
 - {"answer_given": true}: it is not blank
 - {"answer_asks": true}: it contains a question mark
@@ -13,7 +14,7 @@ Rows about calls:
 - {"called": tool, "times": n}: the number of calls of the tool; without `times` at least one
 - {"not_called": tool}
 - {"calls_at_most": n}
-- {"before": [first, second]}: the first call of one tool comes before the first call of the other
+- {"before": [first, second]}: the tool `first` is called, and before any call of the tool `second`
 - {"together": n}: one message has at least n calls
 """
 
@@ -133,10 +134,10 @@ def _check_at_most(row: JsonObject, loop_result: LoopResult) -> Check:
 
 def _check_before(row: JsonObject, loop_result: LoopResult) -> Check:
     first, second = row["before"]
-    return Check(f"{first} before {second}", _is_first(_list_called_tools(loop_result), first, second))
+    return Check(f"{first} before {second}", _comes_first(_list_called_tools(loop_result), first, second))
 
 
-def _is_first(names: Sequence[str], first: str, second: str) -> bool:
+def _comes_first(names: Sequence[str], first: str, second: str) -> bool:
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 

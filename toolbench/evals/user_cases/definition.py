@@ -1,4 +1,4 @@
-"""The definition of a user's test case: messages, tools, expectations, and the answers of the simulated tools."""
+"""The definition of a user's test case: messages, tools, expectations, and answers of simulated tools."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ class ExpectedCall:
         name: The name of the tool.
         arguments: The expected values, or matchers (matchers.py), by the arguments' names.
         more: Whether the call may have further arguments.
-        loose: Whether case and white space of texts are ignored, as is a null for an argument that is not expected.
+        loose: Whether differences of case and of the amount of white space in texts are ignored, as is a null for an
+            argument that is not expected.
     """
 
     name: str
@@ -37,7 +38,7 @@ class CaseExpectation:
         ordered: Whether the calls must be made in this order.
         others: Whether other calls are permitted.
         no_call: Whether no tool may be called.
-        state: The expected values of the simulated state at the end, by JSON Pointer.
+        state: The expected values of the simulated state at the end, or matchers, by JSON Pointer.
         checks: The rows of further checks (checks.py).
     """
 
@@ -98,7 +99,7 @@ def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
 
 
 def case_to_json(case: UserCase) -> JsonObject:
-    """Return the case as plain data without empty members, which `parse.parse_case` reads."""
+    """Return the case as plain data without empty optional members, which `parse.parse_case` reads."""
     document: JsonObject = {
         "messages": list(case.messages),
         "tools": list(case.tools),

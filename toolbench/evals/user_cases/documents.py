@@ -42,7 +42,7 @@ class DocumentError(Exception):
 
 
 class _PlainDataConstructor(Composer, SafeConstructor):
-    """A YAML constructor for plain data without aliases, dates and repeated keys, and with at most MAX_DEPTH levels.
+    """A constructor of plain data from YAML of at most MAX_DEPTH levels, without aliases or repeated keys.
 
     Aliases are refused because they can expand without limit. The levels are limited because the scanner visits every
     open level for each token, so that the time grows with the square of the levels.
@@ -157,6 +157,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int | None:
 
 @lru_cache(maxsize=1)
 def _compose(text: str) -> Node | None:
+    """Return the YAML nodes of a document; of JSON too, whose tabs YAML would refuse."""
     node: Node | None = yaml.compose(text.replace("\t", " "), Loader=yaml.CSafeLoader)
     return node
 

@@ -13,13 +13,14 @@ from toolbench.engine.types import SchemaError
 from toolbench.evals.user_cases.definition import ExpectedCall, UserCase
 from toolbench.evals.user_cases.matchers import is_matcher
 
+# Keywords of a schema that may permit arguments which `properties` does not name.
 _OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
 
 
 def list_schema_violations(case: UserCase) -> tuple[str, ...]:
     """Return the violations of the expected calls as texts such as `cancel_order $.order: is required`.
 
-    Arguments whose values contain a matcher are not checked.
+    The values of arguments that contain a matcher are not checked.
     """
     tools = {tool.name: tool for tool in case.definitions}
     return tuple(
@@ -39,11 +40,11 @@ def _find_violations(tool: ToolDefinition, call: ExpectedCall) -> Iterator[Schem
 
 def _find_unknown_arguments(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
     """Yield arguments that the schema permits but does not name."""
-    known = tool.parameters.get("properties")
-    if not isinstance(known, Mapping) or tool.parameters.keys() & _OPEN_KEYWORDS:
+    properties = tool.parameters.get("properties")
+    if not isinstance(properties, Mapping) or tool.parameters.keys() & _OPEN_KEYWORDS:
         return
     for name in call.arguments:
-        if name not in known:
+        if name not in properties:
             yield SchemaError(build_member_path("$", name), "extra", "is not among the tool's arguments")
 
 

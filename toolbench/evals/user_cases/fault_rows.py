@@ -1,8 +1,9 @@
-"""The faults that a test case may give its simulated tools: {"kind": name} with the fields of that kind.
+"""Faults that a test case may give its simulated tools: {"kind": name} with the fields of the kind.
 
 The kinds are in evals/tool_faults.py. `times` is the number of first calls that fail, 1 if absent. A fault of the kind
-`refuses` affects calls whose argument does not begin with `prefix`. A fault of the kind `oversized` may have an
-argument and its largest permitted value, `most`.
+`refuses` affects every call whose `argument` does not begin with `prefix`. A fault of the kind `oversized` may instead
+affect every call whose `argument` is greater than `most`. `seconds` is the delay of a `slow` tool, `rows` the length of
+an `oversized` answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -52,10 +53,10 @@ def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
         yield (), f"fault is an object whose kind is one of {', '.join(FAULT_BY_KIND)}."
         return
     required = _REQUIRED_FIELDS.get(kind, ())
-    known = (*required, *_OPTIONAL_FIELDS.get(kind, ("times",)))
+    allowed = (*required, *_OPTIONAL_FIELDS.get(kind, ("times",)))
     for name in fault:
-        if name not in ("kind", *known):
-            yield (str(name),), f"A fault of kind {kind} has no {name}; it may have {', '.join(known)}."
+        if name not in ("kind", *allowed):
+            yield (str(name),), f"A fault of kind {kind} has no {name}; it may have {', '.join(allowed)}."
         elif name != "kind" and not _CHECK_BY_FIELD[name][0](fault[name]):
             yield (name,), f"{name} takes {_CHECK_BY_FIELD[name][1]}."
     yield from (((), f"{kind} needs {name}.") for name in required if name not in fault)
@@ -69,15 +70,18 @@ def list_fault_codes(case: UserCase) -> tuple[str, ...]:
 
 
 def list_fault_causes(case: UserCase) -> tuple[str, ...]:
-    """Return the cause of each fault of a case, as often as the fault occurs."""
+    """Return the cause of each fault of a case with an error code, `times` times (once if that is absent)."""
     return tuple(classify_envelope(code) for code, times in _iter_codes(case) for _ in range(times))
 
 
 def _iter_codes(case: UserCase) -> Iterator[tuple[str, int]]:
-    """Yield the error code of each fault that the loop reports, and how often the fault occurs."""
+    """Yield the error code of each fault that makes calls fail, and its `times` (1 if absent).
+
+    A slow tool that answers within the time limit, if there is one, makes no call fail.
+    """
     for entry in case.results.values():
         fault = entry.get("fault", {})
         timeout = case.settings.get(TOOL_TIMEOUT, MAX_SECONDS + 1)
-        is_in_time = fault.get("kind") == "slow" and fault["seconds"] < timeout
-        if not is_in_time and (code := ERROR_CODE_BY_FAULT.get(fault.get("kind", ""))):
+        answers_in_time = fault.get("kind") == "slow" and fault["seconds"] < timeout
+        if not answers_in_time and (code := ERROR_CODE_BY_FAULT.get(fault.get("kind", ""))):
             yield code, fault.get("times", 1)

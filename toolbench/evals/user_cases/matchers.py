@@ -43,11 +43,19 @@ def is_optional(expected: Any) -> bool:
 
 
 def iter_mismatches(expected: Any, given: Any, path: str = "$") -> Iterator[Mismatch]:
-    """Yield every difference, in the order of `expected`; none if the value is right."""
+    """Yield every difference in the order of `expected`; none if the value is right.
+
+    Members that are not expected come last in their object. Lists of different lengths are one difference.
+
+    Args:
+        expected: The expected value, or a matcher.
+        given: The value to compare, as the model gave it or as it is in the state.
+        path: The JSON path of that value, with which the paths of the differences begin.
+    """
     if is_matcher(expected):
         yield from _compare_with_matcher(expected, given, path)
     elif isinstance(expected, Mapping):
-        yield from _compare_with_object(expected, given, path, extra=False)
+        yield from _compare_with_object(expected, given, path, permits_others=False)
     elif isinstance(expected, list):
         yield from _compare_with_list(expected, given, path)
     elif not is_same_json(expected, given):
@@ -95,12 +103,14 @@ def _compare_with_matcher(expected: Mapping[str, Any], given: Any, path: str) ->
     if TYPE in expected and not any(_is_json_type(given, name) for name in _to_list(expected[TYPE])):
         yield Mismatch(path, f"{describe_json_type(given)} instead of {' or '.join(_to_list(expected[TYPE]))}")
     if SUBSET in expected:
-        yield from _compare_with_object(expected[SUBSET], given, path, extra=True)
+        yield from _compare_with_object(expected[SUBSET], given, path, permits_others=True)
     if EXACT in expected and not is_same_json(expected[EXACT], given):
         yield Mismatch(path, f"{render_short(given)} instead of {render_short(expected[EXACT])}")
 
 
-def _compare_with_object(expected: Mapping[str, Any], given: Any, path: str, *, extra: bool) -> Iterator[Mismatch]:
+def _compare_with_object(
+    expected: Mapping[str, Any], given: Any, path: str, *, permits_others: bool
+) -> Iterator[Mismatch]:
     if not isinstance(given, Mapping):
         yield Mismatch(path, f"{describe_json_type(given)} instead of an object")
         return
@@ -109,7 +119,7 @@ def _compare_with_object(expected: Mapping[str, Any], given: Any, path: str, *, 
             yield from iter_mismatches(value, given[key], build_member_path(path, key))
         elif not is_optional(value):
             yield Mismatch(build_member_path(path, key), "missing")
-    if not extra:
+    if not permits_others:
         yield from (Mismatch(build_member_path(path, key), "was not asked for") for key in given if key not in expected)
 
 

@@ -1,4 +1,4 @@
-"""Checks of a test case's options: further messages, group, control, behaviour, workspace, and settings of the loop."""
+"""Options of a test case: further messages, group, control, behaviour, workspace and loop settings."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ BEHAVIOUR_LABELS: Mapping[str, str] = {
     "output_too_large": "a tool's result is over the size limit",
 }
 _WORKSPACE_KEY = re.compile(r"[^/~]{1,80}")
-OptionProblem = tuple[tuple[str | int, ...], str]
+OptionProblem = tuple[tuple[str | int, ...], str]  # the path of a mistake in the document, and a sentence
 
 
 def _is_count(value: Any) -> bool:
@@ -35,7 +35,7 @@ def _is_timeout(value: Any) -> bool:
 
 
 _COUNT = f"a whole number from 1 to {MAX_SETTING:,}"
-SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # a test of the value and a description of valid values
     "max_tokens": (_is_count, _COUNT),
     "max_tool_args_bytes": (_is_count, _COUNT),
     "max_tool_output_bytes": (_is_count, _COUNT),
@@ -47,7 +47,10 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def build_settings_layer(settings: JsonObject) -> JsonObject:
-    """Return the policy patch of a case's settings, without the time limit of tools."""
+    """Return the policy patch of a case's settings.
+
+    It is without the time limit of tools, which their definitions have.
+    """
     layer = {name: value for name, value in settings.items() if name not in ("max_tokens", TOOL_TIMEOUT)}
     if "max_tokens" in settings:
         layer["request_overrides"] = {"max_tokens": settings["max_tokens"]}

@@ -9,15 +9,16 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.definitions import StoredToolDefinition
 from toolbench.engine.tools.validation import check_schema
 from toolbench.engine.types import JsonObject, Message
+from toolbench.evals.json_pointers import is_pointer
 from toolbench.evals.user_cases.checks import find_check_problems
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.documents import replace_surrogates
 from toolbench.evals.user_cases.matchers import find_matcher_problems
 from toolbench.evals.user_cases.options import find_option_problems
-from toolbench.evals.user_cases.simulated_tools import find_result_problems, is_pointer
+from toolbench.evals.user_cases.simulated_tools import find_result_problems
 
 DocumentPath = tuple[str | int, ...]
-_EXPECT_KEYS = ("name", "arguments", "more", "loose", "calls", "ordered", "others", "no_call", "state", "checks")
+_EXPECT_KEYS = ("calls", "ordered", "others", "no_call", "state", "checks")
 _CALL_KEYS = ("name", "arguments", "more", "loose")
 _OPTION_KEYS = ("further", "group", "control", "behaviour", "workspace", "settings")
 _CASE_KEYS = ("messages", "tools", "expect", "results", "initial", "turns", "parallel", *_OPTION_KEYS)
@@ -52,7 +53,12 @@ class InvalidCaseError(Exception):
 
 
 def parse_case(document: Any) -> UserCase:
-    """Return a test case from its plain data; only the expectations that it has are checked in trials.
+    """Return the test case that a document describes.
+
+    The document may have the short forms that `parse_tools`, `parse_messages` and `parse_expectation` accept.
+
+    Args:
+        document: Any JSON value.
 
     Raises:
         InvalidCaseError: The data has mistakes.
@@ -125,7 +131,10 @@ def parse_messages(document: Any) -> list[Any]:
 
 
 def parse_expectation(document: Any) -> Any:
-    """Return the expectations of a document, which are not checked; one call or a list becomes {"calls": […]}."""
+    """Return the expectations of a document; they are not checked.
+
+    One call or a list of calls becomes {"calls": […]}; any other value is returned unchanged.
+    """
     if isinstance(document, list):
         return {"calls": document}
     if isinstance(document, Mapping) and "name" in document:
@@ -189,8 +198,8 @@ def _find_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         )
         return
     for key in expect:
-        if key not in _EXPECT_KEYS:
-            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS[4:])}.")
+        if key not in (*_EXPECT_KEYS, *_CALL_KEYS):
+            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS)}.")
     calls = expect.get("calls", [])
     if not isinstance(calls, list):
         yield CaseProblem(("expect", "calls"), "calls is a list of calls, each with name and arguments.")

@@ -7,6 +7,7 @@ from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls
+from toolbench.evals.json_pointers import find_pointer_value
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
@@ -19,13 +20,16 @@ from toolbench.evals.user_cases.definition import UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_codes
 from toolbench.evals.user_cases.matchers import iter_mismatches
 from toolbench.evals.user_cases.options import build_settings_layer
-from toolbench.evals.user_cases.simulated_tools import SimulatedTools, find_value
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 USER_CASE_GROUP = "own"
 
 
 def is_user_case_group(group: str) -> bool:
-    """Return whether a group of scenarios consists of users' test cases: `own`, or `own_` and the group of a case."""
+    """Return whether a group of scenarios consists of users' test cases.
+
+    Such a group is called `own`, or `own_` and the name of the cases' own group.
+    """
     return group == USER_CASE_GROUP or group.startswith(f"{USER_CASE_GROUP}_")
 
 
@@ -115,7 +119,7 @@ class UserCaseScenario:
             rule=self.rule + behaviour.rule,
             checks=(*checks, *required),
             case_study_checks=None,
-            fallback_problem=_build_missing_behaviour(behaviour)
+            fallback_problem=_build_missing_behaviour_problem(behaviour)
             if all_hold and required
             else _find_problem(self.case, loop_result, comparison, checks),
             good_ends=frozenset(good_ends),
@@ -146,7 +150,12 @@ class UserCaseScenario:
 
 
 def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
-    """Return the text of the leading system message ("" without one), the other messages, and the last one's text."""
+    """Return the texts and messages that the instance of a case has.
+
+    Returns:
+        The text of a leading system message, "" without one; the messages between it and the last one; and the text of
+        the last one, which is the user's.
+    """
     messages = list(case.messages)
     first = messages[0]
     has_system = first.get("role") == "system" and isinstance(first.get("content"), str) and len(messages) > 1
@@ -155,7 +164,7 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
 
 
 def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
-    value = find_value(workspace.snapshot(), pointer)
+    value = find_pointer_value(workspace.snapshot(), pointer)
     detail = "; ".join(mismatch.message for mismatch in iter_mismatches(expected, value))
     return Check(f"{pointer} is {render_short(expected)}", not detail, detail)
 
@@ -175,13 +184,13 @@ def _find_problem(
     return _find_call_problem(case, loop_result, comparison) or _find_check_problem(loop_result, checks)
 
 
-def _build_missing_behaviour(behaviour: Behaviour) -> Problem:
+def _build_missing_behaviour_problem(behaviour: Behaviour) -> Problem:
     return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
 
 
 def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
-        wrong = next((mismatch for mismatches in pair.wrong.values() for mismatch in mismatches), None)
+        mismatch = next((mismatch for mismatches in pair.mismatches.values() for mismatch in mismatches), None)
         if pair.made is None:
             unexpected = ", ".join(call.tool for call in comparison.others)
             outcome = f"called was {unexpected}" if unexpected else "it was not called"
@@ -189,11 +198,10 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
             return Problem(
                 "wrong_arguments", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
             )
-        if wrong is not None:
-            bad = locate_problem(
-                pair.made.turn, call=pair.made.index, path=wrong.path, sentence=f"{wrong.path}: {wrong.message}."
-            )
-            return Problem("wrong_arguments", bad)
+        if mismatch is not None:
+            sentence = f"{mismatch.path}: {mismatch.message}."
+            location = locate_problem(pair.made.turn, call=pair.made.index, path=mismatch.path, sentence=sentence)
+            return Problem("wrong_arguments", location)
     if comparison.others and case.expect.calls and not case.expect.others:
         call = comparison.others[0]
         sentence = f"{call.tool} is called beside what was expected."
@@ -202,17 +210,18 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
 
 
 def _find_check_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
-    wrong = next((check for check in checks if not check.ok), None)
-    if wrong is None:
+    failed_check = next((check for check in checks if not check.ok), None)
+    if failed_check is None:
         return Problem(
             "wrong_reply",
             locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence="the run has no answer."),
         )
-    if wrong.name.endswith(TOGETHER_SUFFIX):
+    if failed_check.name.endswith(TOGETHER_SUFFIX):
         failure_class = "not_parallel"
     else:
-        failure_class = "wrong_reply" if wrong.name.startswith("the answer") else "wrong_state"
-    sentence = f"it does not hold that {wrong.name}{f': {wrong.detail}' if wrong.detail else ''}."
+        failure_class = "wrong_reply" if failed_check.name.startswith("the answer") else "wrong_state"
+    detail = f": {failed_check.detail}" if failed_check.detail else ""
+    sentence = f"it does not hold that {failed_check.name}{detail}."
     return Problem(
         failure_class,
         locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence=sentence),

@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from jsonpointer import JsonPointer, JsonPointerException
+from jsonpointer import JsonPointer
 
 from toolbench.engine.types import JsonObject
+from toolbench.evals.json_pointers import is_pointer
 from toolbench.evals.tool_faults import DelayedAnswer, run_fault
 from toolbench.evals.user_cases.fault_rows import find_fault_problems
 from toolbench.evals.user_cases.options import WORKSPACE_TOOLS
@@ -128,14 +129,6 @@ def describe_results(results: JsonObject, tool: str) -> str:
     return f"{description}, after a fault ({entry['fault']['kind']})" if "fault" in entry else description
 
 
-def find_value(state: JsonObject, pointer: str) -> Any:
-    """Return the value at a JSON Pointer; None if there is none."""
-    try:
-        return JsonPointer(pointer).resolve(state, None)
-    except (JsonPointerException, TypeError):
-        return None
-
-
 def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each mistake in the results, as its path and a sentence.
 
@@ -176,18 +169,15 @@ def _find_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[
         yield (name, "set"), "set takes an object from JSON Pointers (/orders/17/status) to values."
 
 
-def is_pointer(text: str) -> bool:
-    """Return whether the text is a JSON Pointer that begins with a slash."""
-    try:
-        return text.startswith("/") and bool(JsonPointer(text))
-    except JsonPointerException:
-        return False
-
-
 def build_sample(schema: Any, depth: int = 0) -> Any:
-    """Return an example of a JSON Schema, always the same: its const, default, first enum value, or one by its type.
+    """Return an example value of a JSON Schema, always the same one.
 
-    Values nested more than _MAX_DEPTH levels deep, and those of a schema that is no object, are None.
+    It is the schema's const, default or first enum value, else a value of its type. Values nested more than _MAX_DEPTH
+    levels deep, and those of a schema that is no object, are None.
+
+    Args:
+        schema: The schema, any JSON value.
+        depth: The number of values around this one.
     """
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return None
@@ -206,12 +196,14 @@ def build_sample(schema: Any, depth: int = 0) -> Any:
 
 
 def _fill_pointer(pointer: str, arguments: JsonObject) -> str:
+    """Return the JSON Pointer with every `{name}` replaced by that argument, `~` and `/` escaped."""
     for name, value in arguments.items():
         pointer = pointer.replace(f"{{{name}}}", str(value).replace("~", "~0").replace("/", "~1"))
     return pointer
 
 
 def _build_value(value: Any, arguments: JsonObject) -> Any:
+    """Return a copy of the value; the text `$name` becomes that argument, or None if the call lacks it."""
     if isinstance(value, str) and value.startswith("$"):
         return arguments.get(value[1:])
     return copy.deepcopy(value)

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonpointer import EndOfList, JsonPointer, JsonPointerException
-
 from toolbench.engine.types import JsonObject
+from toolbench.evals.json_pointers import find_pointer_value, is_pointer
 
 MAX_TEMPLATE_CHARACTERS = 50_000  # of all values in one answer that replace placeholders, as JSON
 _PLACEHOLDER = re.compile(r"\{(?:arguments\.([A-Za-z_][A-Za-z0-9_-]*)|state:(/[^{}]*))\}", re.ASCII)
@@ -33,12 +32,12 @@ class TemplateError(Exception):
 
 
 class _Renderer:
-    """The rendering of one answer, with the number of characters that replaced placeholders so far."""
+    """The rendering of one answer, which counts the characters that replace placeholders."""
 
     def __init__(self, arguments: JsonObject, state: JsonObject) -> None:
         self._arguments = arguments
         self._state = state
-        self._characters = 0
+        self._character_count = 0
 
     def render(self, value: Any) -> Any:
         """Return the value with every placeholder replaced.
@@ -47,10 +46,10 @@ class _Renderer:
             TemplateError: A placeholder has no value, or the answer becomes too large.
         """
         if isinstance(value, str):
-            whole = _PLACEHOLDER.fullmatch(value)
-            if whole:
-                return self._copy_value(whole)
-            return _PLACEHOLDER.sub(lambda match: _to_text(self._copy_value(match)), value)
+            only_placeholder = _PLACEHOLDER.fullmatch(value)
+            if only_placeholder:
+                return self._copy_value(only_placeholder)
+            return _PLACEHOLDER.sub(lambda match: _render_text(self._copy_value(match)), value)
         if isinstance(value, list):
             return [self.render(item) for item in value]
         if isinstance(value, Mapping):
@@ -64,14 +63,14 @@ class _Renderer:
             TemplateError: There is no value, or the answer becomes too large.
         """
         name, pointer = match[1], match[2]
-        value = self._arguments.get(name, _MISSING) if name else _resolve(self._state, pointer)
+        value = self._arguments.get(name, _MISSING) if name else find_pointer_value(self._state, pointer, _MISSING)
         if value is _MISSING and name:
             raise TemplateError("ARGUMENT_ERROR", f"the argument {name} is missing")
         if value is _MISSING:
             raise TemplateError("STATE_NOT_FOUND", f"nothing is at {pointer}")
         json_text = json.dumps(value)
-        self._characters += len(json_text)
-        if self._characters > MAX_TEMPLATE_CHARACTERS:
+        self._character_count += len(json_text)
+        if self._character_count > MAX_TEMPLATE_CHARACTERS:
             raise TemplateError("TEMPLATE_TOO_LARGE", f"the answer has more than {MAX_TEMPLATE_CHARACTERS} characters")
         return json.loads(json_text)
 
@@ -107,31 +106,16 @@ def _iter_problems(value: Any, depth: int) -> Iterator[str]:
 
 def _iter_text_problems(text: str) -> Iterator[str]:
     rest = _PLACEHOLDER.sub("", text)
-    found = re.search(r"\{[^{}]*\}?|\}", rest)
-    if found:
+    other_brace = re.search(r"\{[^{}]*\}?|\}", rest)
+    if other_brace:
         yield (
-            f"{found[0][:60]} cannot be substituted: a template has only {{arguments.x}} and {{state:/path}}. "
+            f"{other_brace[0][:60]} cannot be substituted: a template has only {{arguments.x}} and {{state:/path}}. "
             "Use fixed for a text with other braces."
         )
     for pointer in filter(None, (match[2] for match in _PLACEHOLDER.finditer(text))):
-        if not _is_pointer(pointer):
+        if not is_pointer(pointer):
             yield f"{pointer[:60]} is not a JSON Pointer (/orders/17/status)."
 
 
-def _is_pointer(pointer: str) -> bool:
-    try:
-        return bool(JsonPointer(pointer))
-    except JsonPointerException:
-        return False
-
-
-def _resolve(state: JsonObject, pointer: str) -> Any:
-    try:
-        found = JsonPointer(pointer).resolve(state, _MISSING)
-    except (JsonPointerException, TypeError):
-        return _MISSING
-    return _MISSING if isinstance(found, EndOfList) else found
-
-
-def _to_text(value: Any) -> str:
+def _render_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -59,8 +59,8 @@ def _check_binding(binding: AliasBinding) -> bool:
 
 def _return(alias: ModelAlias) -> None:
     open_alerts = Alert.objects.filter(resolved_at=None)
-    unwell_ids = [binding.pk for binding in alias.bindings.all() if _find_alert(binding, open_alerts)]
-    if return_to_last_good(alias, unwell_ids) is not None:
+    alerting_ids = [binding.pk for binding in alias.bindings.all() if _find_alert(binding, open_alerts)]
+    if return_to_last_good(alias, alerting_ids) is not None:
         record_action(None, Action.CHANGED, f"alias {alias.name}: last good binding after an alarm")
 
 

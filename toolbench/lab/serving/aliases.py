@@ -27,7 +27,8 @@ class AliasChoice:
 
     Attributes:
         model: primary key of the model; ignored if `config` is given, as are profile, strategy and method.
-        config: primary key of the measured configuration whose frozen settings are served; None for the other settings.
+        config: primary key of the measured configuration whose frozen settings are served; None to serve `model`,
+            `profile`, `strategy` and `method`.
         repairs: whether the gateway repairs calls and re-prompts once.
         fallbacks: names of the aliases that are tried after a failure, in order.
         keep_percent: share of requests that get a trace, 0 to 100.
@@ -50,7 +51,11 @@ class AliasChoice:
 
 @dataclass(frozen=True, slots=True)
 class AliasRow:
-    """Alias with its current binding; None for an alias whose row was made without one."""
+    """Alias with its current binding.
+
+    Attributes:
+        binding: the current binding; None for an alias without bindings.
+    """
 
     alias: ModelAlias
     binding: AliasBinding | None
@@ -65,8 +70,14 @@ def save_alias(
 ) -> ModelAlias:
     """Create an alias, or change `alias` if it is given.
 
-    Settings are frozen if they are new or were changed; they are added to the history as `change`, without it as saved
-    by the owner. If the name changes, the fallbacks of the other aliases get the new name.
+    Settings are frozen if they are new or were changed, and then added to the alias' history. If the name changes, the
+    fallbacks of the other aliases get the new name.
+
+    Args:
+        choice: the settings.
+        owner: the user who saves, and who becomes the owner of a new alias; None without sign-in.
+        alias: the alias to change; None for a new one.
+        change: the entry in the history; None for one that says that `owner` saved the settings.
 
     Raises:
         InvalidFieldsError: a field is not valid; for `binding`, the alias got other settings meanwhile.
@@ -219,7 +230,10 @@ def _freeze_choice(choice: AliasChoice) -> JsonObject:
 
 
 def list_aliases() -> Sequence[AliasRow]:
-    """Return all aliases with their models, providers and current bindings, sorted by name, with two queries."""
+    """Return all aliases with their current bindings, sorted by name.
+
+    Models, providers, configurations and runs are loaded with them, all with two queries.
+    """
     bindings = load_current_bindings()
     aliases = ModelAlias.objects.select_related("model__provider", "config__run")
     return [AliasRow(alias, bindings.get(alias.pk)) for alias in aliases]
@@ -230,10 +244,10 @@ def list_alias_names() -> Sequence[str]:
     return list(ModelAlias.objects.values_list("name", flat=True))
 
 
-def list_users(alias: ModelAlias) -> Sequence[str]:
+def list_aliases_with_fallback(alias: ModelAlias) -> Sequence[str]:
     """Return the names of the aliases that have this one as a fallback, sorted."""
-    users = ModelAlias.objects.filter(fallbacks__contains=[alias.name])
-    return list(users.order_by("name").values_list("name", flat=True))
+    aliases = ModelAlias.objects.filter(fallbacks__contains=[alias.name])
+    return list(aliases.order_by("name").values_list("name", flat=True))
 
 
 def find_gateway_url() -> str:

@@ -1,4 +1,4 @@
-"""Bindings of aliases: their history, rollback, and the return to the last good binding after an alarm."""
+"""Bindings of aliases: history, rollback, and the return to the last good binding after an alarm."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from toolbench.lab.models import AliasBinding, ModelAlias
 Cause = AliasBinding.Cause
 MAX_BINDINGS_SHOWN = 50
 SETTING_COLUMNS = ("model_id", "profile", "strategy", "method", "layers", "policy_hash", "config_id")
+# Those of SETTING_COLUMNS that are compared; equal policy hashes stand for equal `layers`.
 _COMPARED_COLUMNS = ("model_id", "profile", "strategy", "method", "policy_hash", "config_id")
 
 
@@ -20,7 +21,7 @@ class RollbackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BindingChange:
-    """Why an alias gets a binding, and what watches over it.
+    """Reason of a new binding, and the canary that checks it.
 
     Attributes:
         who: name of the user; empty for the scheduler and without sign-in.
@@ -111,30 +112,31 @@ def roll_back(alias: ModelAlias, binding_id: int, *, who: str) -> AliasBinding:
         return _restore(alias, rows[binding_id], cause=Cause.ROLLED_BACK, who=who)
 
 
-def return_to_last_good(alias: ModelAlias, unwell_ids: Iterable[int] = ()) -> AliasBinding | None:
-    """Give an alias its last good binding again: the newest one with other settings and without an alarm.
+def return_to_last_good(alias: ModelAlias, alerting_ids: Iterable[int] = ()) -> AliasBinding | None:
+    """Give an alias the settings of its last good binding again.
 
-    Call it in a transaction that has locked the alias.
+    It is the newest binding with a model, without an alarm, and with other settings than every binding after it. Call
+    this function in a transaction that has locked the alias.
 
     Args:
-        alias: the alias; its current binding is left.
-        unwell_ids: bindings whose canary has an open alert now; they are no good ones either.
+        alias: the alias whose current binding is replaced.
+        alerting_ids: primary keys of bindings whose canary has an open alert now; they are not good either.
 
     Returns:
-        The new binding; None if no earlier binding is good, or the alias has no bindings.
+        The new binding; None if no earlier binding is good.
     """
     bindings = list(alias.bindings.all())
-    seen = {_identify(current) for current in bindings[:1]}
+    newer_settings = {_identify_settings(current) for current in bindings[:1]}
     for binding in bindings[1:]:
-        if _identify(binding) in seen:
+        if _identify_settings(binding) in newer_settings:
             continue
-        seen.add(_identify(binding))
-        if binding.model_id is not None and not binding.alarm and binding.pk not in set(unwell_ids):
+        newer_settings.add(_identify_settings(binding))
+        if binding.model_id is not None and not binding.alarm and binding.pk not in set(alerting_ids):
             return _restore(alias, binding, cause=Cause.ALARM, who="")
     return None
 
 
-def _identify(binding: AliasBinding) -> Sequence[object]:
+def _identify_settings(binding: AliasBinding) -> Sequence[object]:
     return (binding.model_id, binding.policy_hash)
 
 

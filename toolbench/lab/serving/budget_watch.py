@@ -1,4 +1,4 @@
-"""Budgets of providers as the gateway checks them: often, and without adding up the trials of the month each time."""
+"""Check of the providers' budgets for the gateway, cheap enough to be made often."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,15 +12,16 @@ from toolbench.lab.metrics.provider_budget import (
 )
 from toolbench.lab.models import Provider
 
-PAUSE_FACTOR = 20  # the trials are added up at most for a twentieth of the time
+PAUSE_FACTOR = 20  # the watch spends at most a twentieth of the time on adding up trials
 
 
 @dataclass(frozen=True, slots=True)
 class _TrialSum:
-    """Budget with the costs of trials as they were added up, without those of the gateway.
+    """Sum of the costs of a provider's trials in one month.
 
     Attributes:
-        due_at: when the trials are added up again, by the clock of the watch.
+        budget: the budget, of which `spent` has only the costs of trials, not those of the gateway.
+        due_at: when the trials are added up again, in seconds of the clock of the watch.
     """
 
     budget: ProviderBudget
@@ -28,10 +29,13 @@ class _TrialSum:
 
 
 class BudgetWatch:
-    """Spending of providers with a budget. Not thread-safe.
+    """Watch over the budgets of providers. Not thread-safe.
 
     The costs of the gateway's requests are stored as sums and read each time. The costs of trials have to be added up,
-    which takes longer the more trials the month has; so a sum is used for 20 times as long as it took.
+    which takes longer the more trials the month has; so a sum is used for 20 times as long as it took to compute.
+
+    Args:
+        clock: returns the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,14 +43,14 @@ class BudgetWatch:
         self._sums: dict[int, _TrialSum] = {}
 
     def find_refusals(self) -> Mapping[int, str]:
-        """Return why a provider gets no request, for each provider that has spent its budget, by its id."""
+        """Return the reason for refusing requests to each provider that has spent its budget, by provider id."""
         providers = Provider.objects.filter(budget_per_month__isnull=False)
         budgets = {provider.pk: self._get_budget(provider) for provider in providers}
         return {pk: budget.sentence for pk, budget in budgets.items() if budget and budget.is_reached}
 
     def _get_budget(self, provider: Provider) -> ProviderBudget | None:
-        known, month = self._sums.get(provider.pk), compute_month_start()
-        if known is None or self._clock() >= known.due_at or known.budget.month != month:
+        trial_sum, month = self._sums.get(provider.pk), compute_month_start()
+        if trial_sum is None or self._clock() >= trial_sum.due_at or trial_sum.budget.month != month:
             started = self._clock()
             budget = get_provider_budget(provider)
             if budget is None:
@@ -57,8 +61,8 @@ class BudgetWatch:
             return budget
         gateway = get_gateway_spending(provider, month)
         return replace(
-            known.budget,
+            trial_sum.budget,
             provider=provider.name,
             dollars=provider.budget_per_month or 0.0,
-            spent=known.budget.spent + gateway.dollars,
+            spent=trial_sum.budget.spent + gateway.dollars,
         )

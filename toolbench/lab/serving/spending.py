@@ -1,4 +1,4 @@
-"""What requests of the gateway cost, added up for the monthly budgets of providers."""
+"""Costs of gateway requests, added up for the monthly budgets of providers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -47,8 +47,12 @@ def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spe
     """Return what one request of a client cost.
 
     Args:
-        usages: usage of each answer that the model gave, None where it reported none; empty if it gave no answer.
+        usages: usage of each answer that the model gave, None for an answer without usage; empty if it gave no answer.
         price: price of the model's tokens, for answers without a reported cost; None if none is known.
+
+    Returns:
+        The known costs of the answers. The request counts as unknown if the cost of any answer is unknown, else as
+        known; it does not count without an answer.
     """
     costs = [_compute_cost(usage, price) for usage in usages]
     known_costs = [cost for cost in costs if cost is not None]
@@ -72,9 +76,9 @@ def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
 
 
 def add_spending(batch: SpendingBatch) -> None:
-    """Add the sums of a batch to the current month. A provider that was deleted is left out.
+    """Add the sums of a batch to the current month; those of a deleted provider are ignored.
 
-    A batch that is stored already, because only the answer of an earlier call was lost, is not added again.
+    The call can be repeated: if the batch was stored and only the database's answer was lost, it is not added again.
     """
     sums = batch.by_provider.values()
     parameters = [

@@ -20,7 +20,7 @@ TRACES_PER_DELETION = 500  # in one statement, so that no lock is held for long
 MAX_DELETIONS = 20  # statements of one sweep
 MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
 SUCCESS_STATUS = 200
-TRAFFIC_DIALECTS = ("chat", "responses")  # whose bodies can be read as recorded traffic, if not streamed
+TRAFFIC_DIALECTS = ("chat", "responses")  # wire formats whose bodies, if not streamed, can be read as recorded traffic
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
 BODY_COLUMNS = ("client_request", "client_response", "upstream_request", "upstream_response", "traffic_line", "steps")
 _ROW_FIELDS = tuple(field for field in GatewayTrace._meta.concrete_fields if field.attname not in BODY_COLUMNS)
@@ -67,9 +67,11 @@ class TracesRefusedError(Exception):
 
 
 def write_traces(traces: Sequence[GatewayTrace]) -> None:
-    """Insert traces; those that are stored already, because only the answer of an earlier call was lost, are skipped.
+    """Insert traces.
 
-    The first call sets their ids. If the database refuses the traces together, each is inserted by itself.
+    The first call sets the ids of the traces, so that it can be repeated: if the traces were stored and only the
+    database's answer was lost, they are skipped. If the database refuses the traces together, each is inserted by
+    itself.
 
     Raises:
         TracesRefusedError: the database refused some traces; the others are stored.
@@ -90,7 +92,7 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
 
 
 def _insert(traces: Sequence[GatewayTrace]) -> None:
-    """Insert traces by one statement that is prepared once, which takes a fifth of the time of `bulk_create`."""
+    """Insert traces by one prepared statement, which takes a fifth of the time of `bulk_create`."""
     rows = [
         {"place": place, **{field.attname: getattr(trace, field.attname) for field in _ROW_FIELDS}}
         for place, trace in enumerate(traces, start=1)
@@ -128,7 +130,7 @@ def _write_one_by_one(traces: Sequence[GatewayTrace]) -> None:
 def delete_old_traces() -> int:
     """Delete the traces that are older than settings.TRACE_DAYS, oldest first, and return their number.
 
-    One call deletes at most TRACES_PER_DELETION × MAX_DELETIONS traces.
+    One call deletes at most TRACES_PER_DELETION × MAX_DELETIONS traces, and none if TRACE_DAYS is 0.
     """
     if not settings.TRACE_DAYS:
         return 0
@@ -143,7 +145,10 @@ def delete_old_traces() -> int:
 
 @transaction.atomic
 def _delete_oldest_traces(before: datetime) -> int:
-    """Delete a batch of traces with their search texts and return its size; locked traces are skipped."""
+    """Delete a batch of traces from before a time, with their search texts, and return the batch's size.
+
+    Locked traces are skipped.
+    """
     oldest = GatewayTrace.objects.filter(at__lt=before).order_by("at").select_for_update(skip_locked=True)
     trace_ids = list(oldest.values_list("pk", flat=True)[:TRACES_PER_DELETION])
     GatewayTrace.objects.filter(pk__in=trace_ids).only("pk").delete()
@@ -200,7 +205,10 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
 
 
 def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
-    """Return the bodies that were kept, in the order of sending; those of the model only if no steps are stored."""
+    """Return the bodies that were kept, in the order of sending.
+
+    If steps are stored, the bodies between gateway and model are left out, because the steps have them.
+    """
     client, upstream = ("Client to gateway", "Gateway to client"), ("Gateway to model", "Model to gateway")
     titles = {"client_request": client[0]}
     if trace.steps is None:

@@ -12,7 +12,7 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.promotion import get_promotion_source
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.trial.gateway_trace import build_gateway_trace_view, parse_trace_query
-from toolbench.lab.serving.aliases import find_gateway_url, list_alias_names, list_users
+from toolbench.lab.serving.aliases import find_gateway_url, list_alias_names, list_aliases_with_fallback
 from toolbench.lab.serving.aliases import list_aliases as load_aliases
 from toolbench.lab.serving.bindings import RollbackError, list_bindings
 from toolbench.lab.serving.bindings import roll_back as restore_binding
@@ -97,7 +97,9 @@ def delete(request: HttpRequest, alias_id: int) -> HttpResponse:
     """Ask for confirmation; on POST, delete the alias with its history. Its traces are kept."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
     if request.method != "POST":
-        return render_page(request, "gateway/delete.html", {"alias": alias, "used_by": list_users(alias)})
+        return render_page(
+            request, "gateway/delete.html", {"alias": alias, "used_by": list_aliases_with_fallback(alias)}
+        )
     alias.delete()
     record(request, Action.DELETED, f"alias {alias.name}")
     messages.success(request, f"The alias {alias.name} is deleted. Its traces are kept.")
