@@ -49,7 +49,7 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     listed = get_runs("own")[0]
     shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
     assert all(rate is not None and rate.withheld for rate in shown)
-    assert panel.more is None
+    assert panel.more_trials is None
     said = "tools: answered success 4/4, 1 distinct, end-to-end success 4/4, 1 distinct"
     assert next(iter(render_run_lines(repeating.run, each_cell=False))) == said
 

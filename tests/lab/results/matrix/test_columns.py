@@ -8,7 +8,13 @@ from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import Times
 from toolbench.lab.metrics.values import Figure, MetricInput
-from toolbench.lab.results.matrix.columns import DEFAULT_COLUMNS, RETRIES, ROW_COLUMNS, choose_columns, compute_figure
+from toolbench.lab.results.matrix.columns import (
+    DEFAULT_COLUMNS,
+    RETRIES,
+    ROW_COLUMNS,
+    choose_columns,
+    compute_column_value,
+)
 
 
 def test_every_metric_is_a_column_under_the_label_of_exports() -> None:
@@ -28,6 +34,6 @@ def test_columns_of_a_group_stand_side_by_side() -> None:
 
 def test_retries_without_counted_requests_are_unknown() -> None:
     column = ROW_COLUMNS[RETRIES]
-    known = compute_figure(column, MetricInput(Tally(passed=1, requests=3, retries=2), Tally()), Times())
-    unknown = compute_figure(column, MetricInput(Tally(passed=1), Tally()), Times())
+    known = compute_column_value(column, MetricInput(Tally(passed=1, requests=3, retries=2), Tally()), Times())
+    unknown = compute_column_value(column, MetricInput(Tally(passed=1), Tally()), Times())
     assert (known.figure, unknown.is_known) == (Figure(2, 2, "retries"), False)

@@ -77,6 +77,16 @@ def test_profile_grid_pools_scenarios_and_puts_the_default_first() -> None:
     assert (row.overall.rate.k, row.overall.rate.n) == (24, 30)
 
 
+@pytest.mark.parametrize("metric", ["delivered", "schema"])
+def test_control_column_totals_the_rate_of_its_cells(metric: str) -> None:
+    config = make_row(make_run(), "alpha", happy_path=10)
+    make_trials(make_cell(config, scenario="chat_only"), **{"pass": 3, "fail": 1, "infra": 2})
+    grid = read_grid(f"metric={metric}")
+    cell, total = grid.rows[0].cells[1], grid.columns[1].total
+    rates = [cell.rate if cell else None, total.rate if total else None]
+    assert [(rate.k, rate.n) for rate in rates if rate] == [(3, 4), (3, 4)]
+
+
 def test_strategy_grid_has_one_row_for_each_scenario() -> None:
     run = make_run()
     make_row(run, "alpha", happy_path=10, type_error_recovery=3)

@@ -300,7 +300,7 @@ def test_where_it_failed_is_named_most_first() -> None:
     config = make_config(make_run())
     for scenario, failed in (("happy_path", 1), ("long_arguments_guard", 4), ("type_error_recovery", 2)):
         tried(config, scenario, **{"fail": failed})
-    assert get_matrix(REAL).rows[0].failed_in == "long_arguments_guard 4, type_error_recovery 2, 1 elsewhere"
+    assert get_matrix(REAL).rows[0].failure_summary == "long_arguments_guard 4, type_error_recovery 2, 1 elsewhere"
 
 
 def test_the_number_of_queries_does_not_grow_with_runs_or_trials() -> None:

@@ -1,4 +1,4 @@
-"""Seven columns of the case study's matrix, computed by its rules."""
+"""The seven columns of the case study's matrix, computed by its rules."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class CaseStudyFigures:
 
     Attributes:
         ok: number of passed trials of tool scenarios.
-        tried: number of trials of tool scenarios; those with infrastructure errors count as f.....es.
+        tried: number of trials of tool scenarios; those with infrastructure errors count as failures.
         control_ok: number of passed trials of the control.
         controls: number of trials of the control.
         p95_ms: nearest-rank p95 of the times of all trials, controls included; None without times.
@@ -40,7 +40,10 @@ class CaseStudyFigures:
     failure_categories: Counter[str] = field(default_factory=Counter)
 
     def list_values(self) -> tuple[Value, ...]:
-        """Return the values of the columns after model and profile; None for a figure without trials."""
+        """Return the values of the columns after model and profile; None for a figure without trials.
+
+        The last value names the two scenarios and the category with the most failures, or is "-" without failures.
+        """
         failures = (*_sort_by_count(self.failed_scenarios)[:2], *_sort_by_count(self.failure_categories)[:1])
         return (
             f"{self.ok}/{self.tried}",
@@ -52,5 +55,5 @@ class CaseStudyFigures:
 
 
 def _sort_by_count(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return (name, count), the largest count first, equal counts by name."""
+    """Return the pairs (name, count), the largest count first, equal counts in the order of their names."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

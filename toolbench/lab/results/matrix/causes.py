@@ -1,4 +1,4 @@
-"""Counts of the causes of failed trials by configuration and scenario, for the cards of the grid's cells."""
+"""Numbers of failed trials by cause, for the cards that open at the cells of the grid."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,18 @@ from toolbench.evals.causes.table import load_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
-# Number of trials by (configuration id, (scenario, version)) and cause code.
+# Number of failed trials by (configuration id, (scenario, version)) and cause code.
 CauseCounts = Mapping[tuple[int, ScenarioKey], Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class FrequentCause:
-    """The most frequent cause of failed trials, with the number of trials that have it."""
+    """The most frequent cause of failed trials.
+
+    Attributes:
+        sentence: the cause in words; its code if the table of causes does not contain it.
+        count: number of trials with this cause.
+    """
 
     code: str
     sentence: str
@@ -25,7 +30,12 @@ class FrequentCause:
 
 
 def count_causes(config_ids: Sequence[int], slugs: Sequence[str]) -> CauseCounts:
-    """Return the number of failed trials by configuration, scenario with version, and cause, with one SQL query."""
+    """Count the failed trials of configurations by scenario version and cause, with one SQL query.
+
+    Args:
+        config_ids: primary keys of the configurations.
+        slugs: slugs of the scenarios, which are counted in every version.
+    """
     failed = Trial.objects.filter(config_id__in=config_ids, scenario__in=slugs).exclude(cause="").order_by()
     grouped = failed.values_list("config_id", "scenario", "scenario_version", "cause").annotate(count=Count("pk"))
     counts: dict[tuple[int, ScenarioKey], dict[str, int]] = {}
@@ -42,8 +52,8 @@ def find_frequent_cause(
     Of equally frequent causes, the first code in alphabetical order is returned.
     """
     totals: dict[str, int] = defaultdict(int)
-    found = (counts[key] for key in product(config_ids, scenarios) if key in counts) if counts else ()
-    for causes in found:
+    cell_counts = (counts[key] for key in product(config_ids, scenarios) if key in counts) if counts else ()
+    for causes in cell_counts:
         for code, count in causes.items():
             totals[code] += count
     if not totals:

@@ -1,4 +1,4 @@
-"""Columns of the grid after its cells: one for each metric, and one for answers with 429 or 5xx and retries."""
+"""Columns of the grid after its cells: one for each metric, and one for retries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from toolbench.lab.metrics.definitions import GROUPS, METRICS
 from toolbench.lab.metrics.times import Times
 from toolbench.lab.metrics.values import UNKNOWN, Figure, MetricInput, MetricValue, compute_metric
 
-RETRIES = "retries"
+RETRIES = "retries"  # column with the answers of status 429 and 5xx, and the retries
 DEFAULT_COLUMNS = ("p50", "p95", RETRIES, "tokens", "cost")
 _TIME_GROUP, _COST_GROUP = "Time, s", "Requests and cost"
 _SHORT_LABELS = {
@@ -23,14 +23,14 @@ _TIMES = ("p50", "p95", "p99", "first_token")
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """Column of figures over all scenarios of a row.
+    """Column of the grid after its cells, with one metric or the retries of each row.
 
     Attributes:
         name: name of its metric, or RETRIES.
-        label: its short head.
-        title: label of the metric, as in exports.
-        group: the head above it.
-        missing: text in the place of an unknown value.
+        label: head of the column.
+        title: tooltip of the head, such as the whole label of the metric.
+        group: head above neighbouring columns of one group.
+        missing: text that the page shows for an unknown value.
     """
 
     name: str
@@ -43,13 +43,14 @@ class RowColumn:
 def _iter_columns() -> Iterable[RowColumn]:
     for group, metrics in GROUPS.items():
         for metric in metrics:
-            cost_or_own_group = _COST_GROUP if group == "Time, tokens, cost" else group
-            head = _TIME_GROUP if metric.name in _TIMES else cost_or_own_group
+            metric_group = _COST_GROUP if group == "Time, tokens, cost" else group
+            head = _TIME_GROUP if metric.name in _TIMES else metric_group
             label = _SHORT_LABELS.get(metric.name, metric.label)
             yield RowColumn(metric.name, label, metric.label, head, "–" if metric.quantile else metric.missing)
     yield RowColumn(RETRIES, "429 + 5xx · retries", "Answers with 429 or 5xx, and retries", _COST_GROUP)
 
 
+# The group of costs comes last, and RETRIES is its first column.
 _COLUMNS = sorted(_iter_columns(), key=lambda column: (column.group == _COST_GROUP, column.name != RETRIES))
 ROW_COLUMNS: Mapping[str, RowColumn] = {column.name: column for column in _COLUMNS}
 
@@ -60,18 +61,18 @@ def choose_columns(names: Iterable[str]) -> tuple[RowColumn, ...]:
     return tuple(column for column in ROW_COLUMNS.values() if column.name in chosen)
 
 
-def compute_figure(column: RowColumn, counted: MetricInput, times: Times) -> MetricValue:
-    """Return the value of a column in one row.
+def compute_column_value(column: RowColumn, metric_input: MetricInput, times: Times) -> MetricValue:
+    """Compute the value of a column in one row.
 
     Args:
-        column: the column; the value of RETRIES is the number of retries if it is known.
-        counted: counts of the row.
-        times: times of all its tool scenarios together.
+        column: the column; the value of RETRIES is the number of retries, if it is known.
+        metric_input: counts of the row.
+        times: times of the scenarios that the row's overall cell counts, for quantiles.
     """
     if column.name == RETRIES:
-        tally = counted.tools
+        tally = metric_input.tools
         return MetricValue(None, Figure(tally.retries, tally.retries, "retries") if tally.retries_known else None)
     metric = METRICS[column.name]
     if metric.quantile:
         return MetricValue(None, None, metric.quantile(times))
-    return compute_metric(metric, counted)
+    return compute_metric(metric, metric_input)

@@ -21,7 +21,10 @@ class ScenarioDetails:
 
     Attributes:
         trials_query: query string that selects its trials.
-        true_rate: known success rate of a simulated model, which the interval should contain; otherwise None.
+        answered: answered success.
+        delivered: end-to-end success.
+        true_rate: known success rate of a simulated model as a fraction, which the interval should contain; None if no
+            rate is known.
     """
 
     scenario: str
@@ -38,7 +41,11 @@ class ScenarioDetails:
 
 @dataclass(frozen=True, slots=True)
 class DetailsTrial:
-    """Trial of the open row."""
+    """Trial of the open row.
+
+    Attributes:
+        sentence: the first problem in words; empty without one.
+    """
 
     id: int
     outcome: str
@@ -54,11 +61,14 @@ class RowDetails:
     """Content of the open row.
 
     Attributes:
-        trials: at most MAX_TRIALS failed trials, then other trials.
+        trials: at most MAX_TRIALS failed trials, then trials with an infrastructure error and passed ones.
         options: request options of its newest configuration.
         policy_hash: hash of the frozen settings of that configuration.
         upstreams: names of upstream providers that answered.
-        more: number of further trials that would decide about the target at the current share; None if it is unknown.
+        more_trials: number of further trials that would decide about the target if the share stayed the same; None if
+            it is decided already, or if no number can be computed.
+        delivered: end-to-end success in tool scenarios.
+        answered: answered success in tool scenarios.
     """
 
     row: MatrixRow
@@ -67,13 +77,13 @@ class RowDetails:
     options: Mapping[str, object]
     policy_hash: str
     upstreams: tuple[str, ...]
-    more: int | None
+    more_trials: int | None
     delivered: Rate
     answered: Rate
 
 
 def get_row_details(matrix: Matrix) -> RowDetails | None:
-    """Return the open row. Four queries.
+    """Return the details of the open row. Four queries.
 
     Returns:
         None, without a query, if `Matrix.query` names no row of the matrix.
@@ -96,7 +106,7 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
         options=config.options,
         policy_hash=config.policy_hash,
         upstreams=tuple(sorted(upstreams)),
-        more=count_trials_to_decide(answered),
+        more_trials=count_trials_to_decide(answered),
         delivered=row.tally.compute_end_to_end_success(target),
         answered=answered,
     )
@@ -125,6 +135,11 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
 
     For a streamed row, rates of streamed answers take precedence.
 
+    Args:
+        true_rates: rates by scenario or group, and by strategy; below "streamed", those of streamed answers.
+        row: row of the model.
+        sums: sums of the scenario.
+
     Returns:
         None if no rate is known, and for methods other than native.
     """
@@ -132,13 +147,16 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
         return None
     tables = (true_rates.get("streamed", {}), true_rates) if row.settings["stream"] else (true_rates,)
     names = (sums.scenario, "control" if sums.control else row.trials.group)
-    published = (table[name] for table in tables for name in names if name in table)
-    rates: Mapping[str, float] = next(published, {})
+    known_rates = (table[name] for table in tables for name in names if name in table)
+    rates: Mapping[str, float] = next(known_rates, {})
     return rates.get(row.settings["strategy"])
 
 
 def _list_trials(cell_ids: list[int]) -> tuple[DetailsTrial, ...]:
-    """Return the newest failed trials, then trials with another outcome up to MAX_TRIALS, but at least one of them."""
+    """Return the newest failed trials, at most MAX_TRIALS, and then the newest other trials.
+
+    Other trials, infrastructure errors before passed ones, are added until there are MAX_TRIALS; at least one is added.
+    """
     done = Trial.objects.filter(cell_id__in=cell_ids, state=Trial.State.DONE).order_by("-pk")
     trials = done.defer("final_text", "rendered_prompt", "verdict")
     failed = list(trials.filter(outcome=Trial.Outcome.FAIL)[:MAX_TRIALS])

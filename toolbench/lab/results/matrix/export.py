@@ -47,7 +47,7 @@ COLUMN_BY_METRIC = {
     "reasoning": "reasoning_tokens_per_trial",
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
-}  # columns of figures whose names differ from those of their metrics
+}  # columns of figures that are not named as their metrics
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")
 COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
@@ -58,28 +58,35 @@ _SELECT_FAILURES = load_statement("results/matrix/failures")
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Trials of a row that failed or had an infrastructure error.
+    """Counts and times of the trials of a row that failed or had an infrastructure error.
 
     Attributes:
         scenarios: number of trials of tool scenarios by scenario.
         categories: number of the same trials by the case study's category.
-        unanswered: milliseconds of trials without an answer, controls included; cells store the times of the others.
+        unanswered_ms: durations of trials without an answer, controls included; cells store the other durations.
     """
 
     scenarios: Counter[str] = field(default_factory=Counter)
     categories: Counter[str] = field(default_factory=Counter)
-    unanswered: list[float] = field(default_factory=list)
+    unanswered_ms: list[float] = field(default_factory=list)
 
-    def add(self, scenario: str, category: str, count: int, times: Iterable[float]) -> None:
-        """Add trials of one scenario and category."""
-        self.unanswered.extend(times)
+    def add(self, scenario: str, category: str, count: int, unanswered_ms: Iterable[float]) -> None:
+        """Add the trials of one scenario and category.
+
+        Args:
+            scenario: slug of the scenario.
+            category: the case study's category; "" stands for its category of exceptions.
+            count: number of trials; 0 for a control, of which only durations are added.
+            unanswered_ms: durations of the trials without an answer.
+        """
+        self.unanswered_ms.extend(unanswered_ms)
         if count:
             self.scenarios[scenario] += count
             self.categories[category or "EXCEPTION"] += count
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
-    """Return the table of the matrix page for a query, which must have a scope."""
+    """Return the table of the matrix page for a query; `query.scope` must not be empty."""
     return _export_published(query) if query.scope == "published" else export_measured(get_matrix(query))
 
 
@@ -87,16 +94,16 @@ _tables: VersionCache[ExportTable] = VersionCache(max_entries=8)
 
 
 def export_measured(matrix: Matrix) -> ExportTable:
-    """Return the table of a measured matrix. One query, or none while it is kept in memory.
+    """Return the table of a measured matrix. One query, or none if the table is cached.
 
-    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Since it reads
-    all trials in scope that did not pass, the table is kept until a figure of a run in scope changes.
+    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Therefore all
+    trials of the rows that did not pass are read, and the table is cached until the version of the matrix changes.
     """
     key = replace(matrix.query, layout=USUAL_LAYOUT)
-    return _tables.get(matrix.version, key, lambda: _build_table(matrix, matrix.query))
+    return _tables.get(matrix.version, key, lambda: _build_table(matrix))
 
 
-def _build_table(matrix: Matrix, query: MatrixQuery) -> ExportTable:
+def _build_table(matrix: Matrix) -> ExportTable:
     failures = _read_failures(matrix)
     columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)
     rows = tuple(
@@ -131,7 +138,7 @@ def _build_case_study_values(row: MatrixRow, failures: Failures) -> tuple[Value,
     controls = _count_case_study_passes(
         scenario.tally for scenario in row.scenarios if scenario.scenario == CONTROL_SCENARIO
     )
-    p95 = _compute_nearest_rank_p95(row, failures.unanswered)
+    p95 = _compute_nearest_rank_p95(row, failures.unanswered_ms)
     figures = CaseStudyFigures(*passed, *controls, p95, failures.scenarios, failures.categories)
     return (row.model, row.profile, *figures.list_values())
 
@@ -184,6 +191,7 @@ def _list_metric_values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
 
 
 def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
+    """Return passed trials, all trials, share, lower and upper bound; a value that is unknown is None."""
     if rate is None:
         return (None,) * 5
     if not rate.n:
@@ -194,7 +202,7 @@ def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
 
 
 def _format_figure(figure: Figure | None) -> Value:
-    """Return a figure as a number, a range over the scenarios as text, and None for an unknown figure."""
+    """Return a figure as a number, or as a text such as "10-20" for a range; None if it is unknown."""
     if figure is None:
         return None
     low, high = round_half_up(figure.low, 6), round_half_up(figure.high, 6)
@@ -202,24 +210,24 @@ def _format_figure(figure: Figure | None) -> Value:
 
 
 def _read_failures(matrix: Matrix) -> Mapping[str, Failures]:
-    """Return the failed trials that each row counts, by the row's key, with one query."""
-    # As the text of an array: psycopg takes as long to write lists of thousands as PostgreSQL to answer.
+    """Return the failures of each row by the row's key, with one query; without any, they are empty."""
+    # Both arrays are sent as text: psycopg takes as long to adapt lists of thousands of ids as PostgreSQL to answer.
     configs = ",".join(str(pk) for row in matrix.rows for pk in row.config_ids)
     rows = ",".join(str(index) for index, row in enumerate(matrix.rows) for _ in row.config_ids)
-    controls = [{(part.scenario, part.version): part.control for part in row.scenarios} for row in matrix.rows]
+    is_control_by_key = [{(part.scenario, part.version): part.control for part in row.scenarios} for row in matrix.rows]
     failures: dict[str, Failures] = defaultdict(Failures)
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_FAILURES, {"configs": f"{{{configs}}}", "rows": f"{{{rows}}}"})
         for index, scenario, version, category, count, times in cursor.fetchall():
-            is_control = controls[index].get((scenario, version))
+            is_control = is_control_by_key[index].get((scenario, version))
             if is_control is not None:  # the row may count another version of the scenario
                 failures[matrix.rows[index].key].add(scenario, category, 0 if is_control else count, times or ())
     return failures
 
 
-def _compute_nearest_rank_p95(row: MatrixRow, unanswered: list[float]) -> float | None:
-    """Return the nearest-rank p95 of a row in milliseconds; None without times."""
-    times = merge_times(scenario.times for scenario in row.scenarios).list_durations() + unanswered
+def _compute_nearest_rank_p95(row: MatrixRow, unanswered_ms: list[float]) -> float | None:
+    """Return the nearest-rank p95 of a row's durations in milliseconds; None without durations."""
+    times = merge_times(scenario.times for scenario in row.scenarios).list_durations() + unanswered_ms
     return compute_nearest_rank_percentile(times, 95) if times else None
 
 
@@ -238,6 +246,7 @@ def _export_published(query: MatrixQuery) -> ExportTable:
 
 
 def _build_published_rows(published: PublishedMatrix, name_part: str) -> tuple[tuple[Value, ...], ...]:
+    """Return the rows whose model name contains `name_part`, which must be in lower case."""
     return tuple(
         (
             row.model,

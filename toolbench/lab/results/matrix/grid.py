@@ -1,4 +1,4 @@
-"""The matrix as a grid: model × scenario, model × profile or scenario × strategy, with a cell for each pair."""
+"""Grid of the matrix: cells of model × scenario, model × profile or scenario × strategy."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
-from toolbench.lab.results.matrix.columns import choose_columns, compute_figure
+from toolbench.lab.results.matrix.columns import choose_columns, compute_column_value
 from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
@@ -20,11 +20,10 @@ from toolbench.lab.results.matrix.table import Matrix
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
-MIN_ANSWERS = 5  # fewer answers get no verdict
+MIN_ANSWERS = 5  # a cell with fewer answers is not compared with the target
 MAX_TINT_PERCENT = 60  # tint of a cell whose share is 0
-MAX_CAUSE_TRIALS = 20_000  # reading them takes about 10 ms for 1,000 trials
+MAX_CAUSE_TRIALS = 20_000  # of one page; counting their causes takes about 10 ms for 1,000 trials
 _NO_TALLY = Tally()
-
 
 _grids: VersionCache[Grid] = VersionCache(max_entries=8)
 _causes: VersionCache[CauseCounts] = VersionCache(max_entries=8)
@@ -32,7 +31,7 @@ _causes: VersionCache[CauseCounts] = VersionCache(max_entries=8)
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Counts, times and links from which a row or a cell is computed.
+    """Counts and times from which a row or a cell is computed, with its link.
 
     Attributes:
         trials_query: query string that selects the trials; "" if none does.
@@ -51,15 +50,22 @@ class _Source:
 
 
 def get_grid(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
-    """Return a page of the grid of a matrix; the last page if there are fewer. It takes no SQL query."""
+    """Return a page of the grid of a matrix. It takes no SQL query.
+
+    Args:
+        matrix: the matrix.
+        page: number of the page, from 1; a greater number than that of the last page stands for the last page.
+        page_rows: maximum number of rows on a page.
+    """
     grid = replace(_grids.get(matrix.version, matrix.query, lambda: build_grid(matrix)), page_rows=page_rows)
     return replace(grid, page=max(1, min(page, grid.pages)))
 
 
 def get_grid_with_causes(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
-    """Return a page of the grid with the causes of its failed trials. It takes one SQL query if they are not cached.
+    """Return a page as `get_grid` does, with the causes of its failed trials.
 
-    If the page counts more than MAX_CAUSE_TRIALS trials, no causes are read, so that the page stays fast.
+    It takes one SQL query if the causes are not cached. If the page counts more than MAX_CAUSE_TRIALS trials, no causes
+    are read, so that the page stays fast.
     """
     grid = get_grid(matrix, page, page_rows)
     cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
@@ -71,7 +77,7 @@ def get_grid_with_causes(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAG
 
 
 def build_grid(matrix: Matrix) -> Grid:
-    """Return the grid of a matrix, pivoted and sorted by its query."""
+    """Return the grid of a matrix, with the rows, columns and order that its query chooses."""
     builders = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
     grid = builders.get(matrix.query.view, _build_scenario_grid)(matrix)
     grid = replace(grid, row_columns=choose_columns(matrix.query.layout.grid))
@@ -104,8 +110,8 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
 
 def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
     # The query string of the row is built once: building one for each cell takes time.
-    any_scenario = replace(row.trials.chosen, scenarios=())
-    row_query = replace(row.trials, group="", scenario="", chosen=any_scenario).query()
+    chosen = replace(row.trials.chosen, scenarios=())
+    row_query = replace(row.trials, group="", scenario="", chosen=chosen).query()
     sums = {scenario.scenario: scenario for scenario in row.scenarios}
     return _build_model_row(matrix, row, [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs])
 
@@ -153,7 +159,10 @@ def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -
 
 
 def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
-    """Return one row that pools rows that differ only in their profile."""
+    """Return one row for rows that differ only in their profile.
+
+    Counts, times and configurations of the tool scenarios are pooled; everything else is that of the first row.
+    """
     if len(rows) == 1:
         return rows[0]
     parts = tuple(part for row in rows for part in row.metric_input.parts)
@@ -175,10 +184,10 @@ def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
 def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, strategy: str) -> _Source | None:
     """Return the source for the newest version of a scenario over rows; None if no row has the scenario.
 
-    If rows are searched by a part of the model's name, the source has no link, since the trial list has no such filter.
+    If `query.q` is set, the source has no link, since the trial list cannot be filtered by a part of a name.
     """
     scenarios = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
-    config_ids = tuple(chain.from_iterable(row.config_ids for row in rows))  # thousands
+    config_ids = tuple(chain.from_iterable(row.config_ids for row in rows))  # may be thousands
     if not scenarios:
         return None
     newest = max(sums.version for sums in scenarios)
@@ -206,7 +215,10 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
 
 
 def _build_scenario_input(scenario_sums: Sequence[ScenarioSums]) -> MetricInput:
-    """Return the input of a metric for sums of one scenario. The counts of a control are also returned as `tools`."""
+    """Return the input of a metric for sums of one scenario.
+
+    The counts of a control are in `control` and in `tools`, since most metrics read `tools`.
+    """
     tally = scenario_sums[0].tally if len(scenario_sums) == 1 else add_tallies(sums.tally for sums in scenario_sums)
     control = tally if scenario_sums[0].control else _NO_TALLY
     return MetricInput(tally, control, (tally,), tuple(sums.times for sums in scenario_sums))
@@ -265,13 +277,13 @@ def _build_row(
         overall=_build_cell(matrix, source),
         cells=cells,
         tally=source.metric_input.tools,
-        figures=tuple((column, compute_figure(column, source.metric_input, source.times)) for column in columns),
+        figures=tuple((column, compute_column_value(column, source.metric_input, source.times)) for column in columns),
     )
 
 
 def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
     target = None if source.is_control else float(matrix.query.target)
-    metric = METRICS["given"] if source.is_control and matrix.metric.judged else matrix.metric
+    metric = _choose_metric(matrix.metric, is_control=source.is_control)
     value = compute_metric(metric, source.metric_input, target=target)
     tally = source.metric_input.control if metric.of_control else source.metric_input.tools
     return GridCell(
@@ -287,7 +299,14 @@ def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
 
 
 def compute_tint(value: MetricValue, target: float | None) -> int:
-    """Return the tint of a value in percent: 0 unless its whole interval lies below the target."""
+    """Return the strength of the tint of a value, from 0 to MAX_TINT_PERCENT.
+
+    It is 0 unless the whole interval lies below the target.
+
+    Args:
+        value: the value.
+        target: target in percent; None for no target.
+    """
     rate = value.rate
     if rate is None or not rate.n or not target or rate.target_status != "below":
         return 0
@@ -295,7 +314,7 @@ def compute_tint(value: MetricValue, target: float | None) -> int:
 
 
 def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
-    """Return the state of a cell, one of those that GridCell lists."""
+    """Return the state of a cell that counts a control or not: one of the states that `GridCell` lists."""
     if tally.not_applicable and tally.not_applicable == tally.ended:
         return "na"
     rate = value.rate
@@ -321,12 +340,22 @@ def _compute_overall(matrix: Matrix) -> MetricValue | None:
     return _compute_total(matrix.metric, matrix.query, (row.tally for row in matrix.rows), is_control=False)
 
 
+def _choose_metric(metric: Metric, *, is_control: bool) -> Metric:
+    """Return the metric of a cell or a column; those of a control show answered success for every judged metric."""
+    return METRICS["given"] if is_control and metric.judged else metric
+
+
 def _compute_total(
     metric: Metric, query: MatrixQuery, tallies: Iterable[Tally], is_control: bool
 ) -> MetricValue | None:
-    """Return the pooled rate of these tallies; None if the metric is no rate, since other values cannot be pooled."""
+    """Return the pooled rate of these tallies.
+
+    Returns:
+        None if the metric is no rate, since other values cannot be pooled.
+    """
     if not metric.is_rate:
         return None
     tally = add_tallies(tallies)
     metric_input = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
-    return compute_metric(metric, metric_input, target=None if is_control else query.target)
+    shown_metric = _choose_metric(metric, is_control=is_control)
+    return compute_metric(shown_metric, metric_input, target=None if is_control else query.target)

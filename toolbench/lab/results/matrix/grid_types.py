@@ -25,13 +25,13 @@ class GridCell:
     Attributes:
         state: "clears", "clean" (no failure, but too few answers to reach the target), "open", "below", "few" (fewer
             than MIN_ANSWERS answers), "control", "plain" (the metric has no target), "unknown" (no value),
-            "unpublished", "na" or "waiting".
-        tint_percent: tint of a cell below the target; the further below, the larger.
+            "unpublished", "na" (no ended trial was applicable) or "waiting" (no value before the trials have ended).
+        tint_percent: strength of the tint of a cell below the target, the larger the further below; 0 without tint.
         trials_query: query string that selects the trials of the cell; "" if none does.
         times: times of the trials with an answer.
         config_ids: primary keys of the configurations that are counted.
         scenarios: the scenarios with their versions.
-        note: text of the card instead of counts, times and tokens; "" if the card shows these.
+        note: text of the card that opens at the cell; "" for a card with counts, times and tokens.
     """
 
     state: str
@@ -46,12 +46,12 @@ class GridCell:
 
     @property
     def rate(self) -> Rate | None:
-        """The value as a rate; None if the metric is no rate."""
+        """Return the value as a rate; None if the metric is no rate."""
         return self.value.rate
 
     @property
     def has_value(self) -> bool:
-        """Whether the cell shows a number."""
+        """Return whether the cell shows a number."""
         return self.state not in STATES_WITHOUT_VALUE
 
 
@@ -60,6 +60,7 @@ class GridColumn:
     """A column of the grid.
 
     Attributes:
+        key: name of the column in the URL parameter `sort`.
         group: head above the column, shared with its neighbours of the same group; "" for none.
         total: pooled rate of all rows; None if the metric is no rate.
     """
@@ -77,11 +78,12 @@ class GridRow:
 
     Attributes:
         key: value of `cell` in the URL that opens this row in the view "bars"; "" if rows are not configurations.
+        title: tooltip of the label.
         note: profile, settings that differ between rows, and remarks on this row.
-        is_repeated: whether the row above has the same label.
+        is_repeated: whether the row above has the same model and provider, so that the label is not shown again.
         overall: cell over all tool scenarios of the row; over its controls if the metric is about controls.
         cells: cells in the order of the columns; None if the row has no trials in the column.
-        tally: counts of the tool scenarios.
+        tally: counts of the tool scenarios; those of the control in the row of a control scenario.
         figures: further columns after the cells, each with its value.
     """
 
@@ -97,8 +99,9 @@ class GridRow:
 
 
 class LazyRows(Sequence[GridRow]):
-    """Rows that are built when they are first read, since a page shows only some of them and building takes time.
+    """Rows that are built when they are first read.
 
+    A page shows only some rows, and building all of them takes time.
     Threads share an instance without a lock: at worst, two of them build the same row.
     """
 
@@ -133,7 +136,7 @@ class Grid:
         overall: pooled rate of all rows; None if the metric is no rate.
         row_columns: columns after the cells.
         page: number of the page, from 1.
-        page_rows: rows of a page, at most.
+        page_rows: maximum number of rows on a page.
         causes: causes of the failed trials of the page's rows; empty if they were not read.
     """
 
@@ -148,26 +151,26 @@ class Grid:
 
     @property
     def shown_rows(self) -> tuple[GridRow, ...]:
-        """The rows of the page. The first one always shows its label."""
+        """Return the rows of the page. The first one always shows its label."""
         shown = self.rows[(self.page - 1) * self.page_rows : self.page * self.page_rows]
         return (replace(shown[0], is_repeated=False), *shown[1:]) if shown else ()
 
     @property
     def pages(self) -> int:
-        """The number of pages."""
+        """Return the number of pages, at least 1."""
         return max(1, -(-len(self.rows) // self.page_rows))
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """The heads above the columns, each with its number of columns."""
+        """Return the heads above the columns, each with its number of columns."""
         return _count_by_group(self.columns)
 
     @property
     def row_groups(self) -> tuple[tuple[str, int], ...]:
-        """The heads above the columns after the cells, each with its number of columns."""
+        """Return the heads above the columns after the cells, each with its number of columns."""
         return _count_by_group(self.row_columns)
 
 
 def _count_by_group(columns: Iterable[GridColumn] | Iterable[RowColumn]) -> tuple[tuple[str, int], ...]:
     columns_by_group = groupby(columns, key=lambda column: column.group)
-    return tuple((group, len(tuple(members))) for group, members in columns_by_group)
+    return tuple((group, len(tuple(group_columns))) for group, group_columns in columns_by_group)

@@ -1,4 +1,4 @@
-"""Grid of a published snapshot. Cells and figures that it does not contain are "not published"."""
+"""Grid of the published matrix. Cells and figures that it does not contain are "not published"."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,12 +24,12 @@ _NO_TALLY = Tally()
 def build_published_grid(
     published: PublishedMatrix, query: MatrixQuery, rows: Sequence[PublishedRow]
 ) -> tuple[Matrix, Grid]:
-    """Return a matrix without rows, which has the summary of the snapshot, and the snapshot's grid.
+    """Return the summary of the published matrix, as a `Matrix` without rows, and its grid.
 
     Args:
-        published: the snapshot.
+        published: the published matrix.
         query: target, view, order and columns of the grid; its metric is ignored, since only success is published.
-        rows: rows of the snapshot to show.
+        rows: rows of the published matrix to show.
     """
     build = _build_profile_grid if query.view == "profile" else _build_scenario_grid
     columns = tuple(replace(column, missing=NOT_PUBLISHED) for column in choose_columns(query.layout.grid))
@@ -49,7 +49,18 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         infra=0,
     )
     timeouts = "Published timeouts count as failures, as in the publication."
-    return Matrix(query, _METRIC, (), {}, (), summary, (), (), (timeouts,), ())
+    return Matrix(
+        query=query,
+        metric=_METRIC,
+        rows_by_provider=(),
+        common_settings={},
+        differing_settings=(),
+        summary=summary,
+        scenario_groups=(),
+        runs=(),
+        warnings=(timeouts,),
+        prompts=(),
+    )
 
 
 def _build_scenario_grid(
@@ -57,7 +68,7 @@ def _build_scenario_grid(
 ) -> Grid:
     totals = dict(published.scenarios)
     slugs = sorted(totals, key=lambda slug: (slug == CONTROL_SCENARIO, slug))
-    heads = tuple(
+    grid_columns = tuple(
         GridColumn(
             slug,
             slug.replace("_", " "),
@@ -67,41 +78,43 @@ def _build_scenario_grid(
         )
         for slug in slugs
     )
-    built = []
+    grid_rows = []
     for row in rows:
-        split = {**dict(row.split), CONTROL_SCENARIO: row.control}
+        rates = {**dict(row.split), CONTROL_SCENARIO: row.control}
         cells = tuple(
             _build_cell(
-                published, query, split.get(slug), is_control=slug == CONTROL_SCENARIO, is_off=_is_off(row, slug)
+                published,
+                query,
+                rates.get(slug),
+                is_control=slug == CONTROL_SCENARIO,
+                is_not_applicable=row.not_applicable and slug != CONTROL_SCENARIO,
             )
             for slug in slugs
         )
-        built.append(_build_row(published, query, [row], cells, columns))
-    return Grid("Model", heads, tuple(built), _compute_overall(published, rows))
+        grid_rows.append(_build_row(published, query, [row], cells, columns))
+    return Grid("Model", grid_columns, tuple(grid_rows), _compute_overall(published, rows))
 
 
 def _build_profile_grid(
     published: PublishedMatrix, query: MatrixQuery, rows: Sequence[PublishedRow], columns: Sequence[RowColumn]
 ) -> Grid:
     profiles = sorted({row.profile for row in rows}, key=lambda profile: (profile != "default", profile))
-    models: dict[str, list[PublishedRow]] = {}
+    rows_by_model: dict[str, list[PublishedRow]] = {}
     for row in rows:
-        models.setdefault(row.model, []).append(row)
-    heads = tuple(
+        rows_by_model.setdefault(row.model, []).append(row)
+    grid_columns = tuple(
         GridColumn(profile, profile, "", False, _add_rates(row.tool for row in rows if row.profile == profile))
         for profile in profiles
     )
-    built = []
-    for found in models.values():
-        by_profile = {row.profile: row for row in found}
+    grid_rows = []
+    for model_rows in rows_by_model.values():
+        by_profile = {row.profile: row for row in model_rows}
         cells = tuple(
-            _build_cell(published, query, by_profile[profile].tool, is_off=by_profile[profile].not_applicable)
-            if profile in by_profile
-            else None
-            for profile in profiles
+            _build_cell(published, query, row.tool, is_not_applicable=row.not_applicable) if row else None
+            for row in map(by_profile.get, profiles)
         )
-        built.append(_build_row(published, query, found, cells, columns))
-    return Grid("Model", heads, tuple(built), _compute_overall(published, rows))
+        grid_rows.append(_build_row(published, query, model_rows, cells, columns))
+    return Grid("Model", grid_columns, tuple(grid_rows), _compute_overall(published, rows))
 
 
 def _compute_total(published: PublishedMatrix, rows: Sequence[PublishedRow], slug: str) -> MetricValue:
@@ -116,13 +129,10 @@ def _compute_overall(published: PublishedMatrix, rows: Sequence[PublishedRow]) -
     return _add_rates(row.tool for row in rows)
 
 
-def _is_off(row: PublishedRow, slug: str) -> bool:
-    return row.not_applicable and slug != CONTROL_SCENARIO
-
-
 def _add_rates(rates: Iterable[Rate], target: int | None = None) -> MetricValue:
-    found = tuple(rates)
-    return MetricValue(build_rate(sum(rate.k for rate in found), sum(rate.n for rate in found), target=target), None)
+    """Return the sum of the rates as a value; `target` is in percent."""
+    rates = tuple(rates)
+    return MetricValue(build_rate(sum(rate.k for rate in rates), sum(rate.n for rate in rates), target=target), None)
 
 
 def _build_row(
@@ -132,25 +142,28 @@ def _build_row(
     cells: tuple[GridCell | None, ...],
     columns: Sequence[RowColumn],
 ) -> GridRow:
-    """Return the row of one published row, or of all profiles of a model."""
+    """Return the grid row for one published row, or for the published rows of all profiles of a model."""
     first = rows[0]
     overall = _add_rates((row.tool for row in rows), query.target).rate
-    is_off = all(row.not_applicable for row in rows)
+    is_not_applicable = all(row.not_applicable for row in rows)
     return GridRow(
         key=first.key,
         label=first.name,
         title=first.model,
         note=first.profile if len(rows) == 1 else f"{len(rows)} profiles",
         is_repeated=first.repeats_model,
-        overall=_build_cell(published, query, overall, is_off=is_off),
+        overall=_build_cell(published, query, overall, is_not_applicable=is_not_applicable),
         cells=cells,
         tally=_NO_TALLY,
-        figures=tuple((column, _find_figure(column, rows)) for column in columns),
+        figures=tuple((column, _build_column_value(column, rows)) for column in columns),
     )
 
 
-def _find_figure(column: RowColumn, rows: Sequence[PublishedRow]) -> MetricValue:
-    """Return the value of a column: the control, or the p95 of a single row; an unknown value for other columns."""
+def _build_column_value(column: RowColumn, rows: Sequence[PublishedRow]) -> MetricValue:
+    """Return the value of a column after the cells; an unknown value if it was not published.
+
+    The success of the control was published, and the p95 of each row, but no p95 over several rows.
+    """
     if column.name == "control":
         return _add_rates(row.control for row in rows)
     if column.name == "p95" and len(rows) == 1:
@@ -159,11 +172,16 @@ def _find_figure(column: RowColumn, rows: Sequence[PublishedRow]) -> MetricValue
 
 
 def _build_cell(
-    published: PublishedMatrix, query: MatrixQuery, rate: Rate | None, *, is_control: bool = False, is_off: bool = False
+    published: PublishedMatrix,
+    query: MatrixQuery,
+    rate: Rate | None,
+    *,
+    is_control: bool = False,
+    is_not_applicable: bool = False,
 ) -> GridCell:
     value = MetricValue(rate, None)
-    if is_off or rate is None:
-        return GridCell("na" if is_off else "unpublished", value, _NO_TALLY, "")
+    if is_not_applicable or rate is None:
+        return GridCell("na" if is_not_applicable else "unpublished", value, _NO_TALLY, "")
     tally = Tally(passed=rate.k, failed=rate.n - rate.k)
     state = choose_state(_METRIC, value, tally, is_control=is_control)
     target = None if is_control else query.target

@@ -1,4 +1,4 @@
-"""Query of the matrix page. It ignores values that it cannot read, and lists their names."""
+"""Query of the matrix page. It lists the parameters whose values it cannot read, and ignores them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,16 +31,17 @@ class MatrixQuery:
     """Scope, metric, filter and layout of the matrix.
 
     Attributes:
-        scope: one of SCOPES; empty for own runs if there are any, else the published figures.
+        scope: one of SCOPES; empty if the URL has none: then `table.choose_scope` sets "real" or "published".
         runs: primary keys of the runs of scope "runs".
         metric: name of the metric.
         target: target of the rates in percent.
-        q: part of the model's name.
+        q: text that the name of the model or the provider contains, in upper or lower case; empty for all models.
         group: group of scenarios; empty for the default one.
-        prompt: a prompt version, or SPLIT_BY_PROMPT for a row for each version.
-        cell: key of the open row, which only the view "bars" has.
+        prompt: a prompt version; SPLIT_BY_PROMPT for one row for each version; empty to pool all versions.
+        cell: key of the open row; empty for none. Only the view "bars" opens rows.
         view: a key of VIEWS.
-        sort: name of the column by which the grid is sorted, largest first; with "-" before it, smallest first.
+        sort: name of the column by which the grid is sorted, largest first; with "-" before it, smallest first; empty
+            for the order of the matrix.
         chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the grid.
         ignored: names of parameters whose values could not be read.
@@ -63,35 +64,39 @@ class MatrixQuery:
     @classmethod
     def from_query(cls, query: QueryParams) -> "MatrixQuery":
         """Parse URL parameters."""
-        given = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
-        chosen, unread_choices = ResultFilter.from_query(query)
-        runs, unread = parse_run_ids(query.getlist("run"))
-        scope = given["scope"] or ("runs" if runs else "")
-        wrong = {
+        texts = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
+        chosen, unread_days = ResultFilter.from_query(query)
+        runs, has_unread_runs = parse_run_ids(query.getlist("run"))
+        scope = texts["scope"] or ("runs" if runs else "")
+        is_wrong_by_name = {
             "scope": bool(scope) and scope not in SCOPES,
-            "metric": bool(given["metric"]) and given["metric"] not in METRICS,
-            "target": bool(given["target"]) and given["target"] not in map(str, TARGET_PERCENTS),
-            "view": given["view"] not in VIEWS,
-            "run": unread,
+            "metric": bool(texts["metric"]) and texts["metric"] not in METRICS,
+            "target": bool(texts["target"]) and texts["target"] not in map(str, TARGET_PERCENTS),
+            "view": texts["view"] not in VIEWS,
+            "run": has_unread_runs,
         }
         return cls(
-            scope="" if wrong["scope"] or (scope == "runs" and not runs) else scope,
+            scope="" if is_wrong_by_name["scope"] or (scope == "runs" and not runs) else scope,
             runs=runs if scope == "runs" else (),
-            metric="given" if wrong["metric"] else given["metric"] or "given",
-            target=90 if wrong["target"] else int(given["target"] or 90),
-            q=given["q"],
-            group=given["group"],
-            prompt=given["prompt"],
-            cell=given["cell"],
-            view="bars" if given["cell"] else "" if wrong["view"] else given["view"],
-            sort=given["sort"],
+            metric="given" if is_wrong_by_name["metric"] else texts["metric"] or "given",
+            target=90 if is_wrong_by_name["target"] else int(texts["target"] or 90),
+            q=texts["q"],
+            group=texts["group"],
+            prompt=texts["prompt"],
+            cell=texts["cell"],
+            view="bars" if texts["cell"] else "" if is_wrong_by_name["view"] else texts["view"],
+            sort=texts["sort"],
             chosen=chosen,
             layout=TableLayout.from_query(query),
-            ignored=(*(name for name, is_wrong in wrong.items() if is_wrong), *unread_choices),
+            ignored=(*(name for name, is_wrong in is_wrong_by_name.items() if is_wrong), *unread_days),
         )
 
     def query(self, **changes: object) -> str:
-        """Return the query string with some fields changed and without default values."""
+        """Return the query string with some fields changed and without default values.
+
+        Args:
+            changes: new values of fields of DEFAULTS, of `runs` and of `layout`.
+        """
         layout = changes.pop("layout", self.layout)
         pairs = layout.pairs if isinstance(layout, TableLayout) else ()
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
@@ -99,5 +104,5 @@ class MatrixQuery:
 
     @property
     def layout_fields(self) -> list[tuple[str, str]]:
-        """Return the hidden fields of the form that chooses columns and density."""
+        """Return the hidden fields of the form that chooses columns and density, as (name, value)."""
         return parse_qsl(self.query(layout=self.layout.without_grid))

@@ -25,7 +25,12 @@ MAX_NAMED_SCENARIOS = 2
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSums:
-    """Sums of one scenario of a row."""
+    """Sums of one scenario of a row, in one version.
+
+    Attributes:
+        control: whether the scenario is a control.
+        times: times of the trials with an answer.
+    """
 
     scenario: str
     version: int
@@ -42,19 +47,20 @@ class MatrixRow:
         key: value of `cell` in the URL.
         kind: kind of the provider.
         name: model name without the vendor before the last slash.
-        settings: values of SETTING_FIELDS.
+        settings: values by name of SETTING_FIELDS; `stream` is "streamed" or "".
         repeats_model: True if the row above has the same model at the same provider.
-        metric_input: counts and times of the scenarios.
+        metric_input: counts of the scenarios, and times of the tool scenarios.
         value: value of the chosen metric.
         times: times of all tool scenarios of the row.
+        simulated: whether the model is simulated.
         local: whether the model runs on this machine, so that decisions ignore its latency.
-        mixed_upstreams: whether several upstreams served the trials of a cell.
+        mixed_upstreams: whether a router could choose among several hosts of the model.
         differing: of "settings" and "engine", those that differ between the pooled trials.
         published: passes and trials of the published matrix, such as `37/40`; "" without them.
         trials: filter of the trials that the row counts.
         prompt: the prompt version if there is a row for each version, else None.
         versions: scenario versions of the row for scenarios that other rows have in other versions.
-        outdated: scenarios with their versions, of which another row has a newer version.
+        outdated: scenarios with their versions, such as `happy_path version 1`, of which another row has a newer one.
     """
 
     key: str
@@ -118,10 +124,10 @@ class MatrixRow:
         return self.applicable and has_value and not self.outdated
 
     @property
-    def failed_in(self) -> str:
-        """Return the tool scenarios with failures, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`.
+    def failure_summary(self) -> str:
+        """Return the numbers of failures by tool scenario as text, the largest first.
 
-        Infrastructure errors are included.
+        An example is `long_arguments_guard 4, happy_path 2, 3 elsewhere`. Infrastructure errors are included.
         """
         counts = [
             (scenario.tally.failed + scenario.tally.infra, scenario.scenario)
@@ -141,13 +147,16 @@ class MatrixRow:
 def build_row(
     sum_rows: list[SumRow], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
-    """Return a row with the newest version of each of its scenarios; None without a scenario of the chosen group.
+    """Return a row with the newest version of each of its scenarios.
 
     Args:
         sum_rows: the sums of the row's scenarios, at least one.
         query: scope, metric, target and filter.
         group: the chosen group of scenarios; controls are added whatever their group.
-        published: passes and trials of the published matrix, by model and profile.
+        published: passes and trials of the published matrix as text, by model and profile.
+
+    Returns:
+        None if no scenario belongs to the chosen group.
     """
     newest_rows, older_rows = split_newest_versions(sum_rows)
     group_rows = [sum_row for sum_row in newest_rows if sum_row["scenario_group"] == group]
@@ -158,8 +167,7 @@ def build_row(
     metric_input, first = _build_metric_input(scenarios), newest_rows[0]
     config_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["config_ids"]}))
     run_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["run_ids"]}))
-    metric = METRICS[query.metric]
-    prompt = first["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else None
+    metric, prompt = METRICS[query.metric], first["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else None
     return MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
@@ -215,7 +223,7 @@ def _list_differing(sum_rows: list[SumRow]) -> tuple[str, ...]:
 
 
 def _build_trial_filter(sum_row: SumRow, query: MatrixQuery, *, group: str) -> TrialFilter:
-    """Return the filter of the trials of a row. The caller adds the omitted scenario versions."""
+    """Return the filter of the trials of a row. The caller adds `without`, the omitted scenario versions."""
     return TrialFilter(
         runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
         group=group,

@@ -14,7 +14,8 @@ def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
 
     Args:
         grid: the grid.
-        sort: name of a column, largest value first; with "-" before it, smallest first.
+        sort: "overall", a name of `grid.row_columns` or a key of `grid.columns`: the largest value comes first. With
+            "-" before it, the smallest value comes first.
     """
     name = sort.removeprefix("-")
     keys: Mapping[str, Callable[[GridRow], float | None]] = {
@@ -25,10 +26,11 @@ def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
     if name not in keys:
         return grid.rows
     values = [(keys[name](row), row) for row in grid.rows]
-    known = [(value, row) for value, row in values if value is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not sort.startswith("-"))
-    unknown = [row for value, row in values if value is None]
-    return tuple(replace(row, is_repeated=False) for row in (*(row for _, row in known), *unknown))
+    valued_rows = [(value, row) for value, row in values if value is not None]
+    valued_rows.sort(key=lambda pair: pair[0], reverse=not sort.startswith("-"))
+    rows_without_value = [row for value, row in values if value is None]
+    sorted_rows = (*(row for _, row in valued_rows), *rows_without_value)
+    return tuple(replace(row, is_repeated=False) for row in sorted_rows)
 
 
 def _build_cell_key(index: int) -> Callable[[GridRow], float | None]:
@@ -45,7 +47,7 @@ def _find_cell_sort_value(cell: GridCell | None) -> float | None:
 
 
 def _find_sort_value(value: MetricValue) -> float | None:
-    """Return the number by which a value is sorted; None if it is unknown."""
+    """Return the number by which a value is sorted; None if the value is unknown or a rate of no trials."""
     if value.rate:
         return value.rate.share if value.rate.n else None
     if value.quantile:

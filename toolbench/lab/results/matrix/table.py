@@ -1,4 +1,4 @@
-"""The matrix: rows are models with their settings, summed over cells. No trial is read."""
+"""Matrix: its rows are models with their settings, summed over cells. No trial is read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,12 +37,13 @@ SCENARIO_KEY = ("scenario_group", "control", "scenario", "scenario_version")
 
 @dataclass(frozen=True, slots=True)
 class MatrixSummary:
-    """The rows in relation to the target and to each other.
+    """Summary of the rows, compared with the target and with each other.
 
     Attributes:
-        trials: number of trials that have ended.
+        trials: number of trials that have ended, controls included.
         ranked: number of rows that are compared; rows with an earlier version of a scenario than others are not.
-        clears: number of ranked rows whose interval lies above the target.
+        clears: number of ranked rows whose interval lies above the target; this and the next two are 0 if the metric is
+            no rate.
         undecided: number of ranked rows whose interval includes the target or is withheld.
         below: number of ranked rows whose interval lies below the target.
         overlapping: number of other ranked rows that may be as good as the best (the highest lower bound), because
@@ -66,12 +67,13 @@ class Matrix:
     """Everything that the matrix page shows.
 
     Attributes:
-        rows_by_provider: each provider with its rows.
-        common_settings: settings with one value in all rows, by label.
-        differing_settings: names of the settings with several values.
+        rows_by_provider: (name of the provider, its rows).
+        common_settings: values of the settings that are equal in all rows and not empty, by label.
+        differing_settings: names of the settings that differ between rows.
         scenario_groups: groups of scenarios that the page offers.
-        runs: runs that the page offers.
-        prompts: prompt versions that the page offers.
+        runs: runs that the page offers as choices.
+        warnings: sentences about limits of the figures.
+        prompts: prompt versions that the page offers as choices.
         version: version of the stored sums; None if the matrix must not be cached.
     """
 
@@ -94,7 +96,7 @@ class Matrix:
 
 
 _matrices: VersionCache[Matrix] = VersionCache(max_entries=8)
-_cell_sums: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # shared between calls: they must not be modified
+_cell_sums: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # calls share the rows and must not modify them
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
@@ -131,7 +133,7 @@ def build_matrix(query: MatrixQuery, version: UUID | None, read_sums: Callable[[
 def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> Matrix:
     """Return the matrix without the runs to choose from."""
     matching_rows = [sum_row for sum_row in sums if contains_name(sum_row, query.q)]
-    merged_rows = merge_rows(matching_rows, (*ROW_KEY, *_get_extra_keys(query), *SCENARIO_KEY))
+    merged_rows = merge_rows(matching_rows, (*ROW_KEY, *_list_extra_keys(query), *SCENARIO_KEY))
     scenario_groups = {sum_row["scenario_group"] for sum_row in merged_rows} - {"control"}
     default_group = _choose_default_group(scenario_groups)
     group = query.group if query.group in scenario_groups else default_group
@@ -196,7 +198,7 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
 
 def sum_matrix_rows(query: MatrixQuery) -> RunSums:
-    """Return the sums over the cells of a scope: a line for each configuration, scenario and version, or several."""
+    """Return the sums over the selected cells; several may have one configuration, scenario and version."""
     if query.scope == "runs" or query.prompt:
         version = find_pool_version(Q(pk__in=query.runs) if query.scope == "runs" else Q())
         key = (query.scope, query.runs, query.prompt, query.chosen)
@@ -205,16 +207,16 @@ def sum_matrix_rows(query: MatrixQuery) -> RunSums:
 
 
 def _sum_matrix_cells(query: MatrixQuery) -> list[SumRow]:
-    return sum_cells(filter_matrix_cells(query), *_get_extra_keys(query))
+    return sum_cells(filter_matrix_cells(query), *_list_extra_keys(query))
 
 
-def _get_extra_keys(query: MatrixQuery) -> tuple[str, ...]:
-    """Return the additional columns to group by."""
+def _list_extra_keys(query: MatrixQuery) -> tuple[str, ...]:
+    """Return the columns by which cells are grouped besides the usual ones."""
     return ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
 
 
 def group_by_row(sum_rows: list[SumRow]) -> list[list[SumRow]]:
-    """Return the sums of each row of the matrix."""
+    """Group sums by the row of the matrix that they belong to; each list has the sums of one row."""
     rows_by_key: dict[tuple[Any, ...], list[SumRow]] = {}
     for sum_row in sum_rows:
         key = (*(sum_row[name] for name in ROW_KEY), sum_row.get("prompt_version"))
@@ -225,8 +227,9 @@ def group_by_row(sum_rows: list[SumRow]) -> list[list[SumRow]]:
 def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     """Set `versions` and `outdated` of each row.
 
-    `versions` has those versions of the row's scenarios that are shown in several versions with the same instance kind.
-    `outdated` has the scenarios of the metric's kind, tools or controls, of which another row has a newer version.
+    `versions` has the versions of those scenarios of the row of which the matrix shows several versions with the same
+    instance kind. `outdated` has the scenarios of which another row has a newer version: controls if the metric covers
+    controls only, else tool scenarios.
     """
     shown_versions: dict[tuple[str, str], set[int]] = {}
     for row in rows:
@@ -259,9 +262,9 @@ NewestVersions = Mapping[tuple[str, str], int]
 
 
 def _find_newest_versions(rows: list[MatrixRow]) -> NewestVersions:
-    """Return the newest version with trials that passed, failed or had an infrastructure error.
+    """Return the newest version of each scenario by instance kind and scenario.
 
-    The keys are pairs of instance kind and scenario.
+    Only versions with a trial that passed, failed or had an infrastructure error are considered.
     """
     newest: dict[tuple[str, str], int] = {}
     for row in rows:
@@ -273,7 +276,10 @@ def _find_newest_versions(rows: list[MatrixRow]) -> NewestVersions:
 
 
 def _list_outdated_scenarios(row: MatrixRow, newest: NewestVersions) -> list[ScenarioSums]:
-    """Return the scenarios with counted trials of which another row has a newer version with counted trials."""
+    """Return the scenarios of the row that have an older version than the newest one.
+
+    Only scenarios with a trial that passed, failed or had an infrastructure error are returned.
+    """
     kind = row.settings["instance_kind"]
     return [
         scenario
@@ -316,13 +322,14 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
 
 
 def _list_prompt_versions(query: MatrixQuery, sum_rows: list[SumRow]) -> tuple[str, ...]:
-    """Return the prompt versions in these rows; () if one version is chosen, since the rows then have no other."""
+    """Return the prompt versions in these rows; () if one is chosen, since the rows then lack the others."""
     if query.prompt not in ("", SPLIT_BY_PROMPT):
         return ()
     return tuple(sorted({prompt for sum_row in sum_rows for prompt in sum_row["prompts"] if prompt}))
 
 
 def _query_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
+    """Return all prompt versions of the scope, with one query; () without a query if none is chosen."""
     if query.prompt in ("", SPLIT_BY_PROMPT):
         return ()
     cells = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
@@ -351,7 +358,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
     )
     omitted_versions = [token for row in rows for token in row.trials.without.split(",") if token]
     outdated, newest = [row.outdated for row in rows if row.outdated], _find_newest_versions(rows)
-    controls = [outdated for row in rows for outdated in _list_outdated_scenarios(row, newest) if outdated.control]
+    controls = [scenario for row in rows for scenario in _list_outdated_scenarios(row, newest) if scenario.control]
     old_controls = ", ".join(sorted({f"{control.scenario} version {control.version}" for control in controls}))
     applies_by_warning = {
         build_omission_notice(omitted_versions): bool(omitted_versions),
@@ -378,7 +385,11 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
 
 
 def _build_unranked_warning(outdated: Sequence[Sequence[str]]) -> str:
-    """Return the warning about the rows whose earlier versions of scenarios are given."""
+    """Return the warning about the rows that are not ranked.
+
+    Args:
+        outdated: `MatrixRow.outdated` of each of these rows.
+    """
     versions_text = ", ".join(sorted({version for versions in outdated for version in versions}))
     rows_text = f"{len(outdated)} row{'s' if len(outdated) > 1 else ''}"
     return (
