@@ -134,7 +134,11 @@ class QuantileDocument(Schema):
 
 
 class RangeDocument(Schema):
-    """Range of a figure; for a single number, both ends are equal."""
+    """Range of an estimated figure; for a single number, both ends are equal.
+
+    Attributes:
+        unit: unit of both ends, such as tokens, dollars or s; "" for requests.
+    """
 
     low: float
     high: float

@@ -253,10 +253,8 @@ def _get_provider_or_404(provider_id: int) -> Provider:
 def _build_provider(row: ProviderRow) -> dict[str, Any]:
     """Return the values of a ProviderDocument."""
     provider = row.provider
-    names = {"id", "kind", "header_names", *STORED_SETTINGS} - {
-        "base_url",
-        "api_prefix",
-    }  # `address` contains these two
+    # `address` contains the base URL and the prefix.
+    names = {"id", "kind", "header_names", *STORED_SETTINGS} - {"base_url", "api_prefix"}
     return {name: getattr(provider, name) for name in names} | {
         name: getattr(row, name) for name in ("address", "key", "state", "state_text", "models")
     }

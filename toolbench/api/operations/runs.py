@@ -42,6 +42,7 @@ from toolbench.lab.scenarios.case_sets import expand_set_words
 
 router = Router()
 PURPOSE = "api"  # of runs that are launched by the API
+# Header Idempotency-Key of a request that launches a run; "" for none.
 IDEMPOTENCY_KEY = Header("", max_length=MAX_KEY_CHARACTERS, pattern=r"^[!-~]*$")
 
 

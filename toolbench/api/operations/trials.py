@@ -32,7 +32,7 @@ from toolbench.lab.results.trial_list.keyset import CursorError, get_trials_afte
 from toolbench.lab.traces.step_facts import load_details
 
 router = Router()
-NO_STEP = "There is no such step; its run may have been deleted."
+STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
 
 
 @router.get("/trials", response=TrialListDocument, auth=READ)
@@ -89,20 +89,20 @@ def get_step(request: HttpRequest, step_id: int) -> dict[str, Any]:
     try:
         step = Step.objects.select_related("body").get(pk=step_id, trial__run__deleted_at=None)
     except Step.DoesNotExist:
-        raise ProblemError(404, NO_STEP) from None
+        raise ProblemError(404, STEP_NOT_FOUND) from None
     details = load_details(step.body.facts) if hasattr(step, "body") else {}
     return {"step": build_step(step), "trial": step.trial_id, "details": details}
 
 
 @router.get("/steps/{int:step_id}/{side}", auth=READ)
 def get_step_bytes(request: HttpRequest, step_id: int, side: Literal["request", "response", "curl"]) -> HttpResponse:
-    """Return the stored bytes of a request or response, or the request as a curl command."""
+    """Return the stored bytes of a request or response, or the request as a curl command; secrets are masked."""
     try:
         if side == "curl":
             return build_masked_file(get_curl(step_id), f"step-{step_id}.sh")
         step, raw = get_bytes(step_id, side)
     except Step.DoesNotExist:
-        raise ProblemError(404, NO_STEP) from None
+        raise ProblemError(404, STEP_NOT_FOUND) from None
     return build_masked_file(raw, f"trial-{step.trial_id}-step-{step.ordinal}-{side}.bin")
 
 
