@@ -21,7 +21,8 @@ from toolbench.lab.models import Model, Provider, Step, Trial
 from toolbench.lab.worker.trial_job import TrialJob
 from toolbench.log_lines import JsonLineFormatter
 from toolbench.providers.driver.step_records import ExchangeStep
-from toolbench.providers.scripted_server import ScriptedServer
+from toolbench.providers.http.exchange import Exchange
+from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,3 +93,20 @@ def test_ended_trial_job_is_freed_without_garbage_collection(streamed: bool, scr
         assert [item for item in gc.get_objects() if type(item) in (TrialJob, ExchangeStep)] == []
     finally:
         gc.enable()
+
+
+def test_trial_whose_answer_was_cut_is_freed_without_garbage_collection() -> None:
+    body = b'{"choices": [' + b" " * 100_000
+    cut = ScriptedReply(body=body, declared=len(body) + 100, ending=ConnectionEnd.CLOSE)
+    with ScriptedServer(lambda seen: cut) as server:
+        model = make_scripted_model(server)
+        run = launch_run(model, trials=3)
+        gc.collect()
+        gc.disable()
+        try:
+            assert run_worker_session(model) == 3
+            left = [item for item in gc.get_objects() if type(item) in (TrialJob, ExchangeStep, Exchange)]
+        finally:
+            gc.enable()
+    assert left == []
+    assert set(Step.objects.filter(trial__run=run).values_list("error_code", flat=True)) == {ANSWER_CUT}

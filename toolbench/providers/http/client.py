@@ -41,6 +41,7 @@ class HttpClient:
             response = await self._transport.handle_async_request(exchange.build_request())
             await _receive(exchange, response)
         except httpx.HTTPError as error:
+            _drop_tracebacks(error)
             exchange.exception = error
         except (httpx.InvalidURL, ValueError) as error:
             exchange.exception = httpx.LocalProtocolError(str(error))
@@ -74,3 +75,14 @@ async def _receive(exchange: Exchange, response: httpx.Response) -> None:
                 break
     finally:
         await stream.aclose()
+
+
+def _drop_tracebacks(error: BaseException | None) -> None:
+    """Drop the tracebacks of an exception and of those behind it.
+
+    Their frames refer to the exchange, which refers to the exception: the bodies of a trial would stay in memory until
+    a garbage collection.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
