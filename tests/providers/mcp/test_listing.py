@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.wait import wait_until
+from toolbench.providers.mcp.__main__ import TOTAL_SECONDS, describe_error
 from toolbench.providers.mcp.listing import list_mcp_tools
 from toolbench.providers.mcp.server import McpServer, ToolListError
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
@@ -79,3 +80,7 @@ def test_an_http_answer_without_tools_gets_a_sentence(reply: ScriptedReply, sent
 def test_a_server_that_never_answers_is_ended_after_the_time_limit(command: str) -> None:
     with pytest.raises(ToolListError, match="within 3 seconds"):
         list_mcp_tools(McpServer(command=command, arguments=("60",)), timeout=3)
+
+
+def test_describe_error_at_the_total_limit_gives_its_seconds() -> None:
+    assert describe_error(TimeoutError(), []) == f"The server did not list its tools within {TOTAL_SECONDS} seconds."

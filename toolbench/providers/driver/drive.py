@@ -120,7 +120,7 @@ class _TrialRun:
         self._context = context
         self._timeout = timeout
         self._log = StepLog(context.recorder, context.clock)
-        self._unlogged_results: list[tuple[int, ToolResult]] = []
+        self._unlogged_results: list[tuple[int, ToolResult]] = []  # (turn, result)
         self._tool_start_ms: dict[str, float] = {}  # by call id
         self._current_exchange: Exchange | None = None  # source of streamed events
         self._attempt_number = 1
@@ -130,7 +130,8 @@ class _TrialRun:
     def handle_event(self, event: Event) -> None:
         """Emit an event of the loop; note tool results and the progress of a streamed answer.
 
-        The parts of a streamed answer are masked and get the number of their attempt.
+        The parts of a streamed answer are masked and get the number of their attempt. Parts that are decoded a second
+        time, by `_decode_masked_body`, are ignored.
         """
         if event.type == "llm_delta":
             if self._current_exchange is None or self._current_exchange.on_chunk is None:
@@ -327,7 +328,7 @@ def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
 def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
     """Decode a stream that holds a secret a second time, from its masked body.
 
-    Removing `on_chunk` keeps `_TrialRun.handle_event` from emitting the parts a second time.
+    Without `on_chunk`, `_TrialRun.handle_event` does not emit the parts a second time.
     """
     if ask.request.is_streamed and exchange.has_secret:
         exchange.on_chunk = None

@@ -38,7 +38,7 @@ class ExchangeStep:
         error: the error of the exchange; None if `turn_read` is set.
         turn_read: the decoded answer; None if `error` is set.
         chunks: (offset in ms, size in bytes) in the order received.
-        first_token_ms: when the first text, reasoning or call of a stream was read; None without a stream.
+        first_token_ms: when the first text, reasoning or call of a stream was read; None if none was.
         first_call_ms: when the arguments of a call in a stream were first complete; None if they never were.
         partial: the part of the message that arrived before the exchange failed; {} otherwise.
     """
@@ -113,5 +113,5 @@ class Gate(Protocol):
         ...
 
     async def back_off(self, seconds: float) -> None:
-        """Release the provider's slot, wait, and acquire a slot again."""
+        """Release the provider's slot, wait for `seconds`, and acquire a slot again."""
         ...

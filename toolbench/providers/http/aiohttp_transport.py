@@ -35,7 +35,7 @@ class TlsError(httpx.ConnectError):
 
 
 class ServerDisconnectedError(httpx.RemoteProtocolError):
-    """Connection that the server closed before it sent a response."""
+    """Failure of a request whose connection the server closed before it sent a response."""
 
 
 # The first matching row counts, so subclasses come before their base classes.

@@ -34,8 +34,8 @@ class HttpClient:
     async def send(self, exchange: Exchange) -> None:
         """Send the request and read the response into `exchange`.
 
-        Network errors are stored in `exchange.exception`. On cancellation, `exchange` keeps the part of the response
-        that has arrived.
+        Network errors, and errors of an address or header that cannot be sent, are stored in `exchange.exception`. On
+        cancellation, `exchange` keeps the part of the response that has arrived.
         """
         try:
             response = await self._transport.handle_async_request(exchange.build_request())

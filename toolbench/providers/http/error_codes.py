@@ -56,7 +56,7 @@ class ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class _TextRule:
-    """Rule that selects `code` if an error with one of the statuses contains one of the words."""
+    """Rule that selects `code` if an error with one of the statuses contains one of the lower-case words."""
 
     code: str
     statuses: frozenset[int]
@@ -140,16 +140,16 @@ def classify_response(
     body: bytes,
     exception: Exception | None = None,
 ) -> ExchangeError | None:
-    """Return the error of a response, or None for a success that holds no error.
+    """Return the error of a response, or None for a success whose body may be an answer.
 
-    A success that the decoder cannot read is classified afterwards, by `classify_unreadable`.
+    If the decoder cannot read such a body, `classify_unreadable` gives the error.
 
     Args:
         status: the HTTP status, None if no response head arrived.
         headers: response headers with lower-case names.
         body: the body without content coding, or the part that arrived before the exception.
-        exception: the error that ended the exchange, None if the whole response arrived. It is ignored if the status is
-            300 or above, which shows the error by itself.
+        exception: the error that ended the exchange, or None. It is ignored if the status is 300 or above, which shows
+            the error by itself.
     """
     if exception is not None and (status is None or status < 300):
         return _classify_exception(exception, status, body)

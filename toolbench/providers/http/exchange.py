@@ -36,7 +36,7 @@ class Exchange:
         status: the HTTP status; None before the response head arrives.
         body_bytes: bytes received over the network, before decompression.
         is_truncated: whether the body exceeded `MAX_BODY_BYTES`, so that its rest was not read.
-        exception: the error that ended the exchange; None if the whole response arrived.
+        exception: the error that ended the exchange, or None.
         request_body: the request's body, b"" for a GET.
         chunks: (ms since the start, bytes of the kept body) in the order received.
     """

@@ -136,6 +136,10 @@ def check_certificates(text: str) -> None:
 def check_client_certificate(certificate: str, key: str) -> None:
     """Check that a certificate and a private key belong together.
 
+    Args:
+        certificate: the certificate in PEM; in a chain it comes first.
+        key: the private key in PEM.
+
     Raises:
         NetworkSettingsError: one of them cannot be read, or they do not belong together.
     """

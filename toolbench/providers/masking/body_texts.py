@@ -1,8 +1,9 @@
 """Extraction of the texts of a JSON body or of an event stream, each with its position in the bytes.
 
 A text may be split into parts, over the events of a stream or over the content parts of a message. Parts are joined
-twice: those with the same path, and those with the same field name. Any body is accepted; in a body that is not JSON,
-the quoted texts are extracted.
+twice: those with the same path, and those with the same field name. The path of a text consists of the keys, and of the
+indexes or ids of list items, that lead to it. Any body is accepted; in a body that is not JSON, the quoted texts are
+extracted.
 """
 
 import json
@@ -138,6 +139,13 @@ class _TextCollector:
                 self._add_list((document,), self._root, "")
 
     def _ensure_item_node(self, node: _TextNode, label: object, name: str) -> _TextNode:
+        """Return the child of a node for the item with this index or id; add it if it is missing.
+
+        Args:
+            node: the node of the list.
+            label: index or id of the item; any value but a number or a text counts as "".
+            name: field name of the list.
+        """
         label = label if isinstance(label, (int, str)) else ""
         return node.children.get(label) or node.children.setdefault(label, self._add_node(name))
 
@@ -258,7 +266,7 @@ class _TokenScanner:
         self._data = data
         self._container = _JsonContainer()
         self._excess_depth = 0  # open containers deeper than `_MAX_DEPTH`
-        self._texts: list[tuple[_JsonContainer, str, Span]] = []
+        self._texts: list[tuple[_JsonContainer, str, Span]] = []  # (container, field name, span)
         self._keys: list[Span] = []
         self._numbers: list[Span] = []
 

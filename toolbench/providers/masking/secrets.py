@@ -116,7 +116,7 @@ class Masker:
         }
 
     def _classify_header(self, name: str) -> tuple[str, bool]:
-        """Return the masked name of a header and whether its whole value is a secret. Use the cache."""
+        """Return the masked name of a header and whether its whole value is a secret."""
         entry = self._header_names.get(name)
         if entry is None:
             entry = self._mask_header_name(name), name.lower() in self._secret_headers or _has_secret_name(name)

@@ -32,7 +32,7 @@ def main() -> None:
     try:
         answer = anyio.run(_list_tools, server, refusals)
     except Exception as error:  # any error of a faulty server is reported as a sentence
-        answer = {"error": _describe_error(_find_first_error(error), refusals)}
+        answer = {"error": describe_error(_find_first_error(error), refusals)}
     text = json.dumps(answer)
     if len(text) > MAX_ANSWER_BYTES:
         text = json.dumps({"error": f"The list of tools has more than {MAX_ANSWER_BYTES:,} bytes."})
@@ -101,15 +101,17 @@ def _find_first_error(error: BaseException) -> BaseException:
     return error
 
 
-def _describe_error(error: BaseException, refusals: list[int]) -> str:
+def describe_error(error: BaseException, refusals: list[int]) -> str:
     """Return a sentence for users; the first HTTP error status takes precedence over the error."""
     if refusals:
         hint = " Check the authorization." if refusals[0] in (401, 403) else " Check the address."
         return f"The server answered with HTTP {refusals[0]}.{hint}"
     if isinstance(error, httpx2.ConnectError):
         return "No server answers at this address. Check host and port, and that the server runs."
-    if isinstance(error, httpx2.TimeoutException | TimeoutError):
+    if isinstance(error, httpx2.TimeoutException):
         return f"The server did not answer within {READ_SECONDS} seconds."
+    if isinstance(error, TimeoutError):
+        return f"The server did not list its tools within {TOTAL_SECONDS} seconds."
     if isinstance(error, OSError):
         return f"The command could not be started: {error.strerror or type(error).__name__}."
     if isinstance(error, MCPError) and "Connection closed" in str(error):

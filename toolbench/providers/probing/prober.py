@@ -87,7 +87,7 @@ class ProbeResult:
 
     @property
     def error(self) -> ExchangeError | None:
-        """Error in place of the first answer, or None if there is an answer."""
+        """Error in place of the first answer, or None."""
         return self.loop_result.turns[0].failure if self.loop_result.turns else self.loop_result.error
 
     def find_call_arguments(self, name: str) -> JsonObject | None:

@@ -32,7 +32,8 @@ class CheckDefinition:
     Attributes:
         slug: name of the check in stored probes.
         title: name of the check on pages.
-        run: sends the check's requests and returns its result; None if requests of other checks give the result.
+        run: sends the check's requests and returns its result; None for a check that needs the results of earlier
+            requests and is called by the probe itself.
     """
 
     slug: str
@@ -87,7 +88,7 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
 
 
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
-    """Run every check in order, for at most `seconds`, and yield their results.
+    """Run every check, for at most `seconds`, and yield the results.
 
     The first two checks, `tools` and `prefix`, have no time limit. Any other check without time left is inconclusive.
     If the endpoint cannot be probed at all, only other prefixes are tried.
@@ -121,7 +122,7 @@ def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
 
 
 async def _run_comparison_checks(prober: Prober, result: ProbeResult, deadline: float) -> AsyncIterator[ProbeCheck]:
-    """Run the checks that compare other answers with the result of the first request."""
+    """Run the checks that use the result of the probe's first request."""
 
     async def check_dropped_tools(prober: Prober) -> ProbeCheck:
         return history_checks.check_dropped_tools(result, await history_checks.ask_without_tools(prober))

@@ -84,8 +84,8 @@ def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
 async def check_max_tools(prober: Prober) -> ProbeCheck:
     """Check how many tools one request may have, starting with `MANY_TOOLS`.
 
-    If these are refused, the limit is the number that the refusal states, else `MANY_TOOLS` - 1. It is reported only if
-    the endpoint accepts that many tools and refuses one more.
+    If these are refused, the limit is the greatest number below `MANY_TOOLS` that the refusal states, else
+    `MANY_TOOLS` - 1. It is reported only if the endpoint accepts that many tools and refuses one more.
     """
     reply = await _post_tools(prober, *_build_functions(MANY_TOOLS))
     numbers: tuple[int, ...] = (reply.exchange_number,)
