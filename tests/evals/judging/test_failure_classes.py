@@ -86,7 +86,7 @@ def test_a_lack_of_tool_support_beats_code_and_status() -> None:
     ],
 )
 def test_every_error_code_of_an_envelope_has_a_class(codes: list[str], expected: str) -> None:
-    assert failure_classes.classify_envelope(codes) == expected
+    assert failure_classes.classify_error_codes(codes) == expected
 
 
 def test_a_harmless_finding_has_no_class() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn
-from toolbench.evals.user_cases.checks import find_check_problems, run_check
+from toolbench.evals.user_cases.checks import iter_check_problems, run_check
 
 DONE = build_ended(
     build_calling_turn(0, build_result("look", {}), build_result("move", {})), build_text_turn(1, "Moved to 17.")
@@ -34,4 +34,4 @@ def test_a_check_is_one_row_of_a_closed_set(row: dict[str, Any], holds: bool) ->
      {"calls_at_most": True}, {"before": ["look"]}, {"answer_is": "x", "times": 1}],
 )  # fmt: skip
 def test_any_other_row_is_refused_in_words(row: Any) -> None:
-    assert list(find_check_problems(row, ("look", "move")))
+    assert list(iter_check_problems(row, ("look", "move")))

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.user_cases.matchers import find_matcher_problems, is_same_json, iter_mismatches
+from toolbench.evals.user_cases.matchers import is_same_json, iter_matcher_problems, iter_mismatches
 
 
 def says(wanted: Any, given: Any) -> list[tuple[str, str]]:
@@ -49,4 +49,4 @@ def test_what_is_optional_may_be_missing_and_may_not_be_wrong() -> None:
     [{"$any_of": []}, {"$any_of": "C"}, {"$type": "text"}, {"$subset": 1}, {"$type": "null", "x": 1}, {"$optional": 1}],
 )
 def test_a_matcher_that_is_written_wrongly_is_said(wanted: Any) -> None:
-    assert list(find_matcher_problems({"a": [wanted]}))
+    assert list(iter_matcher_problems({"a": [wanted]}))

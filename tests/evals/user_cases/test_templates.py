@@ -12,7 +12,7 @@ from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 from toolbench.evals.user_cases.templates import (
     MAX_TEMPLATE_CHARACTERS,
     TemplateError,
-    find_template_problems,
+    iter_template_problems,
     render_template,
 )
 
@@ -37,7 +37,7 @@ PLAIN = st.recursive(
     ],
 )
 def test_placeholders_become_values_and_nothing_else_does(template: Any, answer: Any) -> None:
-    assert not list(find_template_problems(template))
+    assert not list(iter_template_problems(template))
     assert render_template(template, {"order": 17}, STATE) == answer
 
 
@@ -50,7 +50,7 @@ def test_placeholders_become_values_and_nothing_else_does(template: Any, answer:
     ],
 )  # fmt: skip
 def test_anything_else_in_braces_is_refused_in_words(template: Any) -> None:
-    [problem] = list(find_template_problems(template))[:1]
+    [problem] = list(iter_template_problems(template))[:1]
     assert "cannot be substituted" in problem or "is not a JSON Pointer" in problem
 
 
@@ -84,14 +84,14 @@ def test_a_template_sees_the_state_that_its_call_leaves() -> None:
 
 @given(PLAIN)
 def test_any_text_is_refused_in_words_or_rendered(template: Any) -> None:
-    if list(find_template_problems(template)):
+    if list(iter_template_problems(template)):
         return
     assert json.dumps(render_template(template, {}, {})) == json.dumps(template)
 
 
 @given(st.text(alphabet="{}arguments.state:/~x0 ", max_size=40), PLAIN)
 def test_what_is_accepted_renders_or_is_refused(text: str, value: Any) -> None:
-    problems = list(find_template_problems(text))
+    problems = list(iter_template_problems(text))
     assert all(problems)
     if problems:
         return

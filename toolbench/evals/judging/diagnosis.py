@@ -163,7 +163,7 @@ def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | 
     if result.schema_errors and tool is not None:
         error = result.schema_errors[0]
         return BROKEN_SCHEMA_CLASS, error.path, messages.describe_schema_error(error, result.arguments, tool)
-    failure_class = failure_classes.classify_envelope(list_error_codes(result))
+    failure_class = failure_classes.classify_error_codes(list_error_codes(result))
     if failure_class == "arguments_not_json":
         return failure_class, "$", f"the arguments of {name} are not a JSON object."
     if failure_class == "unknown_tool":

@@ -73,7 +73,7 @@ def classify_finding(finding: Finding) -> str:
     return row.code if row else ""
 
 
-def classify_envelope(codes: Iterable[str]) -> str:
+def classify_error_codes(codes: Iterable[str]) -> str:
     """Return the class of a failed call, `tool_error` if the table has none of its error codes.
 
     Args:

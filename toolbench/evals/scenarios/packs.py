@@ -12,7 +12,7 @@ from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.causes.table import classify_envelope
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
-from toolbench.evals.scenarios import expected, padding, toolboxes
+from toolbench.evals.scenarios import expected, offered_tools, padding
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.single_call import ONE_TURN_LAYER
 from toolbench.evals.scenarios.wording import fill_placeholders
@@ -53,7 +53,7 @@ class PackScenario:
     group: str
     system: tuple[str, ...]
     asks: tuple[JsonObject, ...]
-    tools: toolboxes.ToolPool
+    tools: offered_tools.ToolPool
     offered: int = 0
     words: JsonObject = field(default_factory=dict)
     answers: JsonObject = field(default_factory=dict)
@@ -83,7 +83,7 @@ class PackScenario:
         values = draw_words(self.words, draw.source)
         calls = fill_values(ask.get("calls", []), values)
         text = fill_values(draw.choice(ask["text"]), values)
-        tools = toolboxes.choose_tools(self.tools, [call["tool"] for call in calls], self.offered, draw)
+        tools = offered_tools.choose_tools(self.tools, [call["tool"] for call in calls], self.offered, draw)
         return Instance(
             scenario=self.slug,
             version=self.version,
@@ -187,7 +187,7 @@ def _read_rows(name: str) -> list[JsonObject]:
 def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
     """Return the scenario of a row, in which the row's fields override those of the pack."""
     shared_fields = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
-    return PackScenario(**freeze_row({**shared_fields, **row}), tools=toolboxes.build_pool(pack["tools"]))
+    return PackScenario(**freeze_row({**shared_fields, **row}), tools=offered_tools.build_pool(pack["tools"]))
 
 
 def _build_message(row: JsonObject) -> Message:

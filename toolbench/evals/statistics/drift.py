@@ -2,9 +2,9 @@
 
 Half of the error is used for the baseline, whose rate is not known: the runs are tested against its confidence bound
 (Clopper and Pearson 1934). The other half is used for the runs: the evidence against "at least this rate" is an
-e-process, which ever reaches 1/error with a probability of at most `error` (Ville's inequality; Ramdas, Grünwald, Vovk
-and Shafer (2023), Game-theoretic statistics and safe anytime-valid inference, Statistical Science 38(4)). docs/trend.md
-has the derivation and a simulation.
+e-process, and the probability that it ever reaches 1/error is at most `error` (Ville's inequality; Ramdas, Grünwald,
+Vovk and Shafer (2023), Game-theoretic statistics and safe anytime-valid inference, Statistical Science 38(4)).
+docs/trend.md has the derivation and a simulation.
 """
 
 import math

@@ -51,9 +51,9 @@ def compute_quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile
     """
     n = len(values)
     ranks = compute_quantile_ranks(q, n)
-    places = [rank - 1 for rank in ranks if rank is not None]
-    placed = np.partition(np.asarray(values, dtype=float), places)  # in linear time, unlike sorting
-    value, low, high = (None if rank is None else float(placed[rank - 1]) for rank in ranks)
+    indices = [rank - 1 for rank in ranks if rank is not None]
+    partitioned = np.partition(np.asarray(values, dtype=float), indices)  # in linear time, unlike sorting
+    value, low, high = (None if rank is None else float(partitioned[rank - 1]) for rank in ranks)
     assert value is not None
     return Quantile(value, low, high, n, q)
 

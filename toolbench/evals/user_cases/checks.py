@@ -54,7 +54,7 @@ def run_check(row: JsonObject, loop_result: LoopResult) -> Check:
     return _CHECK_BY_KIND[kind](row, loop_result)
 
 
-def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
+def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     """Yield each mistake in a row as a sentence.
 
     Args:

@@ -2,8 +2,8 @@
 
 The kinds are in evals/tool_faults.py. `times` is the number of first calls that fail, 1 if absent. A fault of the kind
 `refuses` affects every call whose `argument` does not begin with `prefix`. A fault of the kind `oversized` may instead
-affect every call whose `argument` is greater than `most`. `seconds` is the delay of a `slow` tool, `rows` the length of
-an `oversized` answer.
+affect every call whose `argument` is no integer or is greater than `most`. `seconds` is the delay of a `slow` tool,
+`rows` the length of an `oversized` answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ _CHECK_BY_FIELD: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def find_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+def iter_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each mistake in a fault, as the path to it in the fault and a sentence."""
     kind = fault.get("kind") if isinstance(fault, Mapping) else None
     if not isinstance(kind, str) or kind not in FAULT_BY_KIND:

@@ -76,7 +76,7 @@ def is_same_json(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def find_matcher_problems(
+def iter_matcher_problems(
     expected: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield each mistake in the matchers of an expected value, as its path and a sentence.
@@ -88,13 +88,13 @@ def find_matcher_problems(
     if len(place) > _MAX_DEPTH:
         yield place, "This is nested too deeply."
     elif is_matcher(expected):
-        yield from _find_matcher_key_problems(expected, place)
+        yield from _iter_matcher_key_problems(expected, place)
     elif isinstance(expected, Mapping):
         for key, value in expected.items():
-            yield from find_matcher_problems(value, (*place, key))
+            yield from iter_matcher_problems(value, (*place, key))
     elif isinstance(expected, list):
         for number, value in enumerate(expected):
-            yield from find_matcher_problems(value, (*place, number))
+            yield from iter_matcher_problems(value, (*place, number))
 
 
 def _compare_with_matcher(expected: Mapping[str, Any], given: Any, path: str) -> Iterator[Mismatch]:
@@ -145,7 +145,7 @@ def _to_list(names: Any) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _find_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | int, ...]) -> Iterator[tuple[Any, str]]:
+def _iter_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | int, ...]) -> Iterator[tuple[Any, str]]:
     for key in expected:
         if key not in (*MATCHERS, OPTIONAL):
             yield (*place, key), f"{key} cannot stand beside a matcher: there are {', '.join((*MATCHERS, OPTIONAL))}."
@@ -156,11 +156,11 @@ def _find_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | i
         yield (*place, ANY_OF), "$any_of takes a list of at least one value."
     else:
         for number, option in enumerate(options):
-            yield from find_matcher_problems(option, (*place, ANY_OF, number))
+            yield from iter_matcher_problems(option, (*place, ANY_OF, number))
     names = expected.get(TYPE, "null")
     if not (isinstance(names, str) or (isinstance(names, list) and names)) or set(_to_list(names)) - set(TYPES):
         yield (*place, TYPE), f"$type is one or several of {', '.join(TYPES)}."
     if not isinstance(expected.get(SUBSET, {}), Mapping):
         yield (*place, SUBSET), "$subset takes an object."
     else:
-        yield from find_matcher_problems(expected.get(SUBSET, {}), (*place, SUBSET))
+        yield from iter_matcher_problems(expected.get(SUBSET, {}), (*place, SUBSET))

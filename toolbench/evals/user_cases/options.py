@@ -57,23 +57,23 @@ def build_settings_layer(settings: JsonObject) -> JsonObject:
     return layer
 
 
-def find_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]:
+def iter_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]:
     """Yield each mistake in the options of a case, as its path in the document and a sentence."""
-    yield from _find_further_problems(document.get("further") or [])
+    yield from _iter_further_problems(document.get("further") or [])
     group = document.get("group") or ""
     if group and not (isinstance(group, str) and GROUP_PATTERN.fullmatch(group)):
         yield ("group",), "A group has 1 to 16 small letters, digits and underscores."
     behaviour = document.get("behaviour") or ""
     if behaviour and not (isinstance(behaviour, str) and behaviour in BEHAVIOURS):
         yield ("behaviour",), f"behaviour is one of {', '.join(BEHAVIOURS)}."
-    yield from _find_workspace_problems(document.get("workspace") or {}, document.get("initial") or {})
-    yield from _find_settings_problems(document.get("settings") or {})
+    yield from _iter_workspace_problems(document.get("workspace") or {}, document.get("initial") or {})
+    yield from _iter_settings_problems(document.get("settings") or {})
     expect = document.get("expect")
     if document.get("control") and not (isinstance(expect, Mapping) and expect.get("no_call")):
         yield ("control",), "A control expects no call: write no_call in what is expected, or untick control."
 
 
-def _find_further_problems(texts: Any) -> Iterator[OptionProblem]:
+def _iter_further_problems(texts: Any) -> Iterator[OptionProblem]:
     if not isinstance(texts, list) or len(texts) > MAX_FURTHER_MESSAGES:
         yield ("further",), f"Further messages are a list of at most {MAX_FURTHER_MESSAGES} texts."
         return
@@ -82,7 +82,7 @@ def _find_further_problems(texts: Any) -> Iterator[OptionProblem]:
             yield ("further", number), "A further message is a text that is not blank."
 
 
-def _find_workspace_problems(workspace: Any, initial: Any) -> Iterator[OptionProblem]:
+def _iter_workspace_problems(workspace: Any, initial: Any) -> Iterator[OptionProblem]:
     keys = ("id", "writable")
     if not isinstance(workspace, Mapping) or (workspace and set(workspace) != set(keys)):
         yield ("workspace",), "A workspace is an object with id and writable."
@@ -98,7 +98,7 @@ def _find_workspace_problems(workspace: Any, initial: Any) -> Iterator[OptionPro
         yield ("initial", "draft"), "The draft of a workspace is an object."
 
 
-def _find_settings_problems(settings: Any) -> Iterator[OptionProblem]:
+def _iter_settings_problems(settings: Any) -> Iterator[OptionProblem]:
     if not isinstance(settings, Mapping):
         yield ("settings",), f"Settings are an object with any of {', '.join(SETTINGS)}."
         return

@@ -10,12 +10,12 @@ from toolbench.engine.tools.definitions import StoredToolDefinition
 from toolbench.engine.tools.validation import check_schema
 from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.json_pointers import is_pointer
-from toolbench.evals.user_cases.checks import find_check_problems
+from toolbench.evals.user_cases.checks import iter_check_problems
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.documents import replace_surrogates
-from toolbench.evals.user_cases.matchers import find_matcher_problems
-from toolbench.evals.user_cases.options import find_option_problems
-from toolbench.evals.user_cases.simulated_tools import find_result_problems
+from toolbench.evals.user_cases.matchers import iter_matcher_problems
+from toolbench.evals.user_cases.options import iter_option_problems
+from toolbench.evals.user_cases.simulated_tools import iter_result_problems
 
 DocumentPath = tuple[str | int, ...]
 _EXPECT_KEYS = ("calls", "ordered", "others", "no_call", "state", "checks")
@@ -74,14 +74,14 @@ def parse_case(document: Any) -> UserCase:
         for key in document
         if key not in _CASE_KEYS
     ]
-    problems += [] if _needs_no_tools(document, tools) else _find_tool_problems(tools)
-    problems += [*_find_message_problems(messages), *_find_expect_problems(expect, names)]
+    problems += [] if _needs_no_tools(document, tools) else _iter_tool_problems(tools)
+    problems += [*_iter_message_problems(messages), *_iter_expect_problems(expect, names)]
     problems += [
         CaseProblem(("results", *place), message)
-        for place, message in find_result_problems(document.get("results") or {}, names)
+        for place, message in iter_result_problems(document.get("results") or {}, names)
     ]
-    problems += _find_run_problems(document)
-    problems += [CaseProblem(place, message) for place, message in find_option_problems({**document, "expect": expect})]
+    problems += _iter_run_problems(document)
+    problems += [CaseProblem(place, message) for place, message in iter_option_problems({**document, "expect": expect})]
     if problems:
         raise InvalidCaseError(problems)
     return UserCase(
@@ -152,7 +152,7 @@ def _find_name(tool: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _find_tool_problems(tools: list[Any]) -> Iterator[CaseProblem]:
+def _iter_tool_problems(tools: list[Any]) -> Iterator[CaseProblem]:
     if not tools:
         yield CaseProblem(("tools",), "Tools are an array with at least one tool, as in a request to OpenAI.")
     names: set[str] = set()
@@ -164,10 +164,10 @@ def _find_tool_problems(tools: list[Any]) -> Iterator[CaseProblem]:
             yield CaseProblem(place, f"The tool {name} is here twice.")
         else:
             names.add(name)
-            yield from _find_schema_problems(tool["function"], place)
+            yield from _iter_schema_problems(tool["function"], place)
 
 
-def _find_schema_problems(function: Mapping[str, Any], place: DocumentPath) -> Iterator[CaseProblem]:
+def _iter_schema_problems(function: Mapping[str, Any], place: DocumentPath) -> Iterator[CaseProblem]:
     parameters = function.get("parameters") or {}
     if not isinstance(parameters, Mapping):
         yield CaseProblem((*place, "function", "parameters"), "parameters is a JSON Schema: an object.")
@@ -180,7 +180,7 @@ def _find_schema_problems(function: Mapping[str, Any], place: DocumentPath) -> I
         yield CaseProblem((*place, "function", "parameters"), f"{str(error)[:1].upper()}{str(error)[1:]}.")
 
 
-def _find_message_problems(messages: list[Message]) -> Iterator[CaseProblem]:
+def _iter_message_problems(messages: list[Message]) -> Iterator[CaseProblem]:
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
             yield CaseProblem(("messages", number), f"A message is an object whose role is one of {', '.join(_ROLES)}.")
@@ -191,7 +191,7 @@ def _find_message_problems(messages: list[Message]) -> Iterator[CaseProblem]:
         yield CaseProblem(("messages",), "The last message is what the user says, as a text that is not blank.")
 
 
-def _find_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
+def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(expect, Mapping) or not expect:
         yield CaseProblem(
             ("expect",), "Say what is expected: a call with name and arguments, no_call, state, or checks."
@@ -205,7 +205,7 @@ def _find_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         yield CaseProblem(("expect", "calls"), "calls is a list of calls, each with name and arguments.")
         calls = []
     for number, call in enumerate(calls):
-        yield from _find_call_problems(call, ("expect", "calls", number), tools)
+        yield from _iter_call_problems(call, ("expect", "calls", number), tools)
     if expect.get("no_call") and calls:
         yield CaseProblem(("expect", "no_call"), "Calls are expected and no_call is said: only one can hold.")
     state = expect.get("state", {})
@@ -213,14 +213,14 @@ def _find_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         yield CaseProblem(("expect", "state"), "state is an object from JSON Pointers (/orders/17/status) to values.")
     else:
         yield from (
-            CaseProblem(("expect", "state", *place), message) for place, message in find_matcher_problems(state)
+            CaseProblem(("expect", "state", *place), message) for place, message in iter_matcher_problems(state)
         )
-    yield from _find_row_problems(expect.get("checks", []), tools)
+    yield from _iter_row_problems(expect.get("checks", []), tools)
     if not any(expect.get(key) for key in ("calls", "no_call", "state", "checks")):
         yield CaseProblem(("expect",), "Nothing is expected yet: calls, no_call, state and checks are all empty.")
 
 
-def _find_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) -> Iterator[CaseProblem]:
+def _iter_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         yield CaseProblem(place, "An expected call is an object with name and arguments.")
         return
@@ -235,19 +235,19 @@ def _find_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) 
     if not isinstance(arguments, Mapping):
         yield CaseProblem((*place, "arguments"), "arguments is an object.")
     else:
-        problems = find_matcher_problems(dict(arguments), (*place, "arguments"))
+        problems = iter_matcher_problems(dict(arguments), (*place, "arguments"))
         yield from (CaseProblem(path, message) for path, message in problems)
 
 
-def _find_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
+def _iter_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(rows, list):
         yield CaseProblem(("expect", "checks"), "checks is a list.")
         return
     for number, row in enumerate(rows):
-        yield from (CaseProblem(("expect", "checks", number), message) for message in find_check_problems(row, tools))
+        yield from (CaseProblem(("expect", "checks", number), message) for message in iter_check_problems(row, tools))
 
 
-def _find_run_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:
+def _iter_run_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:
     """Yield each mistake in the number of turns and in the initial state."""
     turns = document.get("turns")
     if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or not 1 <= turns <= MAX_TURNS):

@@ -21,9 +21,9 @@ from jsonpointer import JsonPointer
 from toolbench.engine.types import JsonObject
 from toolbench.evals.json_pointers import is_pointer
 from toolbench.evals.tool_faults import DelayedAnswer, run_fault
-from toolbench.evals.user_cases.fault_rows import find_fault_problems
+from toolbench.evals.user_cases.fault_rows import iter_fault_problems
 from toolbench.evals.user_cases.options import WORKSPACE_TOOLS
-from toolbench.evals.user_cases.templates import TemplateError, find_template_problems, render_template
+from toolbench.evals.user_cases.templates import TemplateError, iter_template_problems, render_template
 from toolbench.evals.workspace import StateWorkspace, build_refusal
 
 RESULT_KINDS = ("fixed", "template", "generated", "error")
@@ -74,7 +74,7 @@ class SimulatedTools:
         return result
 
     def snapshot(self) -> JsonObject:
-        """Return a copy of the state."""
+        """Return a copy of the state, in which the members of the workspace, if there is one, override others."""
         return copy.deepcopy(self._state) | (self._workspace.snapshot() if self._workspace else {})
 
     def _build_state(self, entry: JsonObject, arguments: JsonObject) -> JsonObject:
@@ -129,7 +129,7 @@ def describe_results(results: JsonObject, tool: str) -> str:
     return f"{description}, after a fault ({entry['fault']['kind']})" if "fault" in entry else description
 
 
-def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+def iter_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each mistake in the results, as its path and a sentence.
 
     Args:
@@ -151,17 +151,17 @@ def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple
         elif sum(kind in entry for kind in RESULT_KINDS) > 1:
             yield (name,), "Only one of fixed, template, generated and error can be given."
         else:
-            yield from _find_entry_problems(name, entry)
+            yield from _iter_entry_problems(name, entry)
 
 
-def _find_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _iter_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     if not isinstance(entry.get("error", ""), str):
         yield (name, "error"), "error takes a text."
     if not isinstance(entry.get("generated", {}), Mapping):
         yield (name, "generated"), "generated takes a JSON Schema."
-    yield from (((name, "template"), message) for message in find_template_problems(entry.get("template")))
+    yield from (((name, "template"), message) for message in iter_template_problems(entry.get("template")))
     if "fault" in entry:
-        yield from (((name, "fault", *place), message) for place, message in find_fault_problems(entry["fault"]))
+        yield from (((name, "fault", *place), message) for place, message in iter_fault_problems(entry["fault"]))
     if "fault" in entry and "error" in entry:
         yield (name, "fault"), "A tool that always refuses has no fault: remove error or fault."
     changes = entry.get("set", {})

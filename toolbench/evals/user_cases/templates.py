@@ -89,19 +89,20 @@ def render_template(template: Any, arguments: JsonObject, state: JsonObject) -> 
     return _Renderer(arguments, state).render(template)
 
 
-def find_template_problems(template: Any) -> Iterator[str]:
-    """Yield each mistake in a template as a sentence."""
-    yield from _iter_problems(template, 0)
+def iter_template_problems(template: Any, depth: int = 0) -> Iterator[str]:
+    """Yield each mistake in a template as a sentence.
 
-
-def _iter_problems(value: Any, depth: int) -> Iterator[str]:
+    Args:
+        template: The template, any JSON value.
+        depth: The number of values around this one.
+    """
     if depth > _MAX_DEPTH:
         yield f"A template is nested at most {_MAX_DEPTH} levels deep."
-    elif isinstance(value, str):
-        yield from _iter_text_problems(value)
-    elif isinstance(value, (list, Mapping)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _iter_problems(item, depth + 1)
+    elif isinstance(template, str):
+        yield from _iter_text_problems(template)
+    elif isinstance(template, (list, Mapping)):
+        for item in template.values() if isinstance(template, Mapping) else template:
+            yield from iter_template_problems(item, depth + 1)
 
 
 def _iter_text_problems(text: str) -> Iterator[str]:

@@ -70,8 +70,8 @@ def save_alias(
 ) -> ModelAlias:
     """Create an alias, or change `alias` if it is given.
 
-    Settings are frozen if they are new or were changed, and then added to the alias' history. If the name changes, the
-    fallbacks of the other aliases get the new name.
+    Settings are frozen if they are new or were changed, and added to the alias' history if they differ from those that
+    it has. If the name changes, the fallbacks of the other aliases get the new name.
 
     Args:
         choice: the settings.

@@ -52,7 +52,7 @@ class BindingRow:
 
 
 def has_settings(alias: ModelAlias, settings: Mapping[str, Any]) -> bool:
-    """Return whether the alias has these settings already."""
+    """Return whether the alias has these settings already, which are values by column."""
     return all(getattr(alias, name) == settings[name] for name in _COMPARED_COLUMNS)
 
 
@@ -72,7 +72,13 @@ def add_binding(alias: ModelAlias, change: BindingChange) -> AliasBinding:
 
 
 def bind_alias(alias: ModelAlias, settings: Mapping[str, Any], change: BindingChange) -> AliasBinding:
-    """Give an alias other settings and add them to its history."""
+    """Give an alias other settings and add them to its history.
+
+    Args:
+        alias: the alias.
+        settings: a value for each of SETTING_COLUMNS.
+        change: the reason.
+    """
     with transaction.atomic():
         row = ModelAlias.objects.select_for_update().get(pk=alias.pk)
         for name in SETTING_COLUMNS:

@@ -45,7 +45,7 @@ class TraceBody:
     """One body of a trace, as the pages of trials show bodies.
 
     Attributes:
-        title: from whom to whom it was sent.
+        title: sender and receiver, such as `Client to gateway`.
         note: its size.
     """
 
@@ -77,11 +77,11 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
         TracesRefusedError: the database refused some traces; the others are stored.
         django.db.Error: the database is unavailable; the same call may be repeated.
     """
-    new = [trace for trace in traces if trace.pk is None]
-    if new:
+    new_traces = [trace for trace in traces if trace.pk is None]
+    if new_traces:
         with connection.cursor() as cursor:
-            cursor.execute(_RESERVE_IDS, [len(new)])
-            for trace, (trace_id,) in zip(new, cursor.fetchall(), strict=True):
+            cursor.execute(_RESERVE_IDS, [len(new_traces)])
+            for trace, (trace_id,) in zip(new_traces, cursor.fetchall(), strict=True):
                 trace.pk = trace_id
     try:
         _insert(traces)
@@ -128,7 +128,7 @@ def _write_one_by_one(traces: Sequence[GatewayTrace]) -> None:
 
 
 def delete_old_traces() -> int:
-    """Delete the traces that are older than settings.TRACE_DAYS, oldest first, and return their number.
+    """Delete the traces that are older than settings.TRACE_DAYS days, oldest first; return their number.
 
     One call deletes at most TRACES_PER_DELETION × MAX_DELETIONS traces, and none if TRACE_DAYS is 0.
     """
@@ -183,7 +183,7 @@ class NoDraftError(Exception):
 
 
 def can_make_draft(trace: GatewayTrace) -> bool:
-    """Return whether the trace has an answer and the whole bodies that a draft of a case needs."""
+    """Return whether the trace has an answer, and recorded traffic or the whole bodies to build it from."""
     bodies = trace.client_request, trace.client_response
     has_bodies = all(body is not None and len(body) < MAX_KEPT_BYTES for body in bodies)
     can_be_read = has_bodies and not trace.stream and trace.dialect in TRAFFIC_DIALECTS
