@@ -24,6 +24,7 @@ from toolbench.client.connection import PAGE_SIZE
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.models import Model, Run, Trial
+from toolbench.lab.results.run import page
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,6 +83,16 @@ def test_trial_is_read_with_its_exact_bytes(client_of_owner: ToolbenchClient) ->
     found = client_of_owner.get_trial(trial.pk)
     assert (found.trial.outcome, [row.id for row in found.steps]) == ("fail", [step.pk])
     assert client_of_owner.get_bytes(step.pk, "response") == b"\xff\x00"
+
+
+def test_run_has_the_configurations_of_all_pages(
+    client_of_owner: ToolbenchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
+    run = make_run()
+    for name in ("vendor/a", "vendor/b", "vendor/c"):
+        make_cell(make_config(run, make_model(name)))
+    assert [config.model for config in client_of_owner.get_run(run.pk).configs] == ["vendor/a", "vendor/b", "vendor/c"]
 
 
 def test_unchanged_run_is_read_from_the_kept_answer(client_of_owner: ToolbenchClient) -> None:

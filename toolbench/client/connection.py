@@ -107,8 +107,11 @@ class ToolbenchClient:
             yield read_document(RemoteRunSummary, row)
 
     def get_run(self, run_id: int) -> RemoteRunDetail:
-        """Return a run with its configurations and cells."""
-        return read_document(RemoteRunDetail, self.transport.get(f"/runs/{run_id}"))
+        """Return a run with all its configurations and cells. Each page of configurations is requested."""
+        first = self.transport.get(f"/runs/{run_id}")
+        later = (self.transport.get(f"/runs/{run_id}", {"page": page}) for page in range(2, first["pages"] + 1))
+        configs = [config for document in (first, *later) for config in document["configs"]]
+        return read_document(RemoteRunDetail, first | {"configs": configs})
 
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
         """Wait until a run has ended and its figures are final, or until it is paused; return the run.

@@ -24,6 +24,9 @@ def test_rule_is_applied(api: ApiClient, run: Run) -> None:
     assert found["verdict"] in ("alone", "clear"), (found["sentence"], found["rows"])
     leader = next(row for row in found["rows"] if row["key"] == found["leader"])
     assert leader["passed"] == 76
+    assert "run_ids" not in leader
+    rows = api.get("/decide?want=fastest&success=50&within=none&ids=true")["rows"]
+    assert [row["run_ids"] for row in rows] == [[run.pk]] * len(rows)
     assert api.problem("GET", "/decide?want=nicest", status=422)["errors"][0]["field"] == "want"
 
 

@@ -29,6 +29,13 @@ def test_matrix_has_a_row_for_each_model(api: ApiClient, runs: list[Run]) -> Non
     assert len(api.get(f"/matrix?run={runs[0].pk}")["table"]["rows"]) == 1
 
 
+def test_matrix_has_the_ids_of_runs_if_they_are_asked_for(api: ApiClient, runs: list[Run]) -> None:
+    plain, full = (api.get(f"/matrix?run={runs[0].pk}{part}")["table"] for part in ("", "&ids=true"))
+    assert "runs" not in plain["columns"]
+    assert dict(zip(full["columns"], full["rows"][0], strict=True))["runs"] == str(runs[0].pk)
+    assert len(plain["rows"][0]) == len(plain["columns"])
+
+
 @pytest.mark.parametrize("query", ["metric=fun", "scope=all", "target=91", "run=x", "after=2026-13-40", "cell=1"])
 def test_matrix_names_what_cannot_be_read(api: ApiClient, query: str) -> None:
     assert query.partition("=")[0] in api.problem("GET", f"/matrix?{query}", status=422)["detail"]

@@ -7,6 +7,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.api.requests import ApiClient
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab.models import AuditEntry, Model, Run, Trial
+from toolbench.lab.results.run import page
 
 pytestmark = pytest.mark.django_db
 
@@ -92,6 +93,17 @@ def test_paid_requests_have_to_be_confirmed(api: ApiClient) -> None:
     assert problem["paid_requests"] == {"Example": problem["agreed"]}
     run = api.post("/runs", body | {"agreed": problem["agreed"]}, status=201)
     assert run["state"] == "running"
+
+
+def test_configurations_of_a_run_come_in_pages(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
+    run = make_run()
+    for name in ("vendor/a", "vendor/b"):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 1})
+    first, second, last = (api.get(f"/runs/{run.pk}{part}") for part in ("", "?page=2", "?page=9"))
+    assert [[row["model"] for row in found["configs"]] for found in (first, second)] == [["vendor/a"], ["vendor/b"]]
+    assert (first["page"], first["pages"], first["counts"]["trials"]) == (1, 2, 2)
+    assert last == second
 
 
 def test_run_is_controlled(api: ApiClient, model: Model) -> None:

@@ -46,6 +46,7 @@ class MatrixParameters(ChosenQuery):
         q: part of the model's name.
         group: name of a group of scenarios; "" for the default.
         prompt: version of a scenario's prompt, or `each`.
+        ids: whether the table has the column `runs` with the ids of the runs of a row, which may be thousands.
     """
 
     scope: Literal["real", "runs", "demo", "imported", "published"] | None = None
@@ -54,6 +55,7 @@ class MatrixParameters(ChosenQuery):
     q: Text = ""
     group: Text = ""
     prompt: Text = ""
+    ids: bool = False
 
 
 class FailuresParameters(ChosenQuery):
@@ -88,9 +90,12 @@ class TableDocument(Schema):
     rows: list[list[Any]]
 
 
-def build_table(table: ExportTable) -> dict[str, Any]:
-    """Return the values of a TableDocument."""
-    return {name: getattr(table, name) for name in TableDocument.model_fields}
+def build_table(table: ExportTable, *, without: str = "") -> dict[str, Any]:
+    """Return the values of a TableDocument, without the column `without` if the table has it."""
+    kept = [place for place, name in enumerate(table.columns) if name != without]
+    rows = [[row[place] for place in kept] for row in table.rows] if without in table.columns else table.rows
+    columns = [table.columns[place] for place in kept]
+    return {"title": table.title, "notes": table.notes, "columns": columns, "rows": rows}
 
 
 class MatrixDocument(Schema):

@@ -189,6 +189,12 @@ def build_config(row: ConfigRow) -> dict[str, Any]:
     }
 
 
+class RunPageQuery(QuerySchema):
+    """Page of configurations of a run; a number beyond the last page stands for that."""
+
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+
+
 class FailureGroupDocument(Schema):
     """Failure group of a run; `exemplar` is the id of one of its trials."""
 
@@ -201,9 +207,11 @@ class FailureGroupDocument(Schema):
 
 
 class RunDetailDocument(Schema):
-    """Run with its configurations, cells and failures.
+    """Run with its counts and failures, and with a page of its configurations and their cells.
 
     Attributes:
+        page: number of the page of `configs`, from 1.
+        pages: number of these pages.
         live: whether figures can still change.
         failures: the largest failure groups.
         retryable: number of trials that `retry` would queue again.
@@ -215,6 +223,8 @@ class RunDetailDocument(Schema):
     live: bool
     counts: CountsDocument
     configs: list[ConfigDocument]
+    page: int
+    pages: int
     failures: list[FailureGroupDocument]
     retryable: int
     resumable: int

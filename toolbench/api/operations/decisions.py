@@ -1,5 +1,6 @@
 """Operations on decisions: rules, missing trials, records and their confirmation, exported settings."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -34,6 +35,7 @@ from toolbench.lab.results.decide.records import (
 from toolbench.lab.results.decide.settings_export import get_settings_page
 
 router = Router()
+_ID_LISTS = ("config_ids", "run_ids", "cell_ids")
 Percent = Annotated[float, Field(ge=1, le=99.9)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
 
@@ -48,6 +50,7 @@ class DecideParameters(ChosenQuery):
         within: largest p95 permitted, in seconds; `none` for no limit.
         q: text that the names of compared configurations contain; "" for all.
         group: name of a group of scenarios; "" for the default.
+        ids: whether each row has the ids of its configurations, runs and cells, which may be thousands.
     """
 
     scope: Literal["real", "runs", "demo"] | None = None
@@ -56,6 +59,7 @@ class DecideParameters(ChosenQuery):
     within: Seconds | Literal["none"] = 20
     q: Text = ""
     group: Text = ""
+    ids: bool = False
 
 
 class RuleBody(BodySchema):
@@ -171,7 +175,7 @@ def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
     decide_query = DecideQuery.from_query(request.GET)
     if problem := find_unreadable_problem(decide_query.ignored):
         return problem
-    return _build_decision(get_decide_page(decide_query))
+    return _build_decision(get_decide_page(decide_query), unread=() if query.ids else _ID_LISTS)
 
 
 @router.post("/decide/trials", response={201: RunDocument}, auth=LAUNCH)
@@ -276,15 +280,15 @@ def _get_record_or_404(record_id: int) -> DecisionRecord:
     return decision_record
 
 
-def _build_decision(page: DecidePage) -> dict[str, Any]:
-    """Return the values of a DecisionDocument."""
-    decision = page.decision
+def _build_decision(page: DecidePage, *, unread: Collection[str]) -> dict[str, Any]:
+    """Return the values of a DecisionDocument, whose rows lack the members `unread`."""
+    decision, rows = page.decision, map(row_to_json, page.rows)
     return {
         "verdict": decision.verdict,
         "sentence": decision.sentence,
         "goal": decision.rule.goal,
         "leader": decision.leader.measured.key if decision.leader else None,
         "chosen_among": decision.chosen_among,
-        "rows": [row_to_json(row) for row in page.rows],
+        "rows": [{name: value for name, value in row.items() if name not in unread} for row in rows],
         "missing": get_missing_trials_plan(page),
     }

@@ -33,9 +33,9 @@ from toolbench.lab.replays.rejudge import get_changes
 from toolbench.lab.replays.what_if import SCOPE_KINDS, NothingToReplayError, ReplayScope
 from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if_page
 from toolbench.lab.replays.what_if_settings import LIMIT_KEYS, WhatIfSettings
-from toolbench.lab.results.compare.baseline import compare_with_baseline
-from toolbench.lab.results.compare.export import export_baseline, export_comparison
-from toolbench.lab.results.compare.page import ChangedInstance, get_compare_page
+from toolbench.lab.results.compare.baseline import BaselineComparison
+from toolbench.lab.results.compare.export import export_baseline, export_pair
+from toolbench.lab.results.compare.page import ChangedInstance, get_sides_page
 from toolbench.lab.results.compare.query import PARAMETER_NAMES, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
@@ -71,7 +71,9 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
         "target": matrix_query.target,
         "groups": matrix.scenario_groups if matrix else (),
         "warnings": matrix.warnings if matrix else (),
-        "table": build_table(export_measured(matrix) if matrix else export_matrix(matrix_query)),
+        "table": build_table(
+            export_measured(matrix) if matrix else export_matrix(matrix_query), without="" if query.ids else "runs"
+        ),
     }
 
 
@@ -98,9 +100,9 @@ def compare_sides(request: HttpRequest) -> Any:
         return build_field_problem(
             [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
         )
-    if query.has_more_than_two:
-        return _build_sides(query)
-    page = get_compare_page(query)
+    shown = get_sides_page(query)
+    if (page := shown.pair) is None:
+        return _build_sides(shown.comparison)
     comparison = page.comparison
     names = ("names", "comparable", "shared_trials", "metric", "how", "noise", "warnings")
     return {name: getattr(comparison, name) for name in names} | {
@@ -108,7 +110,7 @@ def compare_sides(request: HttpRequest) -> Any:
         "needed_trials": comparison.required_trials.trials,
         "more_trials": comparison.required_trials.more,
         "changed": [_build_changed_instance(instance) for instance in page.changed_instances],
-        "table": build_table(export_comparison(query)),
+        "table": build_table(export_pair(comparison)),
     }
 
 
@@ -117,12 +119,11 @@ def _build_changed_instance(changed: ChangedInstance) -> dict[str, Any]:
     return {name: getattr(changed, name) for name in names} | {"fate": changed.change}
 
 
-def _build_sides(query: CompareQuery) -> dict[str, Any]:
-    comparison = compare_with_baseline(query)
+def _build_sides(comparison: BaselineComparison) -> dict[str, Any]:
     return {
         "baseline": comparison.baseline.name,
         "names": comparison.names,
-        "metric": SUCCESS_METRICS[query.metric],
+        "metric": SUCCESS_METRICS[comparison.query.metric],
         "comparisons": comparison.comparisons,
         "points": comparison.required_trials.points,
         "needed_trials": comparison.required_trials.trials,

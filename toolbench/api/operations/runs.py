@@ -21,6 +21,7 @@ from toolbench.api.documents.runs import (
     RunDetailDocument,
     RunDocument,
     RunListDocument,
+    RunPageQuery,
     RunQuery,
     build_config,
 )
@@ -97,11 +98,11 @@ def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
 
 
 @router.get("/runs/{int:run_id}", response=RunDetailDocument, auth=READ)
-def get_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """Return a run with its configurations, cells and failures. Send its ETag when you poll it."""
+def get_run(request: HttpRequest, run_id: int, query: Query[RunPageQuery]) -> dict[str, Any]:
+    """Return a run with its failures and a page of its configurations. Send its ETag when you poll it."""
     _get_run_or_404(run_id)
-    page = get_run_page(run_id)
-    names = ("run", "live", "retryable", "resumable")
+    page = get_run_page(run_id, query.page)
+    names = ("run", "live", "retryable", "resumable", "page", "pages")
     return {name: getattr(page, name) for name in names} | {
         "counts": page.tally,
         "configs": [build_config(row) for row in page.config_rows],

@@ -4,12 +4,12 @@ The cost of a trial is the one that the provider reported, else it follows from 
 retried and lost requests are included.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.decisions.choice import compute_cost_ratio
@@ -67,10 +67,16 @@ class CostSums:
         return "; ".join([*sources, *self.price_lists]) or "no request was answered"
 
 
-def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
-    """Return the sums of these trials by configuration id, with two queries."""
+def sum_costs(trials: QuerySet[Trial], configs: Collection[int] | None = None) -> Mapping[int, CostSums]:
+    """Return the sums of these trials by configuration id, with two queries.
+
+    Args:
+        trials: the trials.
+        configs: ids of the configurations of those that were tried; None reads the trials once more to find them.
+    """
     trial_ids = trials.order_by().values("pk")
-    prices = find_prices(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
+    of_trials = Q(pk__in=trials.order_by().values("config_id")) if configs is None else Q(pk__in=configs)
+    prices = find_prices(RunConfig.objects.filter(of_trials))
     try:
         sql, params = trial_ids.query.sql_with_params()
     except EmptyResultSet:

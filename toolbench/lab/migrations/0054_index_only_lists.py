@@ -23,7 +23,7 @@ CAUSES_AT_ANY_INDEX = Cast(
 )
 LISTED_COLUMNS = (
     *("run", "config", "scenario", "cause", "state", "outcome", "position"),
-    *("duration_ms", "turns", "requests", "retries", "input_tokens", "output_tokens", "cost"),
+    *("started_at", "duration_ms", "turns", "requests", "retries", "input_tokens", "output_tokens", "cost"),
 )
 TRIAL_INDEXES = (
     models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed_trials"),

@@ -36,7 +36,7 @@ HAS_WRONG_PATHS = ~models.Q(wrong_paths=[])
 # of the table, which is more than ten times as large.
 LISTED_COLUMNS = (
     *("run", "config", "scenario", "cause", "state", "outcome", "position"),
-    *("duration_ms", "turns", "requests", "retries", "input_tokens", "output_tokens", "cost"),
+    *("started_at", "duration_ms", "turns", "requests", "retries", "input_tokens", "output_tokens", "cost"),
 )
 
 

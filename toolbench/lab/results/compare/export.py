@@ -74,12 +74,16 @@ def _build_side_row(row: SideRow) -> tuple[Value, ...]:
 
 
 def export_comparison(query: CompareQuery) -> ExportTable:
+    """Return the table of `export_pair` for the first two sides of a query."""
+    return export_pair(get_comparison(query))
+
+
+def export_pair(comparison: Comparison) -> ExportTable:
     """Return the comparison of two sides as a table.
 
     Differences are fractions, the second side less the first. None is a value that is unknown or was not computed.
     Only the row of all trials has durations.
     """
-    comparison = get_comparison(query)
     return ExportTable(
         f"{comparison.names[1]} against {comparison.names[0]}",
         _build_notes(comparison),

@@ -108,7 +108,9 @@ def filter_side_trials(
         trials = trials.filter(~Q(run__purpose=Run.PLAYGROUND), run__imported=False, run__simulated=demo)
     for name in RUN_AXES:
         if name in axes:
-            trials = trials.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})
+            ids = [int(part) for part in axes[name].split(",")]
+            # Says the same twice, so that PostgreSQL reads the cells of the run instead of all.
+            trials = trials.filter(**{f"{name}_id__in": ids, f"cell__{name}_id__in": ids})
     if "stream" in axes:
         trials = trials.filter(config__stream=axes["stream"] == STREAMED)
     if "examples" in axes:
@@ -119,7 +121,8 @@ def filter_side_trials(
 def read_side(trials: QuerySet[Trial]) -> Side:
     """Return the sums of the trials of a side with five queries."""
     retries = count_retries(trials.filter(TRIED))
-    sums, costs = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), add_costs(sum_costs(trials).values())
+    sums = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES)
+    costs = add_costs(sum_costs(trials, sums["configs"] or ()).values())
     return Side(
         trials=sums["trials"],
         tokens=(sums["input"] or 0) + (sums["output"] or 0),

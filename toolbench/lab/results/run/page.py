@@ -12,6 +12,7 @@ from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, merge_times
+from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.results.run.cells import RunCells, read_run_cells
 from toolbench.lab.results.run.delays import RunDelay, list_delays
@@ -23,6 +24,7 @@ from toolbench.lab.sql import load_statement
 MAX_FAILURE_GROUPS = 20
 MAX_PAGE_ROWS = 20
 DEFAULT_TARGET_PERCENT = 90
+_active_seconds: VersionCache[float | None] = VersionCache(max_entries=64)
 _LIST_FAILURE_GROUPS = load_statement("results/run/failure_groups")
 
 
@@ -225,7 +227,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         source=source,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
         total_seconds=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
-        active_seconds=measure_active_seconds(run) if run.finished_at else None,
+        active_seconds=_get_active_seconds(source) if run.finished_at else None,
         tally=whole,
         pace=get_pace(run, whole),
         config_rows=tuple(
@@ -244,6 +246,11 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         page=page,
         pages=pages,
     )
+
+
+def _get_active_seconds(source: RunCells) -> float | None:
+    """Return the active seconds of a run, with one query, or with none if its trials have not changed since."""
+    return _active_seconds.get(source.version, source.run.pk, lambda: measure_active_seconds(source.run))
 
 
 def _count_resumable(run: Run, whole: Tally) -> int:

@@ -10,18 +10,12 @@ from dataclasses import dataclass, field
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 
-from toolbench.lab.models import Trial
-from toolbench.lab.results.trial_list.filter import FAILED_FIRST, TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS, annotate_sort_columns
 from toolbench.lab.sql import load_statement
 
 FACETS = ("outcome", "scenario", "cause", "model", "profile", "strategy")
 _COLUMNS = ("id", "state", "outcome", "scenario", "cause", "config_id")
-# Columns that the index `listed_trials` or the configuration has, so that no row of a trial is read.
-_INDEXED_COLUMNS = {
-    *(*_COLUMNS, "run_id", "position", "rank", "known_cause", "duration_ms", "turns", "retries", "tokens"),
-    *("config__model_name", "config__profile"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +47,6 @@ def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, most
     ordering = SORT_COLUMNS[trial_filter.sort]
     columns = dict.fromkeys((*_COLUMNS, *(column.name for column in ordering)))
     matching = filter_trials(trial_filter).order_by("-id")
-    is_selective = trial_filter.outcome or trial_filter.scenario or trial_filter.provider
-    if is_selective and not columns.keys() <= _INDEXED_COLUMNS:  # find the trials in the index, then read their rows
-        ids_only = matching.values("id")[: most + 1]
-        matching = Trial.objects.filter(pk__in=ids_only).annotate(rank=FAILED_FIRST).order_by("-id")
     try:
         newest, parameters = annotate_sort_columns(matching).values(*columns)[: most + 1].query.sql_with_params()
     except EmptyResultSet:

@@ -17,7 +17,7 @@ from django.utils import timezone
 from toolbench.lab.models import HumanVerdict, Step
 from toolbench.lab.models.trials import CAUSES_AT_ANY_INDEX, HAS_CAUSES, HAS_WRONG_PATHS
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.results.trial_list.text_search import build_search_condition
+from toolbench.lab.results.trial_list.text_search import build_part_condition, build_search_condition
 
 Condition = Q | Exists
 _TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)')
@@ -154,7 +154,7 @@ def _build_condition(term: Term) -> Condition | None:
     if term.operator != ":":
         return None
     if field in PART_FIELDS:
-        return Q(**{f"{PART_FIELDS[field]}__icontains": value})
+        return build_part_condition(PART_FIELDS[field], value)
     if field in EXACT_FIELDS:
         return Q(**{EXACT_FIELDS[field]: value})
     return _OTHER_FIELDS[field](value)
