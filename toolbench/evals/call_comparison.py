@@ -34,7 +34,7 @@ class CallStatus(StrEnum):
         AS_EXPECTED: The call is an expected one.
         DIFFERENT: The arguments differ from those of the expected call.
         EXTRA: The task expects no such call and permits no others.
-        OUT_OF_ORDER: The call is an expected one that the task expects before an earlier call.
+        OUT_OF_ORDER: The call is an expected one, but the task expects it before a call that was made earlier.
         NOT_COMPARED: The task permits the call, or its expected calls are not known.
     """
 

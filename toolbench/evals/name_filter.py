@@ -1,8 +1,8 @@
 """The filter words of the case study, for models, profiles and strategies.
 
 A filter is a comma-separated list. A word is an id or tag (exact, case is ignored), a glob with `*`, or one of `all`,
-`full` and `*`; `!word` excludes. A filter of exclusions only selects all other items. An id that contains commas is one
-word.
+`full` and `*`; `!word` excludes. A filter that has only exclusions selects all other items. An id that contains commas
+is one word.
 """
 
 import re

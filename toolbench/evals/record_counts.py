@@ -59,12 +59,12 @@ def has_error(loop_result: LoopResult, code: str) -> bool:
 
 
 def count_calls(record: TurnRecord) -> int:
-    """Return how many calls the turn's answer has."""
+    """Return how many calls of the turn's answer the loop kept; 0 without an answer."""
     return len(record.answer.calls) if record.answer else 0
 
 
 def has_calls(loop_result: LoopResult) -> bool:
-    """Return whether any answer has a call."""
+    """Return whether any answer has a call that the loop kept."""
     return any(count_calls(record) for record in loop_result.turns)
 
 

@@ -32,8 +32,8 @@ def test_the_fastest_is_clear_only_where_intervals_lie_apart() -> None:
 
 
 def test_a_winner_among_several_has_to_be_confirmed() -> None:
-    assert choose_config([measured("a", 1000), measured("b", 9000)], RULE).to_confirm
-    assert not choose_config([measured("a", 1000)], RULE).to_confirm
+    assert choose_config([measured("a", 1000), measured("b", 9000)], RULE).needs_confirmation
+    assert not choose_config([measured("a", 1000)], RULE).needs_confirmation
 
 
 def test_nobody_qualifying_is_said_with_what_would_tell() -> None:

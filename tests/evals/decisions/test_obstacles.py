@@ -59,17 +59,17 @@ OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
         "Too slow: p95 30.0 s, lower bound 30.0 s; the limit is 20 s.",
     ),
     "infrastructure share": (
-        measured(passed=85, answered=85, lost=(("rate_limited", 15),)),
+        measured(passed=85, answered=85, infra_errors=(("rate_limited", 15),)),
         "Too many trials without an answer: 15 of 100 (rate_limited × 15).",
     ),
-    "distinct answers": (measured(repeating=True), "Its repeats gave the same answers"),
-    "another task": (measured(missing=("guard",)), "It was not tried on guard"),
+    "distinct answers": (measured(has_repeated_answers=True), "Its repeats gave the same answers"),
+    "another task": (measured(missing_scenarios=("guard",)), "It was not tried on guard"),
     "added by hand": (measured(added_manually=3), "3 of its trials were added manually"),
     "stopped when decided": (
         measured(end_to_end_by_scenario=(ScenarioSample(100, 100, StoppingDesign(0.05)),)),
         "used sequential stopping",
     ),
-    "local model": (measured(local=True), "It shares this machine, so decisions do not use its latency."),
+    "local model": (measured(is_local=True), "It shares this machine, so decisions do not use its latency."),
 }
 
 
@@ -82,7 +82,7 @@ def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> Non
     if decision.verdict == "confirm":
         assert told == "A meets the rule, but has to be confirmed on new trials."
         told = " ".join(reason.sentence for reason in decision.assessments[0].reasons)
-        assert decision.to_confirm
+        assert decision.needs_confirmation
     else:
         assert told.startswith("No clear winner: no configuration qualifies. A comes closest to being the ")
         assert f"being the {GOALS[want]}." in told
@@ -288,10 +288,10 @@ def test_a_share_that_would_never_do_plans_nothing() -> None:
 
 def test_planned_trials_make_a_lone_leader_to_be_confirmed() -> None:
     def decided(planned: bool) -> Decision:
-        return choose_config([measured(planned=planned)], DecisionRule("fastest"))
+        return choose_config([measured(has_planned_trials=planned)], DecisionRule("fastest"))
 
-    assert decided(True).to_confirm
-    assert not decided(False).to_confirm
+    assert decided(True).needs_confirmation
+    assert not decided(False).needs_confirmation
 
 
 def test_overlapping_leaders_plan_for_both() -> None:

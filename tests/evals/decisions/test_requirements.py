@@ -57,7 +57,7 @@ def test_a_bound_in_a_sentence_stands_on_its_own_side_of_the_target() -> None:
 
 
 def test_lost_trials_are_refused_for_delivery_although_every_answer_passed() -> None:
-    standing = assess_config(measured(102, 120, answered=102, lost=(("rate_limited", 18),)), RULE)
+    standing = assess_config(measured(102, 120, answered=102, infra_errors=(("rate_limited", 18),)), RULE)
     assert names(standing) == ["delivery"]
     assert standing.state == "refused"
     assert standing.reasons[0].sentence == (
@@ -90,7 +90,7 @@ def test_the_upper_bound_of_p95_decides_and_not_its_value() -> None:
 
 
 def test_a_models_latency_on_this_machine_takes_no_part() -> None:
-    here = measured(local=True)
+    here = measured(is_local=True)
     assert names(assess_config(here, RULE)) == ["local"]
     assert assess_config(here, RULE).p95 is None
     assert names(assess_config(here, DecisionRule("cheapest", 90, None))) == ["cost-unknown"]
@@ -109,11 +109,11 @@ def test_trials_that_ended_when_decided_decide_nothing_either() -> None:
 
 
 def test_repeats_of_one_answer_claim_no_bound() -> None:
-    assert "repeats" in names(assess_config(measured(repeating=True), RULE))
+    assert "repeats" in names(assess_config(measured(has_repeated_answers=True), RULE))
 
 
 def test_another_task_is_no_rival() -> None:
-    assert "scenarios" in names(assess_config(measured(missing=("long_arguments_guard",)), RULE))
+    assert "scenarios" in names(assess_config(measured(missing_scenarios=("long_arguments_guard",)), RULE))
 
 
 def test_73_straight_passes_are_needed_for_95_percent() -> None:

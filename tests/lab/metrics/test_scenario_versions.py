@@ -203,7 +203,10 @@ def test_pages_untried_version_hides_no_tried_one(counts: dict[str, int]) -> Non
 def test_decide_newer_version_of_another_model_removes_nothing() -> None:
     tried(1), tried(2, model="b", infra=1)
     pool = get_candidate_pool(DecideQuery())
-    found = {candidate.model: (candidate.measured.passed, candidate.measured.missing) for candidate in pool.candidates}
+    found = {
+        candidate.model: (candidate.measured.passed, candidate.measured.missing_scenarios)
+        for candidate in pool.candidates
+    }
     assert found == {"a": (5, ("happy_path version 2",)), "b": (2, ())}
     (reason, *_) = assess_config(
         next(candidate.measured for candidate in pool.candidates if candidate.model == "a"), DecisionRule()
@@ -215,7 +218,7 @@ def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
     tried(1)
     tried(2, model="b", queued=3)
     assert [
-        candidate.measured.missing
+        candidate.measured.missing_scenarios
         for candidate in get_candidate_pool(DecideQuery()).candidates
         if candidate.model == "a"
     ] == [()]

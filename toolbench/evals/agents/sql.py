@@ -35,7 +35,7 @@ class SqlTable:
     rows: tuple[tuple[Any, ...], ...]
 
 
-SqlTables = Mapping[str, SqlTable]
+SqlTables = Mapping[str, SqlTable]  # tables by name
 
 
 class _QueryError(Exception):

@@ -24,7 +24,7 @@ _PYTHON_TYPES: Mapping[str, type] = {
     "any": str,
 }
 _IGNORED_CHARACTERS = re.compile(r"[ ,./\-_*^]")
-_UNREADABLE_ERRORS = (TypeError, KeyError, AttributeError, IndexError, ValueError)
+_COMPARISON_ERRORS = (TypeError, KeyError, AttributeError, IndexError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _find_function(functions: Sequence[JsonObject], name: str) -> JsonObject | N
 def _find_value_mistake(parameter: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
     try:
         is_right = _is_right(parameter, value, accepted)
-    except _UNREADABLE_ERRORS:
+    except _COMPARISON_ERRORS:
         return "cannot be compared with what is accepted"
     return "" if is_right else f"{value!r} is none of {list(accepted)!r}"[:300]
 

@@ -105,7 +105,7 @@ def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
 
 
 class _LaterSteps:
-    """The positions of the last calls and answers of an execution, which tell whether one follows a step.
+    """The positions of calls and answers of an execution, which tell whether one follows a step.
 
     Attributes:
         first_call: The index of the first call with a result; the number of steps if there is none.

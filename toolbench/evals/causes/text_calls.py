@@ -20,7 +20,7 @@ class TextCallEvidence:
         capabilities: The effective capabilities.
         text_format: The text format of the call in the text of the trial that is examined; "" for none.
         native_providers: Names of other providers that serve the same canonical model and at which it calls natively.
-        silent_providers: Names of other providers that serve the same canonical model and at which it does not.
+        silent_providers: Names of other providers that serve the same canonical model and at which it is known not to.
         self_hosted: Whether the user operates the server and can switch on its tool parser.
         silent_trials: The number of trials that needed a call and had no structured one; 0 if some trial had one, or
             there are too few trials.

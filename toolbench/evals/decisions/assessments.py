@@ -37,7 +37,7 @@ class DecisionRule:
         return "most reliable" if self.want == RELIABLE else self.want
 
     @property
-    def timed(self) -> bool:
+    def uses_p95(self) -> bool:
         """Return whether the decision depends on p95."""
         return self.within_ms is not None or self.want == FASTEST
 
@@ -63,10 +63,10 @@ class MeasuredConfig:
         answered: The number of trials without those that ended with an infrastructure error or at the trial deadline.
         times: The times of answered trials, in milliseconds.
         cost: US dollars per end-to-end success; None if they are not known.
-        lost: The infrastructure errors with their counts, the most frequent first.
-        missing: The scenarios on which other configurations were tried and this one was not.
-        local: Whether the model runs on this machine.
-        repeating: Whether a deterministic endpoint gave the same answer several times.
+        infra_errors: (failure class, count) of the infrastructure errors, the most frequent first.
+        missing_scenarios: The scenarios on which other configurations were tried and this one was not.
+        is_local: Whether the model runs on this machine.
+        has_repeated_answers: Whether a deterministic endpoint gave the same answer several times.
         added_manually: The number of trials added after results were seen.
         retried_passes: The number of passes after a user retried an errored trial, which are no end-to-end successes.
         end_to_end_by_scenario: The end-to-end successes and trials of each scenario; empty for one scenario of
@@ -74,7 +74,8 @@ class MeasuredConfig:
         answered_by_scenario: The passes and answered trials of each scenario; empty for one scenario of independent
             trials.
         cost_from: The source of the cost, or the reason why it is not known.
-        planned: Whether some trials are from a run that was launched on the decision page after results were seen.
+        has_planned_trials: Whether some trials are from a run that was launched on the decision page, hence after
+            results were seen.
         scenarios: The names of the scenarios, in the order of `end_to_end_by_scenario`.
     """
 
@@ -85,16 +86,16 @@ class MeasuredConfig:
     answered: int
     times: Sequence[float] = ()
     cost: IntervalEstimate | None = None
-    lost: tuple[tuple[str, int], ...] = ()
-    missing: tuple[str, ...] = ()
-    local: bool = False
-    repeating: bool = False
+    infra_errors: tuple[tuple[str, int], ...] = ()
+    missing_scenarios: tuple[str, ...] = ()
+    is_local: bool = False
+    has_repeated_answers: bool = False
     added_manually: int = 0
     retried_passes: int = 0
     end_to_end_by_scenario: tuple[ScenarioSample, ...] = ()
     answered_by_scenario: tuple[ScenarioSample, ...] = ()
     cost_from: str = ""
-    planned: bool = False
+    has_planned_trials: bool = False
     scenarios: tuple[str, ...] = ()
 
     @property
@@ -180,6 +181,6 @@ class Assessment:
         return next((kind for kind in (REFUSED, OPEN, TO_CONFIRM) if kind in kinds), "qualified")
 
     @property
-    def missing(self) -> int | None:
+    def missing_trial_count(self) -> int | None:
         """Return how many trials the configuration lacks in total; None without a shortfall."""
         return self.shortfall.total if self.shortfall else None

@@ -90,14 +90,16 @@ class Decision:
     more: AdditionalTrials | None = None
 
     @property
-    def to_confirm(self) -> bool:
+    def needs_confirmation(self) -> bool:
         """Return whether the leader needs a confirmation run on new trials.
 
         It does if it was chosen among several configurations, or if the decision that it qualifies depends on trials
         that were planned or added after results were seen, or on sequential stopping.
         """
         leader = self.leader
-        return leader is not None and (self.chosen_among > 1 or leader.state == TO_CONFIRM or leader.measured.planned)
+        return leader is not None and (
+            self.chosen_among > 1 or leader.state == TO_CONFIRM or leader.measured.has_planned_trials
+        )
 
 
 def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Decision:
@@ -124,7 +126,7 @@ def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Dec
     return Decision(rule, assessments, front, verdict, leader, sentence, len(assessments), more)
 
 
-def get_target_figure(assessment: Assessment, rule: DecisionRule) -> IntervalEstimate | None:
+def find_target_figure(assessment: Assessment, rule: DecisionRule) -> IntervalEstimate | None:
     """Return the figure that the rule minimises, with its interval.
 
     Returns:
@@ -165,7 +167,7 @@ def find_pareto_configs(assessments: Iterable[Assessment]) -> frozenset[str]:
         key: (
             -assessment.measured.end_to_end_pool.share,
             float(p95.value),
-            _get_cost(assessment.measured) if is_every_cost_known else 0.0,
+            assessment.measured.cost.value if assessment.measured.cost and is_every_cost_known else 0.0,
         )
         for key, (assessment, p95) in comparable.items()
         if p95
@@ -245,7 +247,7 @@ def compute_cost_difference(
 
 def _build_sort_key(assessment: Assessment, rule: DecisionRule) -> tuple[int, bool, float, float]:
     is_hopeless = assessment.state == OPEN and not _can_qualify(assessment, rule)
-    return _STATE_ORDER.index(assessment.state), is_hopeless, _get_target_value(assessment, rule), -assessment.low
+    return _STATE_ORDER.index(assessment.state), is_hopeless, _compute_target_value(assessment, rule), -assessment.low
 
 
 def _can_qualify(assessment: Assessment, rule: DecisionRule) -> bool:
@@ -255,18 +257,14 @@ def _can_qualify(assessment: Assessment, rule: DecisionRule) -> bool:
     return assessment.state == OPEN and assessment.shortfall is not None and is_in_time
 
 
-def _get_target_value(assessment: Assessment, rule: DecisionRule) -> float:
+def _compute_target_value(assessment: Assessment, rule: DecisionRule) -> float:
     """Return the figure that the rule minimises, even if a bound is open; infinite if it is not known."""
     if not assessment.measured.tried:
         return math.inf
     if rule.want == FASTEST:
         return assessment.p95.value if assessment.p95 else math.inf
-    figure = get_target_figure(assessment, rule)
+    figure = find_target_figure(assessment, rule)
     return figure.value if figure else math.inf
-
-
-def _get_cost(measured: MeasuredConfig) -> float:
-    return measured.cost.value if measured.cost else 0.0
 
 
 def _decide_verdict(
@@ -279,11 +277,11 @@ def _decide_verdict(
     if len(qualified) == 1:
         rival_text, more = _describe_possible_rival(leader, assessments, rule)
         return ONLY_CANDIDATE, f"Only {name} qualifies.{rival_text}", more
-    leader_figure = get_target_figure(leader, rule)
+    leader_figure = find_target_figure(leader, rule)
     overlapping = [
         (assessment, figure)
         for assessment in qualified[1:]
-        if (figure := get_target_figure(assessment, rule)) and leader_figure and figure.low <= leader_figure.high
+        if (figure := find_target_figure(assessment, rule)) and leader_figure and figure.low <= leader_figure.high
     ]
     if not overlapping or not leader_figure:
         sentence = f"{name} is {rule.goal} of {len(qualified)} that qualify, and its interval does not overlap theirs."
@@ -353,7 +351,9 @@ def _describe_possible_rival(
 ) -> tuple[str, AdditionalTrials | None]:
     undecided = [assessment for assessment in assessments if assessment.state == OPEN]
     better = [
-        assessment for assessment in undecided if _get_target_value(assessment, rule) < _get_target_value(leader, rule)
+        assessment
+        for assessment in undecided
+        if _compute_target_value(assessment, rule) < _compute_target_value(leader, rule)
     ]
     if not better:
         return "", None

@@ -34,7 +34,7 @@ CheckRequirement = Callable[[Assessment, DecisionRule], str]  # returns a senten
 def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
     """Return the assessment of a configuration by a rule, with every requirement that it fails."""
     end_to_end_pool, answered_pool = measured.end_to_end_pool, measured.answered_pool
-    p95 = compute_quantile(measured.times, 0.95) if measured.times and not measured.local else None
+    p95 = compute_quantile(measured.times, 0.95) if measured.times and not measured.is_local else None
     assessment = Assessment(measured, end_to_end_pool.low, end_to_end_pool.high, answered_pool.low, p95)
     reasons = tuple(
         Reason(name, kind, sentence)
@@ -124,12 +124,12 @@ def _check_tried(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_scenarios(assessment: Assessment, rule: DecisionRule) -> str:
-    missing = ", ".join(assessment.measured.missing)
+    missing = ", ".join(assessment.measured.missing_scenarios)
     return f"It was not tried on {missing}, unlike other configurations." if missing else ""
 
 
 def _check_repeats(assessment: Assessment, rule: DecisionRule) -> str:
-    if not assessment.measured.repeating:
+    if not assessment.measured.has_repeated_answers:
         return ""
     return "Its repeats gave the same answers: they are not independent trials, so its success has no bounds."
 
@@ -141,7 +141,7 @@ def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
     if not is_only_answered or (measured.answered == measured.tried and not measured.retried_passes):
         return ""
     retried = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
-    causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *retried)) or "trial deadline"
+    causes = ", ".join(f"{name} × {count}" for name, count in (*measured.infra_errors, *retried)) or "trial deadline"
     return (
         f"Too many trials without an answer: {_count_unanswered(measured)} of {measured.tried} "
         f"({causes}). End-to-end success {describe_end_to_end(measured, rule)} %, "
@@ -187,13 +187,13 @@ def _is_plain_count(measured: MeasuredConfig) -> bool:
 
 
 def _check_local(assessment: Assessment, rule: DecisionRule) -> str:
-    if not (rule.timed and assessment.measured.local):
+    if not (rule.uses_p95 and assessment.measured.is_local):
         return ""
     return "It shares this machine, so decisions do not use its latency."
 
 
 def _check_p95_known(assessment: Assessment, rule: DecisionRule) -> str:
-    if not rule.timed or assessment.measured.local or not assessment.measured.answered:
+    if not rule.uses_p95 or assessment.measured.is_local or not assessment.measured.answered:
         return ""
     p95, answers = assessment.p95, len(assessment.measured.times)
     if p95 is None:

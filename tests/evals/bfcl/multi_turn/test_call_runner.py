@@ -31,7 +31,7 @@ def test_unsimulated_class_is_not_loaded_and_process_survives() -> None:
 
 
 def test_a_process_that_does_not_answer_in_time_is_ended() -> None:
-    asked = ClassesProcess((sys.executable, "-c", HANGS), seconds=0.2)
+    asked = ClassesProcess((sys.executable, "-c", HANGS), timeout_seconds=0.2)
     for _ in range(2):  # it is started anew
         with pytest.raises(CallRunnerError, match=r"no answer within 0\.2 s"):
             asked.ask({})

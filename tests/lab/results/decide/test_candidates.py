@@ -50,7 +50,7 @@ def test_infrastructure_errors_are_named_and_their_cost_counts() -> None:
     make_trial(cell, "infra", failure_class="rate_limited", input_tokens=0, output_tokens=0)
     recompute_stale_cells()
     measured = get_candidate_pool(DecideQuery()).candidates[0].measured
-    assert measured.lost == (("rate_limited", 1),)
+    assert measured.infra_errors == (("rate_limited", 1),)
     assert measured.cost
     assert measured.cost.value == pytest.approx(0.01)
     assert measured.cost_from == "reported by the provider"
@@ -135,7 +135,7 @@ def test_candidate_names_the_scenarios_that_it_lacks() -> None:
     both, one = make_config(run, make_model("vendor/both")), make_config(run, make_model("vendor/one"))
     for config, scenario in ((both, "happy_path"), (both, "long_arguments_guard"), (one, "happy_path")):
         make_trials(make_cell(config, scenario), **{"pass": 1})
-    missing = {found.model: found.measured.missing for found in get_candidate_pool(DecideQuery()).candidates}
+    missing = {found.model: found.measured.missing_scenarios for found in get_candidate_pool(DecideQuery()).candidates}
     assert missing == {"vendor/both": (), "vendor/one": ("long_arguments_guard",)}
 
 

@@ -72,7 +72,7 @@ def test_missing_trials_are_launched_and_decide(run: Run) -> None:
     assert len(found.rows) == 1
     assert (found.rows[0].assessment.measured.tried, found.rows[0].assessment.state) == (72, "qualified")
     assert found.decision.sentence.startswith("Only Simulated · perfect")
-    assert found.decision.to_confirm
+    assert found.decision.needs_confirmation
     assert get_missing_trials_plan(found) is None
 
 

@@ -12,7 +12,7 @@ from toolbench.evals.bfcl.golden_answers import BfclCall
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, parse_golden_turns
 from toolbench.evals.bfcl.multi_turn.rules import find_mistake
 
-HARMLESS_FUNCTIONS = (  # functions that need no arguments and change no state
+HARMLESS_FUNCTIONS = (  # functions that change no state; without arguments some of them fail
     "pwd",
     "get_zipcode_based_on_city",
     "list_all_airports",
@@ -81,6 +81,7 @@ def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
 def _iter_changes(
     case: MultiTurnCase, turn: tuple[BfclCall, ...], generator: random.Random
 ) -> Iterator[tuple[str, Any]]:
+    """Yield the kind of each change and the changed calls of the turn."""
     function = generator.choice(case.functions)["name"]
     yield "a call more", (*turn, (function, {}))
     harmless = [function["name"] for function in case.functions if function["name"] in HARMLESS_FUNCTIONS]

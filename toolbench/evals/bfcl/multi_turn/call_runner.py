@@ -53,11 +53,11 @@ class ClassesProcess:
 
     Attributes:
         command: The command that starts the process.
-        seconds: The time limit of an answer, in seconds.
+        timeout_seconds: The time limit of an answer.
     """
 
     command: tuple[str, ...] = (sys.executable, "-I", str(Path(environment.__file__)))
-    seconds: float = ANSWER_TIMEOUT_SECONDS
+    timeout_seconds: float = ANSWER_TIMEOUT_SECONDS
     _process: subprocess.Popen[bytes] | None = None
     _unread: bytes = b""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -86,7 +86,7 @@ class ClassesProcess:
         assert process.stdin is not None
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
-        answer: JsonObject = json.loads(self._read_line(process, self.seconds))
+        answer: JsonObject = json.loads(self._read_line(process, self.timeout_seconds))
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:

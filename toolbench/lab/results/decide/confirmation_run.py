@@ -57,7 +57,7 @@ def count_trials_needed(record: DecisionRecord) -> int:
     share = row.get("share", successes / max(1, tried))
     more_trials = count_more_trials_to_reach_target(share * tried, tried, rule.target) or 0
     needed = count_passes_without_failure(rule.target) if successes == tried else tried + more_trials
-    total = max(needed, count_more_answers_for_bounds(0.95, 0) if rule.timed else 0)
+    total = max(needed, count_more_answers_for_bounds(0.95, 0) if rule.uses_p95 else 0)
     return min(MAX_CELL_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
 
 

@@ -104,7 +104,7 @@ class DecidePage:
     @property
     def is_only_local(self) -> bool:
         """Return whether no candidate runs on another machine, so that the decision uses no p95."""
-        return all(row.candidate.measured.local for row in self.rows)
+        return all(row.candidate.measured.is_local for row in self.rows)
 
     @property
     def runs_in_progress(self) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
 def _build_row(number: int, assessment: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:
     measured = assessment.measured
     end_to_end = build_pooled_rate(
-        measured.end_to_end_successes, measured.tried, measured.end_to_end_pool, withheld=measured.repeating
+        measured.end_to_end_successes, measured.tried, measured.end_to_end_pool, withheld=measured.has_repeated_answers
     )
     return DecideRow(
         assessment=assessment,
@@ -164,7 +164,7 @@ def _build_row(number: int, assessment: Assessment, candidate: Candidate, decisi
         end_to_end=end_to_end,
         end_to_end_against_target=replace(end_to_end, target=decision.rule.success),
         answered=build_pooled_rate(
-            measured.passed, measured.answered, measured.answered_pool, withheld=measured.repeating
+            measured.passed, measured.answered, measured.answered_pool, withheld=measured.has_repeated_answers
         ),
         p50=compute_quantile(measured.times, 0.5) if measured.times else None,
         on_front=measured.key in decision.front,

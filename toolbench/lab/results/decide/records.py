@@ -151,9 +151,9 @@ def assessment_to_json(assessment: Assessment) -> dict[str, Any]:
         "given_low": assessment.answered_low,
         "p95_ms": {"low": p95.low, "value": p95.value, "high": p95.high} if p95 else None,
         "cost": _estimate_to_json(measured.cost),
-        "lost": dict(measured.lost),
+        "lost": dict(measured.infra_errors),
         "by_hand": measured.added_manually,
-        "missing_trials": assessment.missing,
+        "missing_trials": assessment.missing_trial_count,
     }
 
 

@@ -78,13 +78,13 @@ def _measure_config(config: RunConfig, counts: list[ScenarioCount], figures: _Tr
         answered=sum(scenario.answered for scenario in counts),
         times=figures.durations.get(config.pk, []),
         cost=cost,
-        lost=sort_counts(figures.infra_errors.get(config.pk, {})),
-        local=config.provider_kind == Provider.Kind.LOCAL,
+        infra_errors=sort_counts(figures.infra_errors.get(config.pk, {})),
+        is_local=config.provider_kind == Provider.Kind.LOCAL,
         retried_passes=sum(scenario.late for scenario in counts),
         end_to_end_by_scenario=tuple(
             ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counts
         ),
         answered_by_scenario=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counts),
         cost_from=cost_from,
-        repeating=config.pk in figures.repeating,
+        has_repeated_answers=config.pk in figures.repeating,
     )
