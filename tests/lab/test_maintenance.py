@@ -214,3 +214,12 @@ def test_sweep_without_counts_leaves_stale_cells_and_requeues() -> None:
     assert Cell.objects.get(pk=trial.cell_id).stale
     check_runs([])
     assert not Cell.objects.get(pk=trial.cell_id).stale
+
+
+def test_check_without_counts_pauses_a_run_at_its_limit() -> None:
+    cell = a_cell()
+    make_trial(cell, "queued")
+    Run.objects.filter(pk=cell.run_id).update(request_cap=1, requests_reserved=1)
+    check_runs([cell.run_id], counts=False)
+    assert Run.objects.get(pk=cell.run_id).state == Run.State.PAUSED
+    assert Cell.objects.get(pk=cell.pk).stale

@@ -102,7 +102,7 @@ def sweep(*, counts: bool = True) -> SweepResult:
 
 
 def check_runs(run_ids: Collection[int], *, counts: bool = True) -> tuple[int, ...]:
-    """Run the frequent check of a worker session: find cancelled runs, then run CHECK_STEPS.
+    """Run the frequent check of a worker session: find cancelled runs, pause runs at a limit, then run CHECK_STEPS.
 
     Args:
         run_ids: the runs whose trials the session is running.
@@ -115,7 +115,7 @@ def check_runs(run_ids: Collection[int], *, counts: bool = True) -> tuple[int, .
         django.db.Error: the database is unavailable.
     """
     find_cancelled = MaintenanceStep("finding cancelled runs", lambda: _find_cancelled_runs(run_ids))
-    results = _run_steps((find_cancelled, *(CHECK_STEPS if counts else ())))
+    results = _run_steps((find_cancelled, _PAUSE, *(CHECK_STEPS if counts else ())))
     return tuple(results.get(find_cancelled.job, ()))
 
 
@@ -216,7 +216,6 @@ SWEEP_STEPS = (
 COUNT_STEPS = (_RECOMPUTE, _CORRECT)
 CHECK_STEPS = (
     _UNDECIDED,
-    _PAUSE,
     MaintenanceStep(_RECOMPUTE.job, _recompute_stale_cells),
     _FINISH,
 )
