@@ -188,8 +188,8 @@ def test_run_page_names_the_rule_and_why_each_cell_ended() -> None:
     make_trials(open_one, **{"pass": 9, "fail": 1})
     analyse_undecided_runs()
     page = get_run_page(cell.run_id)
-    assert page.until == "answered success against 70 %, error 5 % a cell"
-    assert [line.decided for line in page.config_rows[0].scenarios] == ["decided: below the target", "open"]
+    assert page.stopping_rule == "answered success against 70 %, error 5 % a cell"
+    assert [line.decision_text for line in page.config_rows[0].scenarios] == ["decided: below the target", "open"]
     assert page.config_rows[0].answered.interval_name == "anytime-valid, 95 %"
 
 

@@ -107,7 +107,7 @@ def get_run(request: HttpRequest, run_id: int, query: Query[RunPageQuery]) -> di
         "counts": page.tally,
         "configs": [build_config(row) for row in page.config_rows],
         "failures": page.groups,
-        "seconds_left": page.pace.left,
+        "seconds_left": page.pace.seconds_left,
     }
 
 

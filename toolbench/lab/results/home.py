@@ -68,7 +68,7 @@ class HomePage:
 
 def get_home_page() -> HomePage:
     """Return the home page with a number of queries that does not depend on the number of trials."""
-    recent = get_runs("own", MAX_RECENT_RUNS, without=(WEATHER_PURPOSE, INTENT_PURPOSE))
+    recent = get_runs("own", MAX_RECENT_RUNS, excluded_purposes=(WEATHER_PURPOSE, INTENT_PURPOSE))
     provider_rows, state = get_providers(), read_site_state()
     providers = [row.provider for row in provider_rows]
     connected = tuple(row for row in provider_rows if row.is_connected)

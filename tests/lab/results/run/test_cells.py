@@ -28,7 +28,7 @@ def make_ended_run() -> Run:
 def test_lines_of_a_run_equal_the_sums_over_its_cells() -> None:
     run = make_ended_run()
     expected = sum_cells(Cell.objects.filter(run=run))
-    found = sorted(read_run_cells(run.pk).build_lines(), key=lambda line: (line["model_name"], line["scenario"]))
+    found = sorted(read_run_cells(run.pk).build_sum_rows(), key=lambda line: (line["model_name"], line["scenario"]))
     expected.sort(key=lambda line: (line["model_name"], line["scenario"]))
     derived = {"all_durations", "all_first_tokens"} | {name for name in expected[0] if name.startswith("sum_")}
     for line, summed in zip(found, expected, strict=True):

@@ -89,7 +89,7 @@ def test_run_list_reads_a_page_of_many_runs_with_few_queries() -> None:
         make_trials(make_cell(make_config(make_run(label="many"))), **{"pass": 1})
     with CaptureQueriesContext(connection) as queries:
         runs = get_run_list("own", label="many", page=2)
-    assert (runs.total, len(runs.rows), runs.newer, runs.older) == (60, 10, 1, None)
+    assert (runs.total, len(runs.rows), runs.previous_page, runs.next_page) == (60, 10, 1, None)
     assert runs.labels == ("many",)
     assert len(queries) <= 6
 

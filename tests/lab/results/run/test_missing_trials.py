@@ -22,14 +22,14 @@ def cells() -> tuple[Cell, Cell, Cell]:
 def test_cells_below_the_target_are_listed_and_chosen(cells: tuple[Cell, Cell, Cell]) -> None:
     _, part, empty = cells
     page = get_missing_trials_page(part.run_id)
-    found = {(row.cell.pk, row.trials, row.missing, row.chosen) for row in page.rows}
+    found = {(row.cell.pk, row.trial_count, row.missing_count, row.is_chosen) for row in page.rows}
     assert (page.target, found) == (10, {(part.pk, 4, 6, True), (empty.pk, 0, 10, True)})
-    assert (page.total, page.chosen_cells) == (16, 2)
+    assert (page.total, page.chosen_cell_count) == (16, 2)
 
 
 def test_only_chosen_cells_count_towards_a_target(cells: tuple[Cell, Cell, Cell]) -> None:
     page = get_missing_trials_page(cells[0].run_id, target=12, chosen={cells[0].pk})
-    assert (len(page.rows), page.total, page.chosen_cells) == (3, 2, 1)
+    assert (len(page.rows), page.total, page.chosen_cell_count) == (3, 2, 1)
     assert get_missing_trials_page(cells[0].run_id, chosen=()).total == 0
 
 

@@ -86,9 +86,9 @@ def test_paused_run_is_polled_until_no_trial_is_in_flight() -> None:
 def test_a_group_of_different_words_is_shown_by_an_example() -> None:
     run = make_run()
     first, second = make_trials(make_cell(make_config(run)), **{"fail": 2})
-    assert get_run_page(run.pk).groups[0].same_words
+    assert get_run_page(run.pk).groups[0].has_one_sentence
     type(first).objects.filter(pk=second.pk).update(sentence="Something else.")
-    assert not get_run_page(run.pk).groups[0].same_words
+    assert not get_run_page(run.pk).groups[0].has_one_sentence
 
 
 def test_the_time_left_has_a_range_around_it() -> None:
@@ -96,10 +96,10 @@ def test_the_time_left_has_a_range_around_it() -> None:
     make_trials(make_cell(make_config(run)), **{"pass": 20, "queued": 10})
     Trial.objects.filter(outcome="pass").update(started_at=timezone.now() - timedelta(seconds=60))
     pace = get_run_page(run.pk).pace
-    assert pace.left is not None
-    assert pace.left_low is not None
-    assert pace.left_high is not None
-    assert pace.left_low < pace.left < pace.left_high
+    assert pace.seconds_left is not None
+    assert pace.seconds_left_low is not None
+    assert pace.seconds_left_high is not None
+    assert pace.seconds_left_low < pace.seconds_left < pace.seconds_left_high
 
 
 def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
@@ -165,9 +165,9 @@ def test_first_attempt_rate_is_shown_if_a_call_was_requested_again() -> None:
     make_trial(again, "pass")
     recompute_stale()
     first, second = get_run_page(run.pk).config_rows
-    assert first.first is None
-    assert second.first is not None
-    assert (second.first.k, second.answered.k) == (1, 2)
+    assert first.first_attempt is None
+    assert second.first_attempt is not None
+    assert (second.first_attempt.k, second.answered.k) == (1, 2)
 
 
 def test_configurations_of_a_large_run_stand_on_several_pages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,10 +60,10 @@ def test_pace_names_the_window_that_was_observed() -> None:
         make_trial(cell, started_at=timezone.now() - timedelta(seconds=5))
     recompute_stale_cells()
     pace = get_pace(run, get_run_page(run.pk).tally)
-    assert pace.seconds is not None
+    assert pace.window_seconds is not None
     assert pace.per_minute is not None
-    assert pace.seconds < PACE_WINDOW.total_seconds() / 2
-    assert pace.per_minute == pytest.approx(60 * 4 / pace.seconds)
+    assert pace.window_seconds < PACE_WINDOW.total_seconds() / 2
+    assert pace.per_minute == pytest.approx(60 * 4 / pace.window_seconds)
 
 
 def test_pace_window_ends_at_three_minutes() -> None:
@@ -73,8 +73,8 @@ def test_pace_window_ends_at_three_minutes() -> None:
         make_trial(cell, started_at=timezone.now() - timedelta(hours=1))
     recompute_stale_cells()
     pace = get_pace(run, get_run_page(run.pk).tally)
-    assert pace.seconds is not None
-    assert pace.seconds == pytest.approx(PACE_WINDOW.total_seconds(), abs=1)
+    assert pace.window_seconds is not None
+    assert pace.window_seconds == pytest.approx(PACE_WINDOW.total_seconds(), abs=1)
 
 
 def test_tally_finished_leaves_out_cancelled_trials() -> None:

@@ -18,7 +18,7 @@ from toolbench.lab.metrics.times import (
 )
 from toolbench.lab.metrics.values import Metric, MetricValue, compute_metric
 from toolbench.lab.models import Cell
-from toolbench.lab.results.run.metrics import count_cells
+from toolbench.lab.results.run.metrics import build_metric_input
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> Jso
         cells: cells of one configuration.
         times: quantiles of times by cell id.
     """
-    counts = count_cells(cells, times)
+    counts = build_metric_input(cells, times)
     return {
         name: {"of": metric.denominator} | _value_to_json(metric, compute_metric(metric, counts))
         for name, metric in METRICS.items()

@@ -1,4 +1,4 @@
-"""Everything that is counted of one run: its configurations, its cells and their times, read once for a page."""
+"""Configurations, cells and times of one run, read once for a page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class RunCells:
     Attributes:
         times: the times of each cell, by its id.
         has_refusals: whether an endpoint refused a parameter.
-        version: the same one always has the same cells; None while they may change.
+        version: version of the stored sums: equal versions have equal cells; None while cells may change.
     """
 
     run: Run
@@ -34,18 +34,18 @@ class RunCells:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios of the first configuration."""
+        """Return the scenarios of the first configuration; () without configurations."""
         first = self.configs[0].pk if self.configs else None
         return tuple(cell.scenario for cell in self.cells if cell.config_id == first)
 
-    def build_lines(self) -> list[SumRow]:
-        """Return the cells as `sum_cells` returns them: one line for each, since no other run is added."""
+    def build_sum_rows(self) -> list[SumRow]:
+        """Return the sums in the form of `sum_cells`: one row for each cell, since no other run is added."""
         configs = {config.pk: {name: getattr(config, name) for name in CONFIG_FIELDS} for config in self.configs}
-        more = {config.pk: self._describe(config) for config in self.configs}
+        run_columns = {config.pk: self._build_run_columns(config) for config in self.configs}
         return [
             {
                 **configs[cell.config_id],
-                **more[cell.config_id],
+                **run_columns[cell.config_id],
                 **{name: getattr(cell, name) for name in CELL_FIELDS},
                 **read_sums(cell),
                 "all_durations": self.times[cell.pk].durations,
@@ -56,7 +56,8 @@ class RunCells:
             for cell in self.cells
         ]
 
-    def _describe(self, config: RunConfig) -> dict[str, Any]:
+    def _build_run_columns(self, config: RunConfig) -> dict[str, Any]:
+        """Return the columns of a sum row that all cells of a configuration have in common."""
         run = self.run
         return {
             "simulated": run.simulated,
@@ -73,23 +74,23 @@ class RunCells:
         }
 
 
-_kept: VersionCache[tuple[tuple[Cell, ...], Mapping[int, Times]]] = VersionCache(max_entries=4)
+_cells_and_times: VersionCache[tuple[tuple[Cell, ...], Mapping[int, Times]]] = VersionCache(max_entries=4)
 
 
 def read_run_cells(run_id: int) -> RunCells:
-    """Return a run with its cells, with four queries; none reads frozen settings.
+    """Return a run with its cells, with three to five queries; none reads frozen settings.
 
-    The cells of a run that has ended are kept in memory until they change.
+    The cells of a run whose sums are pooled are cached until the version of the sums changes.
 
     Raises:
-        Run.DoesNotExist: there is no such run.
+        Run.DoesNotExist: the run does not exist or was deleted.
     """
     refusals = Exists(RefusedParameter.objects.filter(run=OuterRef("pk")))
     runs = Run.objects.select_related("owner").defer("request").annotate(has_refusals=refusals)
     run = runs.get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     version = find_pool_version(Q(pk=run_id)) if run.pooled else None
-    cells, times = _kept.get(version, run_id, lambda: _read_cells(run))
+    cells, times = _cells_and_times.get(version, run_id, lambda: _read_cells(run))
     return RunCells(run, configs, cells, times, run.has_refusals, version)
 
 

@@ -1,4 +1,4 @@
-"""What makes a run slow: limits of rate control, and back-off before retries."""
+"""Reasons why a run is slow: limits of rate control, and back-off before retries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,35 +9,40 @@ from django.utils import timezone
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import PacePoint, Run, RunConfig
 
-MIN_BACKOFF_SECONDS = 0.5  # for each ended trial, from which back-off is named
+MIN_BACKOFF_SECONDS = 0.5  # mean of the ended trials; a shorter back-off is not named
 
 
 @dataclass(frozen=True, slots=True)
 class RunDelay:
-    """One thing that makes a run slow.
+    """Reason why a run is slow.
 
     Attributes:
-        sentence: what it is, with its figures.
-        provider_id: the provider whose page shows its rate control; None for back-off.
+        sentence: the reason in words, with its figures.
+        provider_id: primary key of the provider whose rate control is the reason; None for back-off.
     """
 
     sentence: str
     provider_id: int | None = None
 
 
-def list_delays(run: Run, configs: Sequence[RunConfig], whole: Tally) -> tuple[RunDelay, ...]:
-    """Return what makes the run slow, with at most one query.
+def list_delays(run: Run, configs: Sequence[RunConfig], run_tally: Tally) -> tuple[RunDelay, ...]:
+    """Return the reasons why a run is slow, with at most one query.
 
     The limits of rate control are read while the run is running, and afterwards if answers had status 429 or 5xx.
+
+    Args:
+        run: the run.
+        configs: its configurations.
+        run_tally: counts of all its cells.
     """
-    has_errors = bool(whole.answers_429 or whole.answers_5xx)
+    has_errors = bool(run_tally.answers_429 or run_tally.answers_5xx)
     provider_ids = {config.provider_id for config in configs if config.provider_id is not None}
     reads_limits = bool(provider_ids) and (has_errors or run.state == Run.State.RUNNING)
-    return (*(_list_limits(run, provider_ids) if reads_limits else ()), *_list_backoff(whole))
+    return (*(_list_limits(run, provider_ids) if reads_limits else ()), *_list_backoff(run_tally))
 
 
 def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
-    """Yield the limits of rate control that were below the provider's maximum while the run went on."""
+    """Yield a reason for each provider whose rate control limited trials or requests during the run."""
     points = PacePoint.objects.filter(
         provider__in=provider_ids, at__gte=run.created_at, at__lte=run.finished_at or timezone.now()
     ).order_by("provider__name")
@@ -52,8 +57,8 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
     for row in rows:
         limits = []
         if row["low"] < row["provider__concurrency"]:
-            at_once = f"{row['low']}" if row["low"] == row["high"] else f"{row['low']} to {row['high']}"
-            limits.append(f"{at_once} of at most {row['provider__concurrency']} trials at once")
+            in_flight = f"{row['low']}" if row["low"] == row["high"] else f"{row['low']} to {row['high']}"
+            limits.append(f"{in_flight} of at most {row['provider__concurrency']} trials at once")
         if row["per_minute"] is not None:
             few = "" if row["per_minute"] == row["highest_per_minute"] else "as few as "
             limits.append(f"{few}{row['per_minute']:,.0f} requests a minute")
@@ -64,7 +69,7 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
             yield RunDelay(f"{sentence}{rejections}.", row["provider"])
 
 
-def _list_backoff(whole: Tally) -> Iterator[RunDelay]:
-    seconds = whole.backoff_ms / 1000
-    if whole.ended and seconds / whole.ended >= MIN_BACKOFF_SECONDS:
-        yield RunDelay(f"Back-off before retries took {seconds:,.0f} s, {seconds / whole.ended:.1f} s a trial.")
+def _list_backoff(run_tally: Tally) -> Iterator[RunDelay]:
+    seconds = run_tally.backoff_ms / 1000
+    if run_tally.ended and seconds / run_tally.ended >= MIN_BACKOFF_SECONDS:
+        yield RunDelay(f"Back-off before retries took {seconds:,.0f} s, {seconds / run_tally.ended:.1f} s a trial.")

@@ -36,9 +36,10 @@ class RunRow:
         tools: counts of the scenarios that are not controls.
         answered: answered success; None for a run of several configurations or scenario groups, since a rate over
             all of them would have no meaning.
-        delivered: end-to-end success; None likewise.
-        p50: medians in tool scenarios, without local models; None without times.
-        p95: 95th percentiles, likewise.
+        delivered: end-to-end success; None in the same cases.
+        p50: range of the medians of duration over configurations and groups of tool scenarios, without those of local
+            models; None without times.
+        p95: range of the 95th percentiles of duration, in the same cases.
     """
 
     run: Run
@@ -64,16 +65,16 @@ class RunList:
         total: number of runs on all pages.
         label: label of the listed runs; "" for all runs.
         labels: labels of runs of this kind, at most MAX_LABELS.
-        newer: number of the previous page; None on the first page.
-        older: number of the next page; None on the last page.
+        previous_page: number of the page with newer runs; None on the first page.
+        next_page: number of the page with older runs; None on the last page.
     """
 
     rows: tuple[RunRow, ...]
     total: int
     label: str
     labels: tuple[str, ...]
-    newer: int | None
-    older: int | None
+    previous_page: int | None
+    next_page: int | None
 
 
 def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
@@ -96,20 +97,20 @@ def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
         total=total,
         label=label,
         labels=tuple(labels[:MAX_LABELS]),
-        newer=number - 1 if number > 1 else None,
-        older=number + 1 if start + PAGE_SIZE < total else None,
+        previous_page=number - 1 if number > 1 else None,
+        next_page=number + 1 if start + PAGE_SIZE < total else None,
     )
 
 
-def get_runs(kind: Kind, limit: int = 100, *, without: Collection[str] = ()) -> tuple[RunRow, ...]:
+def get_runs(kind: Kind, limit: int = 100, *, excluded_purposes: Collection[str] = ()) -> tuple[RunRow, ...]:
     """Return the newest runs of a kind. Three queries.
 
     Args:
         kind: kind of the runs.
-        limit: maximum of runs.
-        without: purposes whose runs are left out.
+        limit: maximum number of runs.
+        excluded_purposes: values of `Run.purpose` whose runs are left out.
     """
-    runs = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None).exclude(purpose__in=without)
+    runs = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None).exclude(purpose__in=excluded_purposes)
     return _build_rows(runs[:limit])
 
 
@@ -121,26 +122,26 @@ def list_runs_before(
     Args:
         kind: kind of the runs; None for all kinds.
         label: label of the runs; "" for all.
-        before: primary key above those of the runs; None for the newest runs.
-        limit: maximum of runs.
+        before: only runs with a smaller primary key are returned; None for the newest runs.
+        limit: maximum number of runs.
     """
     runs = Run.objects.filter(_KIND_FILTERS[kind] if kind else Q(), deleted_at=None).select_related("owner")
     if label:
         runs = runs.filter(label=label)
     if before is not None:
         runs = runs.filter(pk__lt=before)
-    return _build_rows(runs[:limit], unread=())
+    return _build_rows(runs[:limit], unused_columns=())
 
 
-def _build_rows(query: QuerySet[Run], unread: Sequence[str] = ("skipped",)) -> tuple[RunRow, ...]:
+def _build_rows(query: QuerySet[Run], unused_columns: Sequence[str] = ("skipped",)) -> tuple[RunRow, ...]:
     """Return the rows of runs. Three queries.
 
     Args:
         query: the runs.
-        unread: columns that the caller does not use, beside the request.
+        unused_columns: columns that are not read, besides `request`, since the caller does not use them.
     """
     names = RunConfig.objects.filter(run=OuterRef("pk")).order_by("position").values("model_name")
-    runs = tuple(query.defer("request", *unread).annotate(config_models=ArraySubquery(names)))
+    runs = tuple(query.defer("request", *unused_columns).annotate(config_models=ArraySubquery(names)))
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
     group = Case(When(control=True, then=Value(CONTROL_GROUP)), default="scenario_group")
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
@@ -151,7 +152,10 @@ def _build_rows(query: QuerySet[Run], unread: Sequence[str] = ("skipped",)) -> t
 
 
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
-    """Return the times of each run by configuration and group of scenarios."""
+    """Return the times in tool scenarios by run: a list with one item for each configuration and scenario group.
+
+    Configurations of local models are left out.
+    """
     tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
     times: dict[int, list[Times]] = defaultdict(list)
     grouped = tools.order_by().values("run_id", "config_id", "scenario_group")
@@ -170,10 +174,10 @@ def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: lis
         times: times of each configuration in each group.
     """
     tool_counts = [tally for name, tally in counts.items() if name != CONTROL_GROUP]
-    whole = add_tallies(counts.values())
+    all_counts = add_tallies(counts.values())
     has_rate = len(models) == 1 and len(tool_counts) <= 1
     tools = add_tallies(tool_counts)
     answered = tools.compute_answered_success(DEFAULT_TARGET_PERCENT) if has_rate else None
     delivered = tools.compute_end_to_end_success() if has_rate else None
     p50, p95 = (build_quantile_range(getattr(time_row, name) for time_row in times) for name in ("p50", "p95"))
-    return RunRow(run, tuple(dict.fromkeys(models)), whole, tools, answered, delivered, p50, p95)
+    return RunRow(run, tuple(dict.fromkeys(models)), all_counts, tools, answered, delivered, p50, p95)

@@ -30,12 +30,17 @@ class RunGrid:
 
 
 def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
-    """Return the grid of a run, grouped and sorted as the URL asks, with two queries."""
-    chosen = MatrixQuery.from_query(params)
-    view = "" if chosen.view == "bars" else chosen.view
+    """Return the grid of a run with at most two queries.
+
+    Args:
+        source: the run with its cells.
+        params: URL parameters of the matrix; its scope, name part, prompt version and filter are ignored.
+    """
+    url_query = MatrixQuery.from_query(params)
+    view = "" if url_query.view == "bars" else url_query.view
     run_id = source.run.pk
-    query = replace(chosen, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="", chosen=NO_FILTER)
-    matrix = build_matrix(query, source.version, source.build_lines)
+    query = replace(url_query, scope="runs", runs=(run_id,), cell="", view=view, q="", prompt="", chosen=NO_FILTER)
+    matrix = build_matrix(query, source.version, source.build_sum_rows)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
     return RunGrid(matrix, get_grid_with_causes(matrix, page_rows=MAX_GRID_ROWS), tuple(latest))

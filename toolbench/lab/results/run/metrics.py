@@ -27,12 +27,12 @@ class MetricColumn:
 
     Attributes:
         group: name of the group; empty if the run has only one group.
-        counted: counts and times that its metrics are computed from.
+        metric_input: counts and times that its metrics are computed from.
     """
 
     config: RunConfig
     group: str
-    counted: MetricInput
+    metric_input: MetricInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class RunMetrics:
     """Metrics of a run.
 
     Attributes:
-        left_out: number of columns beyond MAX_COLUMNS, which are not shown.
-        groups: (title, rows). Rows without a value are left out.
+        hidden_column_count: number of columns beyond MAX_COLUMNS, which are not shown.
+        groups: (title, rows) of each group of metrics. Rows in which no column has a value are left out.
     """
 
     run: Run
     columns: tuple[MetricColumn, ...]
-    left_out: int
+    hidden_column_count: int
     groups: tuple[tuple[str, tuple[MetricRow, ...]], ...]
 
 
@@ -61,14 +61,16 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     all_groups = group_cells_by_config(configs, run.cells.all())
     shown_groups = all_groups[:MAX_COLUMNS]
     times = load_cell_times(cell for _, _, cells in shown_groups for cell in cells)
-    columns = tuple(MetricColumn(config, group, count_cells(cells, times)) for config, group, cells in shown_groups)
-    inputs = [column.counted for column in columns]
+    columns = tuple(
+        MetricColumn(config, group, build_metric_input(cells, times)) for config, group, cells in shown_groups
+    )
+    inputs = [column.metric_input for column in columns]
     groups = tuple((title, tuple(_build_rows(metrics, inputs))) for title, metrics in GROUPS.items())
     return RunMetrics(run, columns, len(all_groups) - len(columns), groups)
 
 
-def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
-    """Return the input of metrics for the cells of one configuration.
+def build_metric_input(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
+    """Build the input of metrics from the cells of one configuration.
 
     Args:
         cells: cells of the configuration, controls included.
@@ -81,11 +83,13 @@ def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInpu
 
 
 def _build_rows(metrics: Sequence[Metric], inputs: Sequence[MetricInput]) -> list[MetricRow]:
-    rows = [MetricRow(metric, tuple(_compute_value(metric, counted) for counted in inputs)) for metric in metrics]
+    rows = [
+        MetricRow(metric, tuple(_compute_value(metric, metric_input) for metric_input in inputs)) for metric in metrics
+    ]
     return [row for row in rows if any(value.is_known for value in row.values)]
 
 
-def _compute_value(metric: Metric, counted: MetricInput) -> MetricValue:
+def _compute_value(metric: Metric, metric_input: MetricInput) -> MetricValue:
     """Return the value of a metric; an unknown value for a rate without trials."""
-    value = compute_metric(metric, counted)
+    value = compute_metric(metric, metric_input)
     return value if value.rate is None or value.rate.n else MetricValue(None, None)

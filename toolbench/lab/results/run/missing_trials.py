@@ -1,4 +1,4 @@
-"""Page of missing trials: the cells of a run with fewer trials than a target, and an estimate for adding the rest."""
+"""Page of missing trials: cells of a run with too few trials, and an estimate for adding the others."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class MissingCell:
     """Cell with fewer trials than the target.
 
     Attributes:
-        trials: number of its trials, queued ones included and cancelled ones not.
-        missing: number of trials that it lacks.
-        chosen: whether the user has chosen it.
+        trial_count: number of its trials, queued ones included and cancelled ones not.
+        missing_count: number of trials that it lacks.
+        is_chosen: whether the user has chosen it.
     """
 
     cell: Cell
-    trials: int
-    missing: int
-    chosen: bool
+    trial_count: int
+    missing_count: int
+    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class MissingTrialsPage:
     @property
     def total(self) -> int:
         """Return the number of trials that the chosen cells lack."""
-        return sum(row.missing for row in self.rows if row.chosen)
+        return sum(row.missing_count for row in self.rows if row.is_chosen)
 
     @property
-    def chosen_cells(self) -> int:
+    def chosen_cell_count(self) -> int:
         """Return the number of chosen cells."""
-        return sum(row.chosen for row in self.rows)
+        return sum(row.is_chosen for row in self.rows)
 
     @property
     def max_target(self) -> int:
@@ -66,7 +66,8 @@ def get_missing_trials_page(
 
     Args:
         run_id: primary key of the run.
-        target: number of trials that each cell should have; None for the largest number that a cell has.
+        target: number of trials that each cell should have; None for the number of trials per cell of the
+            run, or the largest number that a cell has, if that is larger, but at most MAX_CELL_TRIALS.
         chosen: ids of the chosen cells; None for all cells that lack trials.
 
     Raises:
@@ -81,9 +82,9 @@ def get_missing_trials_page(
         for cell in cells.order_by("config__position", "position")
         if (count := counts.get(cell.pk, 0)) < target_trials
     )
-    missing = {row.cell.pk: row.missing for row in rows if row.chosen}
-    estimate = estimate_added(run, missing) if missing else None
-    return MissingTrialsPage(run, target_trials, rows, _find_obstacle(run, sum(missing.values())), estimate)
+    missing_counts = {row.cell.pk: row.missing_count for row in rows if row.is_chosen}
+    estimate = estimate_added(run, missing_counts) if missing_counts else None
+    return MissingTrialsPage(run, target_trials, rows, _find_obstacle(run, sum(missing_counts.values())), estimate)
 
 
 def _find_obstacle(run: Run, total: int) -> str:

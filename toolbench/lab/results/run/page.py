@@ -1,4 +1,7 @@
-"""Run page: progress, pace, figures by configuration, and failure groups. Browsers poll it while a run is running."""
+"""Run page: progress, pace, figures by configuration, and failure groups.
+
+Browsers request it every few seconds while a run is running.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +36,9 @@ class ScenarioRow:
     """Cell of a configuration.
 
     Attributes:
-        decided: result of sequential stopping in words; "" for a fixed number of trials.
+        control: whether the scenario is a control.
+        answered: answered success.
+        decision_text: result of sequential stopping in words; "" for a fixed number of trials.
     """
 
     cell_id: int
@@ -41,7 +46,7 @@ class ScenarioRow:
     control: bool
     tally: Tally
     answered: Rate
-    decided: str
+    decision_text: str
     times: Times
 
     @property
@@ -56,9 +61,12 @@ class ConfigRow:
 
     Attributes:
         group: name of the group; empty if the run has only one group.
-        tally: counts of the tool scenarios, or of the controls if the run has no tool scenario.
+        tally: counts of the tool scenarios, or of the controls if there is no tool scenario.
         control: counts of the controls.
-        first: success at the first attempt; None if no trial was re-prompted.
+        answered: answered success of the trials of `tally`.
+        first_attempt: first-attempt success of the trials of `tally`; None if no trial was re-prompted and each passed
+            one passed at the first attempt.
+        delivered: end-to-end success of the trials of `tally`.
         times: times of the scenarios of `tally`.
         trials_query: query string that selects the trials of `tally` in the list of trials.
     """
@@ -68,7 +76,7 @@ class ConfigRow:
     tally: Tally
     control: Tally
     answered: Rate
-    first: Rate | None
+    first_attempt: Rate | None
     delivered: Rate
     times: Times
     scenarios: tuple[ScenarioRow, ...]
@@ -86,13 +94,13 @@ class RefusedParameterRow:
 
     Attributes:
         why: message of the endpoint.
-        differs: sentence about the effect of leaving the parameter out; may be empty.
+        effect: sentence about the effect of leaving the parameter out; may be empty.
     """
 
     model_name: str
     name: str
     why: str
-    differs: str
+    effect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +108,18 @@ class RunFailureGroup:
     """Failure group of the run: its failed trials with the same signature and outcome.
 
     Attributes:
-        trials_query: query string that selects the trials with this signature.
+        trials_query: query string that selects the trials with this signature, also those with the other outcome.
         sentence: sentence of the exemplar.
-        same_words: whether all trials of the group have this sentence.
-        mark: their outcome.
-        first_seen: end of the first of these trials.
+        has_one_sentence: whether all trials of the group have this sentence.
+        mark: outcome of the trials.
+        count: number of the trials.
+        first_seen: time at which the first of the trials ended.
         exemplar: primary key of the first trial of the group.
     """
 
     trials_query: str
     sentence: str
-    same_words: bool
+    has_one_sentence: bool
     failure_class: str
     scenario: str
     mark: str
@@ -131,17 +140,18 @@ class RunPage:
         tally: counts of all cells.
         source: the run with its configurations and cells.
         config_rows: figures by configuration and group of scenarios, of one page or of the whole run.
-        groups: largest failure groups.
+        groups: the largest failure groups, at most MAX_FAILURE_GROUPS.
         retryable: number of trials with infrastructure errors that can be queued again.
         resumable: number of cancelled trials of an ended run that can be queued again.
-        until: rule of sequential stopping in words; "" for a fixed number of trials.
+        stopping_rule: rule of sequential stopping in words; "" for a fixed number of trials.
         target: target of the rates in percent.
-        set_aside: cells whose sums could not be computed.
-        delays: what makes the run slow.
+        uncomputed_cells: cells whose sums could not be computed.
+        delays: reasons why the run is slow.
         blocking_providers: providers that are not available, if trials are queued and none is running.
-        refused: request parameters that endpoints refused.
-        page: the number of the page of `config_rows`, from 1.
-        pages: the number of these pages.
+        refused_parameters: request parameters that endpoints refused.
+        page: number of the page of `config_rows`, from 1.
+        pages: number of these pages.
+        total_is_more: always False, since every configuration is counted; the pager of lists reads it.
     """
 
     source: RunCells
@@ -154,15 +164,15 @@ class RunPage:
     groups: tuple[RunFailureGroup, ...]
     retryable: int
     resumable: int
-    until: str
+    stopping_rule: str
     target: float
-    set_aside: tuple[Cell, ...]
+    uncomputed_cells: tuple[Cell, ...]
     delays: tuple[RunDelay, ...]
     blocking_providers: tuple[ProviderRow, ...]
-    refused: tuple[RefusedParameterRow, ...] = ()
+    refused_parameters: tuple[RefusedParameterRow, ...] = ()
     page: int = 1
     pages: int = 1
-    total_is_more: bool = False  # the page counts every configuration
+    total_is_more: bool = False
 
     @property
     def run(self) -> Run:
@@ -204,20 +214,23 @@ class RunPage:
 
 
 def get_run_page(run_id: int, page: int | None = None) -> RunPage:
-    """Return the run page with six to ten queries; none reads frozen settings.
+    """Return the run page with at most ten queries; none reads frozen settings.
+
+    While queued trials are blocked, `get_providers` takes two more for each provider with a budget.
 
     Args:
-        run_id: the run.
-        page: the page of configurations; the last one for a page beyond it, and all configurations for None.
+        run_id: primary key of the run.
+        page: number of the page of configurations, from 1; a greater number than that of the last page stands for the
+            last page. None for all configurations.
 
     Raises:
         Run.DoesNotExist: the run does not exist or was deleted.
     """
     source = read_run_cells(run_id)
     run, configs, cells = source.run, source.configs, source.cells
-    whole = tally_cells(cells)
-    until = StoppingRule.from_json(run.until) if run.until else None
-    target = until.target if until and until.rule == "threshold" else DEFAULT_TARGET_PERCENT
+    run_tally = tally_cells(cells)
+    rule = StoppingRule.from_json(run.until) if run.until else None
+    target = rule.target if rule and rule.rule == "threshold" else DEFAULT_TARGET_PERCENT
     retryable_configs = {config.pk for config in configs if config.provider_id is not None}
     groups = group_cells_by_config(configs, cells)
     pages = 1 if page is None else max(1, -(-len(groups) // MAX_PAGE_ROWS))
@@ -228,34 +241,37 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
         total_seconds=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         active_seconds=_get_active_seconds(source) if run.finished_at else None,
-        tally=whole,
-        pace=get_pace(run, whole),
+        tally=run_tally,
+        pace=get_pace(run, run_tally),
         config_rows=tuple(
             _build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
             for config, group, group_cells in shown
         ),
         groups=_list_failure_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),
-        resumable=_count_resumable(run, whole),
-        until=str(until) if until else "",
+        resumable=_count_resumable(run, run_tally),
+        stopping_rule=str(rule) if rule else "",
         target=target,
-        set_aside=tuple(_attach_config(cell, configs) for cell in cells if cell.compute_error),
-        delays=list_delays(run, configs, whole),
-        blocking_providers=_find_blocking_providers(run, configs, cells, whole),
-        refused=_list_refused_parameters(run) if source.has_refusals else (),
+        uncomputed_cells=tuple(_attach_config(cell, configs) for cell in cells if cell.compute_error),
+        delays=list_delays(run, configs, run_tally),
+        blocking_providers=_find_blocking_providers(run, configs, cells, run_tally),
+        refused_parameters=_list_refused_parameters(run) if source.has_refusals else (),
         page=page,
         pages=pages,
     )
 
 
 def _get_active_seconds(source: RunCells) -> float | None:
-    """Return the active seconds of a run, with one query, or with none if its trials have not changed since."""
+    """Return the active seconds of a run, with one query, or with none if they are cached."""
     return _active_seconds.get(source.version, source.run.pk, lambda: measure_active_seconds(source.run))
 
 
-def _count_resumable(run: Run, whole: Tally) -> int:
-    """Return how many trials `resume_cancelled_run` would queue. One query if trials were cancelled, otherwise none."""
-    if run.state not in Run.ENDED or run.imported or not whole.cancelled:
+def _count_resumable(run: Run, run_tally: Tally) -> int:
+    """Return the number of trials that `resume_cancelled_run` would queue.
+
+    It takes one query if the run has ended, was not imported and has cancelled trials; otherwise none.
+    """
+    if run.state not in Run.ENDED or run.imported or not run_tally.cancelled:
         return 0
     cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False, provider__isnull=False)
     return cancelled.count()
@@ -272,10 +288,13 @@ def _attach_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
 
 
 def _find_blocking_providers(
-    run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], whole: Tally
+    run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], run_tally: Tally
 ) -> tuple[ProviderRow, ...]:
-    """Return the providers that block queued trials. Two queries if trials are queued and none is running."""
-    if run.state != Run.State.RUNNING or whole.running:
+    """Return the unavailable providers of queued trials; () if a trial is running or the run is not.
+
+    Only `get_providers` takes queries, and only if trials are queued.
+    """
+    if run.state != Run.State.RUNNING or run_tally.running:
         return ()
     queued_configs = {cell.config_id for cell in cells if cell.queued}
     provider_ids = {config.provider_id for config in configs if config.pk in queued_configs}
@@ -294,7 +313,9 @@ def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Tim
         tally=main,
         control=control,
         answered=main.compute_answered_success(target),
-        first=main.build_rate(main.first_attempt_passed, main.answered, target) if _has_reprompts(main) else None,
+        first_attempt=main.build_rate(main.first_attempt_passed, main.answered, target)
+        if _has_reprompts(main)
+        else None,
         delivered=main.compute_end_to_end_success(target),
         times=merge_times(times for cell, times in cells if cell.control != bool(tools.cells)),
         scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
@@ -308,9 +329,9 @@ def _has_reprompts(counts: Tally) -> bool:
 
 def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
     counts = tally_cells([cell])
-    decided = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
+    decision_text = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
     return ScenarioRow(
-        cell.pk, cell.scenario, cell.control, counts, counts.compute_answered_success(target), decided, times
+        cell.pk, cell.scenario, cell.control, counts, counts.compute_answered_success(target), decision_text, times
     )
 
 

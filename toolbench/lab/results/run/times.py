@@ -18,43 +18,53 @@ _ACTIVE_SECONDS_SQL = load_statement("results/run/active_seconds")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Pace at which trials finish, and the estimated time for the remaining trials. Unknown figures are None.
+    """Pace at which trials finish, and estimated time for the other trials. Unknown figures are None.
 
     Attributes:
         per_minute: finished trials a minute.
-        seconds: length of the time over which the pace was measured.
-        left: estimated seconds until the last trial ends.
-        left_low: lower bound of `left`.
-        left_high: upper bound of `left`.
+        window_seconds: length of the time over which the pace was measured.
+        seconds_left: estimated seconds until the last trial ends; None if no trial is queued or running.
+        seconds_left_low: lower bound of `seconds_left`.
+        seconds_left_high: upper bound of `seconds_left`.
     """
 
     per_minute: float | None = None
-    seconds: float | None = None
-    left: float | None = None
-    left_low: float | None = None
-    left_high: float | None = None
+    window_seconds: float | None = None
+    seconds_left: float | None = None
+    seconds_left_low: float | None = None
+    seconds_left_high: float | None = None
 
 
-def get_pace(run: Run, whole: Tally) -> Pace:
-    """Return the pace in the last `PACE_WINDOW`; all figures are None unless the run is running and two trials ended.
+def get_pace(run: Run, run_tally: Tally) -> Pace:
+    """Return the pace of a running run in the last PACE_WINDOW.
 
-    The estimate assumes a constant pace. Its bounds are those for two standard errors of a Poisson count more or less.
+    All figures are None if the run is not running, or if fewer than two of its trials ended in that time. The estimate
+    assumes a constant pace; its bounds assume two standard errors of a Poisson count more or fewer ended trials.
+
+    Args:
+        run: the run.
+        run_tally: counts of all its cells.
     """
     if run.state != Run.State.RUNNING:
         return Pace()
     since = timezone.now() - PACE_WINDOW
     recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
     sums = recent.aggregate(count=Count("pk"), first=Min("started_at"))
-    count, open_trials = sums["count"], whole.queued + whole.running
+    count, open_trials = sums["count"], run_tally.queued + run_tally.running
     if count < 2 or not sums["first"]:
         return Pace()
     seconds = max((timezone.now() - max(sums["first"], since)).total_seconds(), 0.001)
     spread = 2 * count**0.5
     fast, slow = (count + spread) / seconds, max(count - spread, 0.5) / seconds
-    pace = Pace(per_minute=60 * count / seconds, seconds=seconds)
+    pace = Pace(per_minute=60 * count / seconds, window_seconds=seconds)
     if not open_trials:
         return pace
-    return replace(pace, left=open_trials * seconds / count, left_low=open_trials / fast, left_high=open_trials / slow)
+    return replace(
+        pace,
+        seconds_left=open_trials * seconds / count,
+        seconds_left_low=open_trials / fast,
+        seconds_left_high=open_trials / slow,
+    )
 
 
 def measure_active_seconds(run: Run) -> float | None:
