@@ -24,7 +24,7 @@ def test_a_template_compiles(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_templates_that_a_template_includes_exist(name: str) -> None:
-    included = re.findall(r'{% (?:include|include_kept|extends) "([^"#]+)', (FOLDER / name).read_text())
+    included = re.findall(r'{% (?:include|include_cached|extends) "([^"#]+)', (FOLDER / name).read_text())
 
     assert [path for path in included if not (FOLDER / path).exists()] == []
 

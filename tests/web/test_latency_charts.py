@@ -24,7 +24,7 @@ def draw(times: dict[str, list[float]]) -> LatencyCharts:
 
 def test_build_latency_charts_without_rows_draws_nothing() -> None:
     charts = draw({})
-    assert (charts.rows, charts.curves, charts.panels, charts.beyond) == ((), (), (), 0)
+    assert (charts.rows, charts.curves, charts.panels, charts.beyond_count) == ((), (), (), 0)
 
 
 def test_build_latency_charts_puts_times_on_one_axis() -> None:
@@ -43,6 +43,6 @@ def test_build_latency_charts_puts_times_on_one_axis() -> None:
 def test_build_latency_charts_samples_many_answers_and_counts_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latency_charts, "MAX_DOTS", 5)
     charts = draw({"a": [1000.0 + number for number in range(150)] + [90_000.0]})
-    assert (charts.sampled, charts.beyond) == (True, 1)
+    assert (charts.is_sampled, charts.beyond_count) == (True, 1)
     assert charts.rows[0].dots.count("M") == 5
     assert f"M{WIDTH} " in charts.rows[0].dots

@@ -10,6 +10,7 @@ from toolbench.lab.accounts.roles import Role, get_role
 from toolbench.lab.results.saved_views import RESULT_PATHS, ListedView, read_view_menu
 from toolbench.web.result_scope import ResultScope
 
+# Paths of the pages that can show only runs up to a given one.
 _FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
 THEMES = ("system", "light", "dark")
 
@@ -157,10 +158,11 @@ class SavedViews:
     """Menu of a page of results: saved views, and addresses of the page to share.
 
     Attributes:
-        user_id: id of the user, who may delete only his or her own views.
+        user_id: id of the user, whose own views have a button that deletes them.
         address: path and query string of the page.
-        live_address: full address of the page, which also shows later runs.
-        frozen_address: full address that shows only runs up to `newest_run`; empty if the page cannot be limited.
+        live_address: full address of the page; without ?upto=, it also shows later runs.
+        frozen_address: full address that shows only runs up to ?upto= or, without it, up to `newest_run`; empty if the
+            page cannot be limited.
         newest_run: id of the newest run; 0 without runs.
     """
 
@@ -173,7 +175,10 @@ class SavedViews:
 
 
 def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
-    """Return the context processor's variable `saved`: None except on the pages of results that can be saved."""
+    """Return the context processor's variable `saved`.
+
+    It is None on pages that are not in RESULT_PATHS, and without a signed-in user.
+    """
     user = getattr(request, "user", None)
     if request.path not in RESULT_PATHS or not isinstance(user, User):
         return {"saved": None}

@@ -1,4 +1,4 @@
-"""Rendering of the playground's pages, and the launches of their runs, for the views that lead to them."""
+"""Rendering of the playground's pages and launches of its runs, which several views share."""
 
 from dataclasses import asdict
 
@@ -29,15 +29,23 @@ def render_new_conversation(
 def render_conversation(
     request: HttpRequest, page: ConversationPage, sent_forms: tuple[MessageForm, MessageRunForm] | None = None
 ) -> HttpResponse:
-    """Render a conversation with the sent forms; without any, with the next message, or the plan of an unsent one."""
+    """Render a conversation with its forms.
+
+    Args:
+        request: the request; its URL may have the settings of a message that was saved and not sent yet. The page then
+            shows the plan of that message's run.
+        page: the conversation.
+        sent_forms: forms with errors to show again; None to fill the forms in from the conversation.
+    """
     source = page.shown.pk if page.shown else None
     form, run_form = sent_forms or (
         MessageForm(initial={**asdict(page.draft), "trial": source}),
         MessageRunForm(request.GET, settings=page.settings, source=source),
     )
     plan_request = None if sent_forms else run_form.build_request(page.case)
-    answer = plan_or_launch(run_form, plan_request, start=StartMode.PLAN, owner=None)
-    context = {"page": page, "form": form, "run_form": run_form, "answer": answer, "trials_form": CaseTrialsForm()}
+    result = plan_or_launch(run_form, plan_request, start=StartMode.PLAN, owner=None)
+    context = {"page": page, "form": form, "run_form": run_form, "trials_form": CaseTrialsForm()}
+    context |= {"launch_result": result}
     status = 422 if sent_forms else 200
     if page.shown is None:
         return render_page(request, "playground/show.html", context, status=status)
@@ -49,7 +57,7 @@ def render_conversation(
 def send_message(
     request: HttpRequest, form: MessageForm, run_form: MessageRunForm, slug: str = ""
 ) -> HttpResponse | None:
-    """Save the sent message and start its run, once for each key of the form; redirect to the conversation.
+    """Save the sent message, start its run and redirect to the conversation, once for each launch key.
 
     If paid requests must be confirmed or a setting must be corrected, the message is saved and nothing is sent; the
     conversation then shows the form.
@@ -57,8 +65,8 @@ def send_message(
     Args:
         request: the request of an operator.
         form: the message.
-        run_form: how it is sent.
-        slug: the conversation; "" for a new one.
+        run_form: the settings with which it is sent.
+        slug: slug of the conversation; "" for a new one.
 
     Returns:
         The redirect; None if a form has errors.
@@ -70,7 +78,7 @@ def send_message(
     if message is None:
         return None
     user = find_user(request)
-    assert user is not None  # sending needs a role
+    assert user is not None  # only a signed-in operator can send messages
     try:
         with use_launch_key(user, form.launch_key, form.launch_body | {"slug": slug}) as launch_key:
             if launch_key.run is not None:
@@ -91,21 +99,21 @@ def send_message(
 
 
 def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
-    """Save a trial as a test case and start a run of it, once for each key of the form; redirect to the run.
+    """Save a trial as a test case, run it and redirect to the run, once for each launch key.
 
     If paid requests must be confirmed or a setting must be corrected, redirect to the plan of the run.
 
     Args:
         request: the request of an operator.
-        slug: the conversation.
-        trial_id: one of its trials.
+        slug: slug of the conversation.
+        trial_id: primary key of one of its trials.
 
     Raises:
-        CaseNotCreatedError: as in `save_as_case`.
-        DraftError: as in `save_as_case`.
+        CaseNotCreatedError: there is no such trial.
+        DraftError: a test case cannot expect the trial's calls.
     """
     form, user = CaseTrialsForm(request.POST), find_user(request)
-    assert user is not None  # changing needs a role
+    assert user is not None  # only a signed-in operator can create test cases
     try:
         with use_launch_key(user, form.launch_key, form.launch_body | {"trial": trial_id}) as launch_key:
             if launch_key.run is not None:

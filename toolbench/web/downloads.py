@@ -19,7 +19,10 @@ def build_file_response(content: str | bytes, content_type: str, *, name: str) -
 
 
 def build_streamed_response(chunks: Iterable[bytes], content_type: str, *, name: str) -> StreamingHttpResponse:
-    """Return a response that is sent while `chunks` are generated and saved as file `name`, which must be ASCII."""
+    """Return a response that is sent while `chunks` are generated.
+
+    The browser saves it as file `name`, which must be ASCII.
+    """
     return StreamingHttpResponse(chunks, headers=_build_headers(content_type, name))
 
 
@@ -49,7 +52,7 @@ def render_csv(table: ExportTable) -> str:
 
 
 def render_json(table: ExportTable) -> str:
-    """Return the table as one JSON object with version, title, notes and rows, and times if there are any."""
+    """Return the table as one JSON object: version, title, notes, rows and, if there are any, `times`."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     document = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
     document |= {"times": table.times} if table.times else {}
@@ -85,6 +88,10 @@ def _render_cell(value: Value) -> str:
 
 
 def _escape_formula(value: Value) -> Value:
+    """Return the value, with an apostrophe before a text that begins like a formula.
+
+    A text of one character is no formula.
+    """
     return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS) else value
 
 

@@ -14,7 +14,7 @@ _MAX_TICKS = 6
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A tick of the axis; `x` in percent of its width."""
+    """A tick of the axis; `x` is its position in percent of the width of the axis."""
 
     x: float
     label: str
@@ -22,14 +22,15 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class ForestRow:
-    """A side with its place on the axis, in percent of its width.
+    """A side with the positions of its difference, in percent of the width of the axis.
 
     Attributes:
-        label: the name without a vendor, where the names of all sides stay different without it.
-        low, value, high: the difference and its interval; None without a difference.
-        pin_query: query string with this side as the baseline.
-        remove_query: query string without this side; "" where too few would remain.
-        pair_query: query string of the comparison of this side and the baseline alone; "" where it is the page.
+        label: name of the side, as `shorten_names` returns it.
+        low, high: positions of the bounds of the interval; None without a difference.
+        value: position of the difference from the baseline; None without a difference.
+        pin_query: query string with this side as the baseline; "" for the baseline.
+        remove_query: query string without this side; "" for the baseline, and if only two sides are compared.
+        pair_query: query string that compares only the baseline and this side; "" like `remove_query`.
     """
 
     side: ComparedSide
@@ -47,8 +48,9 @@ class Forest:
     """All rows with their shared axis.
 
     Attributes:
-        zero: place of no difference.
-        margin_low, margin_high: ends of the differences that are not worth detecting.
+        rows: the sides, the baseline first.
+        zero: position of no difference, in percent of the width of the axis.
+        margin_low, margin_high: positions of the smallest decrease and increase that are worth detecting.
     """
 
     rows: tuple[ForestRow, ...]
@@ -59,12 +61,12 @@ class Forest:
 
     @property
     def others(self) -> tuple[ForestRow, ...]:
-        """Return the rows without the baseline."""
+        """Return all rows except that of the baseline."""
         return self.rows[1:]
 
 
 def build_forest(query: CompareQuery, sides: Sequence[ComparedSide]) -> Forest:
-    """Return the plot of the sides of a query, the baseline first."""
+    """Return the plot of the sides of a query; the first of `sides` is the baseline."""
     margin = query.points
     differences = [side.compared.difference for side in sides if side.compared and side.compared.difference]
     ends = [100 * end for difference in differences for end in (difference.low, difference.high)]
@@ -82,7 +84,7 @@ def build_forest(query: CompareQuery, sides: Sequence[ComparedSide]) -> Forest:
 
 
 def shorten_names(names: Sequence[str]) -> list[str]:
-    """Return the names without what stands before the last slash, where they stay different without it."""
+    """Return the names without the text up to the last slash; unchanged if two would then be equal."""
     short = [name.rpartition("/")[2] for name in names]
     return short if len(set(short)) == len(short) else list(names)
 

@@ -1,7 +1,6 @@
-"""Drawings of the latency page: the coordinates of each, which the templates write as SVG."""
+"""Drawings of the latency page: coordinates and paths in SVG units, which the templates write as SVG."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,15 +8,15 @@ import numpy as np
 from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.results.latency.page import LatencyPage, LatencyRow, TimeSummary
 
-WIDTH, ROW_HEIGHT = 560, 28  # of the drawing of one row
+WIDTH, ROW_HEIGHT = 560, 28  # size of the drawing of one row
 CURVE_WIDTH, CURVE_HEIGHT = 420, 260
-PANEL_WIDTH, PANEL_LINE = 260, 7
-MAX_DOTS = 120  # of one row; more answers are drawn as evenly spaced order statistics
-_CURVE_COLOURS = ("#1a1c20", "#80848b", "#5a3fb8")  # of a file; each twice, the second time dashed
+PANEL_WIDTH, PANEL_LINE_HEIGHT = 260, 7
+MAX_DOTS = 120  # in one row; more answers are drawn as evenly spaced order statistics
+_CURVE_COLOURS = ("#1a1c20", "#80848b", "#5a3fb8")  # in SVG files; each for a solid and then for a dashed line
 MAX_CURVES = 2 * len(_CURVE_COLOURS)
 SHARE_PERCENTS = (0, 25, 50, 75, 95, 100)
 _CURVE_STEPS = 80
-_AXIS_ROOM = 1.25  # the axis ends so far beyond the largest p95
+_AXIS_FACTOR = 1.25  # the end of the axis is at least this many times the largest p95
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,10 @@ class AxisTick:
     """A mark of the time axis.
 
     Attributes:
-        percent: its position on the axis, 0 to 100.
-        x: its position in a panel.
-        curve_x: its position in the chart of the curves.
+        label: the time in seconds.
+        percent: position of the mark on the axis, 0 to 100.
+        x: coordinate of the mark in a panel.
+        curve_x: coordinate of the mark in the chart of the curves.
     """
 
     label: str
@@ -41,9 +41,10 @@ class TimeMark:
     """A quantile on the axis of a row.
 
     Attributes:
-        x: of the value.
-        low: of the lower bound; 0 where it is open.
-        high: of the upper bound; the end of the axis where it is open.
+        x: coordinate of the value.
+        low: coordinate of the lower bound; 0 if the bound is open.
+        high: coordinate of the upper bound; the end of the axis if the bound is open.
+        is_open: whether the upper bound is open.
     """
 
     x: float
@@ -57,8 +58,9 @@ class DotRow:
     """The drawing of one configuration.
 
     Attributes:
-        y: of its top in the whole chart.
+        y: coordinate of the top of the row in the chart of all rows.
         dots: an SVG path with a point for each dot.
+        p50, p95, p99: the quantiles; the bounds of p50 are not drawn.
     """
 
     row: LatencyRow
@@ -71,13 +73,14 @@ class DotRow:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The share of answers within a time.
+    """The curve of one configuration: the share of answers within a time.
 
     Attributes:
         path: an SVG path of steps.
-        number: of the line's style, from 0.
-        colour, dashes: of the line in a file; the style sheet says those of the page.
-        key_y: its place among the names beside the chart.
+        number: number of the curve, from 0, by which the style sheet of the page chooses colour and dashes.
+        colour: colour of the curve in an SVG file.
+        dashes: dashes of the curve in an SVG file, as the attribute `stroke-dasharray`.
+        key_y: coordinate of the curve's name beside the chart in an SVG file.
     """
 
     row: LatencyRow
@@ -90,7 +93,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class ShareLine:
-    """A horizontal line of the chart of the curves."""
+    """A horizontal grid line of the chart of the curves; its label is a share in percent."""
 
     label: str
     y: float
@@ -98,7 +101,13 @@ class ShareLine:
 
 @dataclass(frozen=True, slots=True)
 class PanelLine:
-    """p50 and p95 of one configuration in one scenario."""
+    """p50 and p95 of one configuration in one scenario.
+
+    Attributes:
+        y: coordinate of the line.
+        p50, p95: coordinates of the quantiles on the time axis.
+        is_open: whether the upper bound of p95 is open.
+    """
 
     y: int
     p50: float
@@ -108,11 +117,12 @@ class PanelLine:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPanel:
-    """One scenario, with a line per configuration in the order of the rows.
+    """One scenario, with a line for each configuration that has answers, in the order of the rows.
 
     Attributes:
-        median: of the p50 of all configurations, in milliseconds.
+        median: median of the p50 of these configurations, in milliseconds.
         answers: the smallest and the largest number of answers of a configuration.
+        height: height of the panel.
     """
 
     scenario: str
@@ -127,10 +137,11 @@ class LatencyCharts:
     """All drawings of the page, on one time axis.
 
     Attributes:
-        end_ms: the end of the axis; later answers are drawn there.
-        beyond: answers after the end of the axis.
-        sampled: whether a row has more answers than dots.
-        height: of the chart of all dots.
+        end_ms: end of the axis in milliseconds; longer times are drawn there.
+        curves: curves of the first MAX_CURVES rows.
+        beyond_count: number of answers that took longer than the axis shows.
+        is_sampled: whether a row has more answers than dots.
+        height: height of the chart of all rows.
     """
 
     end_ms: float
@@ -139,8 +150,8 @@ class LatencyCharts:
     curves: tuple[Curve, ...]
     panels: tuple[ScenarioPanel, ...]
     shares: tuple[ShareLine, ...]
-    beyond: int
-    sampled: bool
+    beyond_count: int
+    is_sampled: bool
     height: int
 
 
@@ -154,12 +165,12 @@ def build_latency_charts(page: LatencyPage) -> LatencyCharts:
         AxisTick(label, *(round(width * number / count, 1) for width in (100, PANEL_WIDTH, CURVE_WIDTH)))
         for number, label in enumerate(labels)
     )
-    rows = tuple(_draw_row(row, place, end_ms) for place, row in enumerate(page.rows))
+    rows = tuple(_draw_row(row, index, end_ms) for index, row in enumerate(page.rows))
     return LatencyCharts(
         end_ms,
         ticks,
         rows,
-        tuple(_build_curve(row, place, end_ms) for place, row in enumerate(page.rows[:MAX_CURVES])),
+        tuple(_build_curve(row, index, end_ms) for index, row in enumerate(page.rows[:MAX_CURVES])),
         tuple(_build_panel(page, scenario, end_ms) for scenario in page.scenarios),
         tuple(ShareLine(str(percent), CURVE_HEIGHT * (1 - percent / 100)) for percent in SHARE_PERCENTS),
         sum(int((row.times > end_ms).sum()) for row in page.rows),
@@ -169,25 +180,27 @@ def build_latency_charts(page: LatencyPage) -> LatencyCharts:
 
 
 def _choose_axis(page: LatencyPage) -> tuple[float, float]:
-    """Return the distance of the ticks and the end of the axis: three to six steps of 1, 2 or 5 times a power of 10.
+    """Return the distance of the ticks and the end of the axis, both in milliseconds.
 
-    Every p95 and half of the p99 are on the axis.
+    The axis has three to eight steps of 1, 2 or 5 times a power of 10. It shows every p95 and at least half of the
+    p99.
     """
     largest = max((row.summary.p95.value for row in page.rows), default=0.0)
-    p99 = [row.summary.p99.value for row in page.rows]
-    least_end = max(largest * _AXIS_ROOM, compute_quantile(p99, 0.5).value if p99 else 0.0, 1.0)
+    p99_values = [row.summary.p99.value for row in page.rows]
+    least_end = max(largest * _AXIS_FACTOR, compute_quantile(p99_values, 0.5).value if p99_values else 0.0, 1.0)
     power = 10.0 ** math.floor(math.log10(least_end / 3))
     step = max(factor * power for factor in (1, 2, 5) if factor * power * 3 <= least_end * (1 + 1e-9))
     return step, step * math.ceil(least_end / step - 1e-9)
 
 
-def _draw_row(row: LatencyRow, place: int, end_ms: float) -> DotRow:
-    picked = _pick_evenly(row.times, MAX_DOTS)
-    heights = np.random.default_rng(place).uniform(9, 19, len(picked))
-    points = zip(_scale(picked, end_ms, WIDTH), heights, strict=True)
+def _draw_row(row: LatencyRow, index: int, end_ms: float) -> DotRow:
+    times = _pick_evenly(row.times, MAX_DOTS)
+    # Random heights keep equal times apart; the seed makes them the same whenever the row is drawn.
+    heights = np.random.default_rng(index).uniform(9, 19, len(times))
+    points = zip(_scale(times, end_ms, WIDTH), heights, strict=True)
     dots = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in points)
-    marks = (_build_mark(found, end_ms) for found in (row.summary.p50, row.summary.p95, row.summary.p99))
-    return DotRow(row, place * ROW_HEIGHT, dots, *marks)
+    marks = (_build_mark(quantile, end_ms) for quantile in (row.summary.p50, row.summary.p95, row.summary.p99))
+    return DotRow(row, index * ROW_HEIGHT, dots, *marks)
 
 
 def _pick_evenly(times: np.ndarray, limit: int) -> np.ndarray:
@@ -199,22 +212,27 @@ def _pick_evenly(times: np.ndarray, limit: int) -> np.ndarray:
 
 
 def _scale(times: np.ndarray | float, end_ms: float, width: int) -> np.ndarray:
+    """Return the coordinates of times in milliseconds on an axis of this width.
+
+    Times after `end_ms` are at the end of the axis.
+    """
     return np.minimum(np.asarray(times, dtype=float) / end_ms, 1.0) * width
 
 
-def _build_mark(found: Quantile, end_ms: float) -> TimeMark:
-    ends = (found.value, 0.0 if found.low is None else found.low, end_ms if found.high is None else found.high)
+def _build_mark(quantile: Quantile, end_ms: float) -> TimeMark:
+    low_ms = 0.0 if quantile.low is None else quantile.low
+    ends = (quantile.value, low_ms, end_ms if quantile.high is None else quantile.high)
     x, low, high = (round(float(_scale(end, end_ms, WIDTH)), 1) for end in ends)
-    return TimeMark(x, low, high, found.high is None)
+    return TimeMark(x, low, high, quantile.high is None)
 
 
-def _build_curve(row: LatencyRow, place: int, end_ms: float) -> Curve:
-    colour, dashes = _CURVE_COLOURS[place // 2], "5 3" if place % 2 else "none"
-    return Curve(row, _draw_curve(row, end_ms), place, colour, dashes, 56 + 22 * place)
+def _build_curve(row: LatencyRow, index: int, end_ms: float) -> Curve:
+    colour, dashes = _CURVE_COLOURS[index // 2], "5 3" if index % 2 else "none"
+    return Curve(row, _draw_curve(row, end_ms), index, colour, dashes, 56 + 22 * index)
 
 
 def _draw_curve(row: LatencyRow, end_ms: float) -> str:
-    """Return the empirical distribution as steps, exact at _CURVE_STEPS order statistics."""
+    """Return the empirical distribution as an SVG path of steps, exact at _CURVE_STEPS order statistics."""
     times = row.times
     ranks = np.unique(np.linspace(1, len(times), min(len(times), _CURVE_STEPS)).round().astype(int))
     xs = _scale(times[ranks - 1], end_ms, CURVE_WIDTH)
@@ -223,19 +241,21 @@ def _draw_curve(row: LatencyRow, end_ms: float) -> str:
 
 
 def _build_panel(page: LatencyPage, scenario: str, end_ms: float) -> ScenarioPanel:
-    found = [(place, row.scenarios[scenario]) for place, row in enumerate(page.rows) if scenario in row.scenarios]
-    lines = tuple(_build_line(place, summary, end_ms) for place, summary in found)
-    summaries: Sequence[TimeSummary] = [summary for _, summary in found]
+    summaries_by_index = {
+        index: row.scenarios[scenario] for index, row in enumerate(page.rows) if scenario in row.scenarios
+    }
+    lines = tuple(_build_line(index, summary, end_ms) for index, summary in summaries_by_index.items())
+    summaries = summaries_by_index.values()
     counts = [summary.n for summary in summaries]
     return ScenarioPanel(
         scenario,
         compute_quantile([summary.p50.value for summary in summaries], 0.5).value,
         (min(counts), max(counts)),
         lines,
-        PANEL_LINE * (len(page.rows) + 1),
+        PANEL_LINE_HEIGHT * (len(page.rows) + 1),
     )
 
 
-def _build_line(place: int, summary: TimeSummary, end_ms: float) -> PanelLine:
-    p50, p95 = (round(float(_scale(found.value, end_ms, PANEL_WIDTH)), 1) for found in (summary.p50, summary.p95))
-    return PanelLine(PANEL_LINE * (place + 1), p50, p95, summary.p95.is_open)
+def _build_line(index: int, summary: TimeSummary, end_ms: float) -> PanelLine:
+    p50, p95 = (round(float(_scale(value, end_ms, PANEL_WIDTH)), 1) for value in (summary.p50.value, summary.p95.value))
+    return PanelLine(PANEL_LINE_HEIGHT * (index + 1), p50, p95, summary.p95.is_open)

@@ -24,16 +24,17 @@ class EntryKind:
 
     Attributes:
         plural: its name in headings.
-        address: URL name of the page of one entry. The other URL names are `{address}s`, `{address}-new` and
-            `{address}-delete`; the folder of the templates is `{address}s`.
-        where: end of a sentence that says where the user chooses an entry in a new run; may be empty.
+        url_name: URL name of the page of one entry. The other URL names are `{url_name}s`, `{url_name}-new` and
+            `{url_name}-delete`; the folder of the templates is `{url_name}s`.
+        place_in_new_run: end of the sentence "You can choose it in a new run", such as ", under the strategies"; may be
+            empty.
         form: class of its form.
         get_page: returns the data of the page of the entry with a name; raises ObjectDoesNotExist.
     """
 
     plural: str
-    address: str
-    where: str
+    url_name: str
+    place_in_new_run: str
     form: type[EntryForm[Any]]
     get_page: Callable[[HttpRequest, str], EntryPage[Any]]
 
@@ -45,19 +46,19 @@ class EntryKind:
     @property
     def list_url(self) -> str:
         """Return the URL of the list of all entries."""
-        return reverse(f"{self.address}s")
+        return reverse(f"{self.url_name}s")
 
     @property
     def new_url(self) -> str:
         """Return the URL of the form of a new entry."""
-        return reverse(f"{self.address}-new")
+        return reverse(f"{self.url_name}-new")
 
     @property
     def fields_template(self) -> str:
         """Return the name of the template of the form's fields, without the field `name`."""
-        return f"{self.address}s/_fields.html"
+        return f"{self.url_name}s/_fields.html"
 
-    def find_page(self, request: HttpRequest, name: str) -> EntryPage[Any]:
+    def get_page_or_404(self, request: HttpRequest, name: str) -> EntryPage[Any]:
         """Return the data of an entry's page.
 
         Raises:
@@ -70,7 +71,11 @@ class EntryKind:
 
 
 def create_entry(request: HttpRequest, kind: EntryKind) -> HttpResponse:
-    """Show the form of a new entry, filled in from the entry ?copy=; on POST, save it."""
+    """Show the form of a new entry, filled in from the entry ?copy=; on POST, save it.
+
+    Raises:
+        Http404: there is no entry to copy.
+    """
     copied = clean_text(request.GET.get("copy", ""))
     try:
         form = kind.form.for_new(request.POST if request.method == "POST" else None, copied)
@@ -80,37 +85,45 @@ def create_entry(request: HttpRequest, kind: EntryKind) -> HttpResponse:
     if entry is None:
         status = 422 if form.is_bound else 200
         return render_page(request, "library/new.html", {"kind": kind, "form": form}, status=status)
-    record(request, Action.ADDED, f"{kind.noun} {entry.name}", reverse(kind.address, args=[entry.name]))
-    messages.success(request, f"Saved as version 1. You can choose it in a new run{kind.where}.")
-    return redirect(kind.address, entry.name)
+    record(request, Action.ADDED, f"{kind.noun} {entry.name}", reverse(kind.url_name, args=[entry.name]))
+    messages.success(request, f"Saved as version 1. You can choose it in a new run{kind.place_in_new_run}.")
+    return redirect(kind.url_name, entry.name)
 
 
 def edit_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpResponse:
-    """Show an entry and its versions; on POST, save a new version."""
-    page = kind.find_page(request, name)
+    """Show an entry and its versions; on POST, save a new version.
+
+    Raises:
+        Http404: no entry has the name.
+    """
+    page = kind.get_page_or_404(request, name)
     form = kind.form.for_version(request.POST if request.method == "POST" else None, page)
     number = form.edit(page.entry, find_username(request))
     if number is None:
         context = {"kind": kind, "page": page, "form": form}
-        return render_page(request, f"{kind.address}s/one.html", context, status=422 if form.is_bound else 200)
-    record(request, Action.CHANGED, f"{kind.noun} {name}, version {number}", reverse(kind.address, args=[name]))
+        return render_page(request, f"{kind.url_name}s/one.html", context, status=422 if form.is_bound else 200)
+    record(request, Action.CHANGED, f"{kind.noun} {name}, version {number}", reverse(kind.url_name, args=[name]))
     messages.success(request, f"This is version {number}. Runs that used another version keep theirs.")
-    return redirect(kind.address, name)
+    return redirect(kind.url_name, name)
 
 
 def delete_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpResponse:
-    """Ask for confirmation; on POST, delete the entry, or archive it if a run used it."""
-    page = kind.find_page(request, name)
+    """Ask for confirmation; on POST, delete the entry, or archive it if a run used it.
+
+    Raises:
+        Http404: no entry has the name, or it is built in or archived already.
+    """
+    page = kind.get_page_or_404(request, name)
     if not page.editable:
         raise Http404(f"A built-in or archived {kind.noun} cannot be deleted.")
     if request.method != "POST":
-        back = reverse(kind.address, args=[name])
+        back = reverse(kind.url_name, args=[name])
         return render_page(request, "library/delete.html", {"name": name, "back": back})
     try:
         archived = kind.form.functions.delete(page.entry)
     except InvalidFieldsError as error:
         messages.error(request, str(error))
-        return redirect(kind.address, name)
+        return redirect(kind.url_name, name)
     record(request, Action.DELETED, f"{kind.noun} {name}", kind.list_url)
     result = "is archived: runs that used it keep their settings" if archived else "is deleted; no run had used it"
     messages.success(request, f"{name} {result}.")

@@ -1,4 +1,4 @@
-"""Middleware: an id for each request, and a page for responses with status 405, which Django leaves empty."""
+"""Middleware: an id for each request, and a page for status 405, which Django leaves empty."""
 
 import logging
 import re
@@ -20,8 +20,9 @@ logger = logging.getLogger(__name__)
 def identify_request(get_response: GetResponse) -> GetResponse:
     """Return middleware that gives each request an id, for its response and for log lines.
 
-    A proxy may send the id. At level INFO one line is logged for each request, with the name of the page and not its
-    address, which may hold the token of a link.
+    An id in the request's header X-Request-ID, as a proxy sends it, is used if it matches _REQUEST_ID. At level INFO
+    one line is logged for each request, with the name of the page and not its address, which may hold the token of a
+    link.
     """
 
     def respond(request: HttpRequest) -> HttpResponse:

@@ -1,11 +1,11 @@
-"""Small multiples of the trend page: coordinates of one drawing for each configuration, for SVG in the template."""
+"""Small multiples of the trend page: one drawing for each configuration, as coordinates for SVG."""
 
 import math
 from dataclasses import dataclass
 
 from toolbench.lab.schedules.trend import TARGET_PERCENT, TrendLine, TrendPage, TrendPoint, list_values
 
-WIDTH, HEIGHT = 310, 112
+WIDTH, HEIGHT = 310, 112  # of a drawing, in SVG units, as all coordinates are
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 302, 12, 88
 
 
@@ -39,7 +39,7 @@ class Multiple:
 
     Attributes:
         band: corners of the area between the interval bounds, as an SVG `points` attribute; may be empty.
-        paths: corners of the line as SVG `points` attributes, one for each part without a gap.
+        paths: corners of the line as SVG `points` attributes, one for each part of two or more runs without a gap.
         drift_x: position of the first run with drift; None without drift.
         target_y: position of the target line; None for a measure without a target.
         first_day: label of the first run's day; empty without runs.
@@ -65,7 +65,10 @@ def build_multiples(page: TrendPage) -> tuple[Multiple, ...]:
 
 
 def _find_axis_top(largest: float) -> float:
-    """Return the smallest of 1, 2 and 5 times powers of ten that is at least the largest value; 1 for no values."""
+    """Return the smallest of 1, 2 and 5 times powers of ten that is at least `largest`.
+
+    It is 1 if `largest` is not positive.
+    """
     if largest <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(largest))
@@ -108,7 +111,10 @@ def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float
 
 
 def _draw_band(measured: list[tuple[float, TrendPoint]], top: float) -> str:
-    """Return the corners of the area between the bounds of runs that have both; empty for fewer than two runs."""
+    """Return the corners of the area between the bounds of the runs that have both.
+
+    The text is empty for fewer than two such runs.
+    """
     upper, lower = [], []
     for x, point in measured:
         value = point.measured
@@ -119,7 +125,10 @@ def _draw_band(measured: list[tuple[float, TrendPoint]], top: float) -> str:
 
 
 def _draw_paths(xs: list[float], points: tuple[TrendPoint, ...], top: float) -> tuple[str, ...]:
-    """Return the corners of each part of the line; a run without a value ends a part."""
+    """Return the corners of each part of the line that has at least two runs.
+
+    A run without a value ends a part.
+    """
     paths: list[list[str]] = [[]]
     for x, point in zip(xs, points, strict=True):
         if point.measured:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from toolbench.lab.endpoints.rate_control import RateControlPage
 from toolbench.lab.models import PacePoint
@@ -92,6 +93,15 @@ def _build_chart(
     *,
     read_rejection_rate: Callable[[PacePoint], float] | None = None,
 ) -> RateChart:
+    """Return one chart.
+
+    Args:
+        points: at least two points, the oldest first.
+        names: title of the chart, then the names of the dashed and of the solid line.
+        read_limit: returns the limit at a point, which the dashed line shows; None without a limit.
+        read_value: returns the value at a point, which the solid line shows.
+        read_rejection_rate: returns the rejections per minute at a point; None for a chart without bars.
+    """
     top = _find_top([*(read_limit(point) or 0.0 for point in points), *map(read_value, points)])
     start, end = points[0].at, points[-1].at
     seconds = max(1.0, (end - start).total_seconds())
@@ -102,27 +112,16 @@ def _build_chart(
     def place_y(value: float) -> float:
         return round(_BOTTOM - (_BOTTOM - _TOP) * min(value, top) / top, 1)
 
-    def draw(read: Callable[[PacePoint], float | None]) -> tuple[str, ...]:
-        parts: list[list[str]] = []
-        last_at = None
-        for point in points:
-            if (value := read(point)) is None:
-                continue
-            if last_at is None or (point.at - last_at).total_seconds() > GAP_SECONDS:
-                parts.append([])
-            parts[-1].append(f"{place_x(point)},{place_y(value)}")
-            last_at = point.at
-        return tuple(" ".join(part) for part in parts)
+    def place(read: Callable[[PacePoint], float | None]) -> list[tuple[datetime, str]]:
+        values = ((point, read(point)) for point in points)
+        return [(point.at, f"{place_x(point)},{place_y(value)}") for point, value in values if value is not None]
 
     bars = [(point, read_rejection_rate(point)) for point in points if read_rejection_rate and point.rejections]
-    title, limit_name, value_name = names
     return RateChart(
-        title=title,
-        limit_name=limit_name,
-        value_name=value_name,
+        *names,
         grid=tuple(RateGridLine(place_y(share * top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
-        limits=draw(read_limit),
-        values=draw(read_value),
+        limits=_join_corners(place(read_limit)),
+        values=_join_corners(place(read_value)),
         bars=tuple(
             RateBar(
                 place_x(point),
@@ -136,8 +135,26 @@ def _build_chart(
     )
 
 
+def _join_corners(corners: Sequence[tuple[datetime, str]]) -> tuple[str, ...]:
+    """Return the parts of a line, which ends at each gap, as SVG `points` attributes.
+
+    A gap is a distance of more than GAP_SECONDS between two corners.
+
+    Args:
+        corners: time and coordinates of each corner, the oldest first.
+    """
+    parts: list[list[str]] = []
+    last_at: datetime | None = None
+    for at, corner in corners:
+        if last_at is None or (at - last_at).total_seconds() > GAP_SECONDS:
+            parts.append([])
+        parts[-1].append(corner)
+        last_at = at
+    return tuple(" ".join(part) for part in parts)
+
+
 def _find_top(values: Sequence[float]) -> float:
-    """Return a round number that is at least every value."""
+    """Return the upper end of the axis: a round number that is at least 1 and at least every value."""
     largest = max([*values, 1.0])
     power = 10.0 ** math.floor(math.log10(largest))
     return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= largest)

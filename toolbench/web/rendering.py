@@ -16,7 +16,9 @@ def is_part_request(request: HttpRequest) -> bool:
 
 
 def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Decorate the view of a long GET form: redirect URLs with empty fields or a CSRF token to URLs without them.
+    """Decorate the view of a long GET form, so that its URLs have no empty fields and no CSRF token.
+
+    A URL with any of these is redirected to one without them.
 
     POST requests, requests for parts of pages and URLs that are too long for a redirect reach the view as they are.
     """
@@ -37,7 +39,11 @@ def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Ca
 def render_page(
     request: HttpRequest, template: str, context: Mapping[str, object], *, part: str = "", status: int = 200
 ) -> HttpResponse:
-    """Render `template`, or only its named `part` if htmx requests a part."""
+    """Render `template`, or only its named `part` if htmx requests a part.
+
+    The headers make a browser store the page and its part separately and revalidate them before each use. Shared
+    caches store neither.
+    """
     name = f"{template}#{part}" if part and is_part_request(request) else template
     response = render(request, name, dict(context), status=status)
     patch_vary_headers(response, ["HX-Request"])

@@ -1,4 +1,4 @@
-"""Scope of a page of results, which the links to the other tabs keep: its runs or their kind, filter and layout."""
+"""Scope of a page of results: its runs or their kind, filter and layout. Links to other tabs keep it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,14 @@ from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, parse_run_ids
+from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
-KINDS = (SIMULATED, IMPORTED, PUBLISHED)
+# The kinds that a URL names; without any of them it means own results.
+KINDS_IN_URLS = (SIMULATED, IMPORTED, PUBLISHED)
 _UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
+# Query strings by kind and page. A page that is missing cannot show the kind; links to it show own results.
 _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
@@ -35,7 +38,7 @@ class ResultScope:
     """Scope of a page of results.
 
     Attributes:
-        kind: own, simulated, imported or published results; ignored if `runs` is not empty.
+        kind: REAL for own results, SIMULATED, IMPORTED or PUBLISHED; ignored if `runs` is not empty.
         runs: primary keys of the chosen runs; empty for all runs of `kind`.
         chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the tables.
@@ -56,13 +59,13 @@ class ResultScope:
         flags = (name for name in (SIMULATED, IMPORTED) if query.get(name, "") == "1")
         kind = next(flags, query.get("scope", ""))
         chosen, _ = ResultFilter.from_query(query)
-        return cls(kind if kind in KINDS else REAL, runs, chosen, TableLayout.from_query(query))
+        return cls(kind if kind in KINDS_IN_URLS else REAL, runs, chosen, TableLayout.from_query(query))
 
     def build_query(self, url: str) -> str:
         """Return the query string, with its question mark, that gives the page at `url` this scope.
 
         Returns:
-            The query string; empty if the page has no scope, or the scope is the default.
+            The query string; empty if the page has no scope or cannot show this kind, or the scope is the default.
         """
         if url in _UNSCOPED_PAGES:
             return ""
@@ -73,3 +76,9 @@ class ResultScope:
         if self.runs:
             return [("runs" if url == "/trials/" else "run", ",".join(map(str, self.runs)))]
         return parse_qsl(_KIND_QUERIES.get(self.kind, {}).get(url, ""))
+
+
+def get_chips_of_query(query: QueryParams) -> ScopeChips:
+    """Return the chips that show and change the scope of these URL parameters."""
+    scope = ResultScope.from_query(query)
+    return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)

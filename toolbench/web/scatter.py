@@ -1,4 +1,4 @@
-"""The drawing of a decision: end-to-end success against p95, as coordinates that the template writes as SVG.
+"""Drawing of a decision: end-to-end success against p95, as coordinates for SVG.
 
 The success axis is stretched towards 100 %, where candidates are close together: it is linear in log(101.5 − percent).
 """
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from toolbench.evals.statistics.rounding import round_half_up
 from toolbench.lab.results.decide.page import DecidePage, DecideRow
 
-MAX_NUMBERED = 12  # points with their number beside them
+MAX_NUMBERED = 12  # number of points that have their number beside them
 MAX_POINTS = 40
-_CEILING = 101.5  # percent; the stretch of the axis
+_CEILING = 101.5  # percent; the closer to 100, the more the axis is stretched there
 _SUCCESS_TICKS = (0, 20, 40, 60, 80, 90, 95, 98, 100)
-_TIME_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+_TIME_STEPS_SECONDS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _MAX_TIME_TICKS = 6
 Place = Callable[[float], float]
 _MARGINS = {"left": 34, "right": 10, "top": 14, "bottom": 34}
@@ -30,13 +30,14 @@ class ScatterTick:
 
 @dataclass(frozen=True, slots=True)
 class ScatterPoint:
-    """A candidate.
+    """A candidate with its coordinates in the drawing.
 
     Attributes:
-        left, right: ends of the interval of p95; the right one is the edge where the bound is open.
+        x, y: coordinates of p95 and of end-to-end success.
+        left, right: ends of the interval of p95; the right one is the edge of the drawing where the bound is open.
         is_open: whether p95 has no upper bound.
         top, bottom: ends of the interval of success.
-        number: "" beyond MAX_NUMBERED.
+        number: number of the row, shown beside the point; "" after the first MAX_NUMBERED points.
     """
 
     row: DecideRow
@@ -55,9 +56,10 @@ class Scatter:
     """The drawing.
 
     Attributes:
-        limit_x: of the limit of p95; the right edge where there is none or it lies beyond.
-        has_limit: whether the limit is inside the drawing.
-        target_y: of the required success.
+        left, right, top, bottom: coordinates of the edges of the field that has the points.
+        limit_x: coordinate of the limit of p95; the right edge if there is no limit or it is beyond that edge.
+        has_limit: whether there is a limit of p95 left of the right edge.
+        target_y: coordinate of the required success.
     """
 
     width: int
@@ -75,19 +77,19 @@ class Scatter:
 
     @property
     def allowed_width(self) -> float:
-        """Return the width of the field that the rule allows."""
+        """Return the width of the area in which p95 and success meet the decision rule."""
         return round_half_up(self.limit_x - self.left, 1)
 
     @property
     def allowed_height(self) -> float:
-        """Return the height of that field."""
+        """Return the height of the area in which p95 and success meet the decision rule."""
         return round_half_up(self.target_y - self.top, 1)
 
 
 def build_scatters(page: DecidePage) -> tuple[Scatter, ...]:
     """Return the drawing for wide windows and the one for phones; () without a row that has a p95.
 
-    It has the first MAX_POINTS rows, which are the best by the rule.
+    Each shows the first MAX_POINTS rows with a p95, which are the best by the rule.
     """
     rows = [row for row in page.rows if row.assessment.p95][:MAX_POINTS]
     return tuple(_build_scatter(page, rows, width, height) for width, height in ((820, 330), (340, 300)) if rows)
@@ -107,8 +109,8 @@ def _build_scatter(page: DecidePage, rows: Sequence[DecideRow], width: int, heig
         return round_half_up(bottom - (bottom - top) * share, 1)
 
     points = tuple(
-        _build_point(row, place_time, place_success, number=str(row.number) if place < MAX_NUMBERED else "")
-        for place, row in enumerate(rows)
+        _build_point(row, place_time, place_success, number=str(row.number) if index < MAX_NUMBERED else "")
+        for index, row in enumerate(rows)
     )
     limit = None if rule.within_ms is None else rule.within_ms / 1000
     has_limit = limit is not None and limit < longest
@@ -141,20 +143,29 @@ def _stretch(percent: float) -> float:
 
 
 def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) -> float:
-    """Return the end of the time axis: beyond every p95, and beyond the limit if that is near."""
-    known = [row.assessment.p95 for row in rows if row.assessment.p95]
-    longest_ms = max(max(p95.value, p95.value if p95.high is None else min(p95.high, 2 * p95.value)) for p95 in known)
+    """Return the end of the time axis in seconds.
+
+    It is beyond every p95 and its upper bound, of which at most twice the p95 counts, and beyond the limit if that is
+    at most three times as long.
+    """
+    quantiles = [row.assessment.p95 for row in rows if row.assessment.p95]
+    longest_ms = max(
+        max(p95.value, p95.value if p95.high is None else min(p95.high, 2 * p95.value)) for p95 in quantiles
+    )
     if within_ms is not None and within_ms <= 3 * longest_ms:
         longest_ms = max(longest_ms, within_ms)
     return max(1.1 * longest_ms / 1000, 0.001)
 
 
 def _find_floor(rows: Sequence[DecideRow], target: float) -> int:
-    """Return the highest tick below every interval and the target; 0 if there is none."""
+    """Return the lower end of the success axis in percent.
+
+    It is the highest tick below every interval and the target; 0 if there is none.
+    """
     lowest = min([target, *(row.end_to_end.low_axis for row in rows)])
     return max((tick for tick in _SUCCESS_TICKS if tick < lowest), default=0)
 
 
 def _list_time_ticks(longest: float) -> list[float]:
-    step = next((step for step in _TIME_STEPS if longest / step <= _MAX_TIME_TICKS), _TIME_STEPS[-1])
+    step = next((step for step in _TIME_STEPS_SECONDS if longest / step <= _MAX_TIME_TICKS), _TIME_STEPS_SECONDS[-1])
     return [step * number for number in range(math.floor(longest / step) + 1)]

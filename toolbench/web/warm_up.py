@@ -12,12 +12,12 @@ from django.urls import get_resolver, resolve, reverse
 
 logger = logging.getLogger(__name__)
 
-# Pages whose figures stay in memory while the sums of all ended runs do not change.
+# Names of the URLs of pages whose figures stay in memory while the sums of all ended runs do not change.
 CACHED_PAGES = ("matrix", "decide", "compare", "latency", "failures")
 
 
 def prepare_pages() -> None:
-    """Import all pages, build the table of addresses and compile all templates."""
+    """Import all views, build the table that `reverse` uses, and compile all templates."""
     get_resolver().url_patterns  # noqa: B018 (imports the views)
     reverse("first")
     folder: Path = settings.BASE_DIR / "templates"
@@ -26,7 +26,10 @@ def prepare_pages() -> None:
 
 
 def prepare_results() -> None:
-    """Compute the figures of the result pages once. If the database is unavailable, the first requests compute them."""
+    """Compute the figures of the result pages once.
+
+    If the database is unavailable, the first requests compute them.
+    """
     try:
         for name in CACHED_PAGES:
             _visit(reverse(name))

@@ -122,7 +122,7 @@ def test_quantile_is_grey_where_a_bound_is_open() -> None:
 
 NEEDED = (
     ("answers_needed", 50, "6"), ("answers_needed", 95, "72"), ("answers_needed", 99, "368"),
-    ("straight_passes", 90, "35"), ("straight_passes", 95, "73"),
+    ("passes_needed", 90, "35"), ("passes_needed", 95, "73"),
 )  # fmt: skip
 
 

@@ -152,7 +152,7 @@ def test_paid_requests_are_sent_after_consent_only(owner_client: Client, server:
     response = owner_client.get(address)
     assert "These requests may cost money." in read_html(response)
     assert not Run.objects.exists()
-    agreed = str(response.context["answer"].plan.most_paid)
+    agreed = str(response.context["launch_result"].plan.most_paid)
     path, fields = address.partition("?")[0], read_fields(response)
     for _ in range(2):
         assert owner_client.post(path, fields | {"agreed": agreed}).headers["Location"] == path

@@ -26,7 +26,10 @@ _SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
 
 
 class AliasForm(forms.Form):
-    """Form of an alias. With a measured configuration, the alias has that configuration's model and settings."""
+    """Form of an alias.
+
+    If the field `config` has a measured configuration, the alias gets that configuration's model and settings.
+    """
 
     name = forms.CharField(label="Name", max_length=100, help_text="What programs send as the model.")
     model = forms.ChoiceField(label="Model")
@@ -106,7 +109,7 @@ class AliasForm(forms.Form):
             return None
 
     def _show_settings(self, alias: ModelAlias) -> None:
-        """Show the current settings of the alias instead of the sent ones."""
+        """Show the current settings of the alias, which another request has changed, not the sent ones."""
         alias.refresh_from_db()
         settings = {name: "" if value is None else str(value) for name, value in _read_settings(alias).items()}
         self.data = {name: self.data.get(name) for name in self.data} | settings
@@ -119,7 +122,11 @@ def _read_settings(alias: ModelAlias) -> dict[str, Any]:
 
 
 class PromotionForm(forms.Form):
-    """Form of a promotion. `candidate` or `record` is what is promoted; `query` is the decision to save for it."""
+    """Form of a promotion.
+
+    The field `candidate` has the configuration that is promoted, or `record` the decision record whose leader is
+    promoted. Without a record, the decision with the URL query `query` is saved as one.
+    """
 
     candidate = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
     record = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
@@ -148,7 +155,11 @@ class PromotionForm(forms.Form):
                 self.fields[name].required = False
 
     def clean_with_canary(self) -> bool:
-        """Refuse a canary that the configuration cannot have."""
+        """Return whether the promotion has a canary.
+
+        Raises:
+            ValidationError: the configuration cannot have a canary.
+        """
         if self.cleaned_data["with_canary"] and self.source.canary_plan is None:
             raise forms.ValidationError(f"There can be no canary. {self.source.refusal}")
         return bool(self.cleaned_data["with_canary"])
@@ -175,13 +186,13 @@ class PromotionForm(forms.Form):
         change = BindingChange(
             who=owner.username if owner else "",
             cause=Cause.PROMOTED,
-            decision=self._find_record(owner).pk,
+            decision=self._get_or_save_record(owner).pk,
             canary=canary.pk if canary else None,
             returns_on_alarm=canary is not None and data["returns_on_alarm"],
         )
         return promote_config(data["alias"].strip(), self.source.config.pk, change, owner=owner)
 
-    def _find_record(self, owner: User | None) -> DecisionRecord:
+    def _get_or_save_record(self, owner: User | None) -> DecisionRecord:
         query = DecideQuery.from_query(QueryDict(self.cleaned_data["query"]))
         return self.source.record or save_record(query, owner=owner)
 
@@ -189,14 +200,14 @@ class PromotionForm(forms.Form):
         data, plan = self.cleaned_data, self.source.canary_plan
         if not data["with_canary"] or plan is None:
             return None
-        chosen = ScheduleSettings(
+        settings = ScheduleSettings(
             name=f"Canary of {data['alias']}"[:120],
             every_hours=data["every_hours"],
             hour_utc=None,
             requests_per_run=data["requests_per_run"],
             requests_per_month=data["requests_per_month"],
         )
-        return create_canary(plan, self.source.baseline, chosen, owner=owner)
+        return create_canary(plan, self.source.baseline, settings, owner=owner)
 
 
 def _build_initial(source: PromotionSource, query: str) -> dict[str, Any]:

@@ -34,7 +34,12 @@ class McpToolChoices(NamedTuple):
 
 
 class McpToolsForm(forms.Form):
-    """Form for the address of an MCP server, or one of the configured servers."""
+    """Form for the address of an MCP server, or one of the configured servers.
+
+    Attributes:
+        configured: the configured servers by name.
+        file_error: sentence about why the file of configured servers cannot be read; empty if it can.
+    """
 
     server = forms.ChoiceField(label="Configured server", required=False)
     url = forms.CharField(
@@ -74,7 +79,7 @@ class McpToolsForm(forms.Form):
             self.add_error("url", "Enter the address of a server.")
         return data
 
-    def read_choices(self) -> McpToolChoices | None:
+    def request_choices(self) -> McpToolChoices | None:
         """Request the server's tools.
 
         Returns:

@@ -22,7 +22,8 @@ from toolbench.web.forms.errors import add_form_errors
 
 MAX_ERRORS = 20
 MAX_FILE_BYTES = 20_000_000
-_LESS_COMMON_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
+# Fields of the collapsed group that expand it if they have a value.
+_EXPANDING_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
 TOOLS_PLACEHOLDER = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
 EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
@@ -121,11 +122,12 @@ class CaseForm(forms.Form):
 
     @property
     def is_expanded(self) -> bool:
-        """Return whether the group of less common fields is expanded: one of them has an error or a value."""
+        """Return whether the collapsed group of fields is expanded.
+
+        It is if one of its fields has an error, or one of _EXPANDING_FIELDS a value.
+        """
         collapsed_fields = [self[name] for name in self.fields if name not in ("tools", "message", "expect")]
-        return any(field.errors for field in collapsed_fields) or any(
-            self[name].value() for name in _LESS_COMMON_FIELDS
-        )
+        return any(field.errors for field in collapsed_fields) or any(self[name].value() for name in _EXPANDING_FIELDS)
 
     def save(self, *, slug: str = "", from_trial: int | None = None, run_form: forms.Form | None = None) -> Case | None:
         """Save a new case, or a new version of the case `slug`.
@@ -239,7 +241,7 @@ class CaseRunForm(forms.Form):
         """Build the form.
 
         Args:
-            data: values of the form; they are ignored if they have no model.
+            data: values of the form; ignored without a value `model`, since they are then those of another form.
             model: primary key of the model that is chosen at first; None for the first one.
         """
         super().__init__(data if data is not None and "model" in data else None, initial={"model": model})

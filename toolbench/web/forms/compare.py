@@ -9,7 +9,8 @@ from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, CompareQuery
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
 CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the scope chips send
-HIDDEN_AXES = {"published"}
+HIDDEN_AXES = {"published"}  # axes of a comparison that have no input
+# Axes whose inputs are not collapsed.
 MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
 INPUT_TYPES = {"day": "date"}
 AxisOptions = Mapping[str, tuple[tuple[str, str], ...]]
@@ -46,14 +47,14 @@ class SideFields:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the other inputs are shown."""
+        """Return whether the inputs of `more` are expanded."""
         return any(field.value for field in self.more)
 
 
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
     """Return the inputs for all sides together and for each side.
 
-    An empty side follows the named ones; there are at least two sides.
+    An empty side follows the named ones, unless there are as many as SIDE_LETTERS; there are at least two sides.
     """
     options = _list_options(choices)
     sides = [side for side in query.side_values if side] if query.has_named_sides else []
@@ -69,7 +70,7 @@ def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[Sid
 
 
 def list_carried_fields(query: CompareQuery) -> list[tuple[str, str]]:
-    """Return the parameters that the form of the scope chips must carry as hidden fields, as (name, value)."""
+    """Return (name, value) of each parameter that the form of the scope chips has as a hidden field."""
     return [(name, value) for name, value in query.pairs if name not in CHIP_NAMES]
 
 

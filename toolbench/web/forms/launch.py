@@ -60,7 +60,11 @@ class ScenarioSet:
 
 
 class LaunchForm(forms.Form):
-    """Launch form. Multiple choices are checkboxes, so that the form works without a script."""
+    """Launch form. Multiple choices are checkboxes, so that the form works without a script.
+
+    Attributes:
+        choices: models, profiles, scenarios, strategies and methods that the form offers.
+    """
 
     title = forms.CharField(max_length=200, required=False, label="Title")
     find = forms.CharField(max_length=100, required=False, label="Show only models with")
@@ -163,7 +167,10 @@ class LaunchForm(forms.Form):
     )
 
     def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
-        """Build the form; the name of a set in the field `set` replaces the chosen scenarios by those of the set."""
+        """Build the form.
+
+        If the field `set` has the name of a set, the scenarios of the set replace the chosen ones.
+        """
         sets = dict(choices.sets)
         if data is not None and (set_scenarios := sets.get(str(data.get("set")))):
             data = data.copy()
@@ -182,7 +189,7 @@ class LaunchForm(forms.Form):
             assert isinstance(field, forms.MultipleChoiceField)
             field.choices = [(choice.value, choice.label) for choice in values]
 
-    def list_connected(self) -> tuple[ProviderChoices, ...]:
+    def list_available(self) -> tuple[ProviderChoices, ...]:
         """Return the available providers, with the models that match the filter `find` or are chosen."""
         return tuple(provider for provider in self._filter_providers() if not provider.away)
 
@@ -191,7 +198,10 @@ class LaunchForm(forms.Form):
         return tuple(provider for provider in self._filter_providers() if provider.away)
 
     def is_unavailable_expanded(self) -> bool:
-        """Return whether the list of unavailable providers is expanded: a filter is set or one of its models chosen."""
+        """Return whether the list of unavailable providers is expanded.
+
+        It is if the field `find` has a text, or a model of these providers is chosen.
+        """
         chosen = self._list_chosen("models")
         unavailable = (provider for provider in self.choices.providers if provider.away)
         return bool(self["find"].value()) or any(
@@ -213,7 +223,10 @@ class LaunchForm(forms.Form):
         return len(self._list_chosen("scenarios"))
 
     def is_advanced_expanded(self) -> bool:
-        """Return whether the advanced fields are expanded: one of them has an error or not its default value."""
+        """Return whether the advanced fields are expanded.
+
+        They are if one of them has an error or a value other than its default.
+        """
         return any(
             name in self.errors or self[name].value() not in (self.fields[name].initial, None, "")
             for name in ADVANCED_FIELDS

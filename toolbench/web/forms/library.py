@@ -15,7 +15,14 @@ Saved = TypeVar("Saved")
 
 
 class EntryForm(forms.Form, Generic[Entry]):
-    """Form of a new entry of the library, or of a new version of an entry."""
+    """Form of a new entry of the library, or of a new version of an entry.
+
+    The field `read_number` has the number of the version that the form was filled in with, so that a version that was
+    saved meanwhile is not overwritten.
+
+    Attributes:
+        functions: functions that create, edit and delete entries of this kind.
+    """
 
     functions: ClassVar[EntryFunctions[Any]]
 
@@ -45,7 +52,10 @@ class EntryForm(forms.Form, Generic[Entry]):
 
     @staticmethod
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of the fields for the content of an entry. Here, each column has one field."""
+        """Return the initial values of the fields for the content of an entry.
+
+        A form whose fields are not those of the content's columns overrides it.
+        """
         return dict(content)
 
     def build_content(self) -> dict[str, Any] | None:

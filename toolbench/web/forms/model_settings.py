@@ -28,7 +28,11 @@ def _build_price_field(label: str) -> forms.FloatField:
 
 
 class ModelSettingsForm(forms.Form):
-    """Form of a model's settings."""
+    """Form of a model's settings.
+
+    The field `read_number` has the number of the version that the form was filled in with, so that a version that was
+    saved meanwhile is not overwritten.
+    """
 
     workarounds = forms.MultipleChoiceField(
         label="Workarounds",
@@ -111,6 +115,8 @@ class ModelSettingsForm(forms.Form):
         try:
             return save_model_settings(model, content, read_number=data["read_number"] or 0, username=username)
         except InvalidFieldsError as error:
-            by_field = {name if name in self.fields else "capabilities": texts for name, texts in error.errors.items()}
-            add_form_errors(self, InvalidFieldsError(by_field))
+            sentences_by_field = {
+                name if name in self.fields else "capabilities": sentences for name, sentences in error.errors.items()
+            }
+            add_form_errors(self, InvalidFieldsError(sentences_by_field))
             return None

@@ -1,4 +1,4 @@
-"""Forms of the playground: a message with its tools, the settings with which it is sent, and a run of its case."""
+"""Forms of the playground: a message, the settings with which it is sent, and a run of its case."""
 
 from dataclasses import asdict
 from typing import Any
@@ -30,11 +30,11 @@ from toolbench.web.forms.errors import add_form_errors
 
 _DEFAULT_SETTINGS = MessageSettings()
 MAX_TRIALS = 20  # of one message
-TRIALS_TO_SEND_AGAIN = 5
+TRIALS_TO_SEND_AGAIN = 5  # initial number of trials of a message that is sent again
 _HIDDEN_FIELDS = ("title", "trial", "key", "group", "behaviour", "control")
 _FIELDS_OF_ONE_REQUEST = ("key", "agreed", "csrfmiddlewaretoken")
-TRIALS_OF_A_CASE = 20
-_LEAST_ROWS, _MOST_ROWS = 3, 18  # of the field for the message
+TRIALS_OF_A_CASE = 20  # initial number of trials of a case
+_MIN_ROWS, _MAX_ROWS = 3, 18  # of text in the field for the message
 _LAUNCH_MODES = ("tool_use_mode", "tool_failure_policy")
 USED_KEY = (
     "Nothing was sent: this form was sent before with other content, or its run was deleted. To send it as it is now, "
@@ -73,12 +73,12 @@ class MessageForm(SentOnceForm, CaseForm):
     trial = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Build the form; nothing has to be expected."""
+        """Build the form; unlike a test case, a message needs no expectation."""
         super().__init__(*args, **kwargs)
         self.fields["expect"].required = False
         source = self.data if self.is_bound else self.initial
         lines = str(source.get("message") or "").count("\n") + 1
-        self.fields["message"].widget.attrs["rows"] = min(max(lines, _LEAST_ROWS), _MOST_ROWS)
+        self.fields["message"].widget.attrs["rows"] = min(max(lines, _MIN_ROWS), _MAX_ROWS)
         if source.get("trial"):
             self.fields["message"].help_text = "What the user says next, after the answer above."
         self.fields["expect"].help_text = "May be blank: any answer passes. Otherwise as in a test case."
@@ -103,7 +103,7 @@ class MessageForm(SentOnceForm, CaseForm):
         """Return title and case of the sent message, with the messages before it.
 
         Args:
-            slug: the conversation; "" for a new one.
+            slug: slug of the conversation; "" for a new one.
             run_form: the settings that were sent with the message.
 
         Returns:
@@ -139,9 +139,10 @@ class MessageRunForm(CaseRunForm):
         """Build the form.
 
         Args:
-            data: values of the form; they are ignored if they have no model.
+            data: values of the form; ignored without a value `model`, since they are then those of another form.
             settings: initial values.
-            source: the trial whose run has the settings that the form does not show; None for the defaults.
+            source: primary key of the trial whose run has the settings that the form does not show; None for the
+                defaults.
         """
         super().__init__(data, model=settings.model)
         self.initial = {**asdict(settings), "source": source}
@@ -169,7 +170,7 @@ class MessageRunForm(CaseRunForm):
 
 
 class CaseTrialsForm(SentOnceForm):
-    """Form that runs the case of a trial: the number of trials."""
+    """Form that runs the test case made from a trial: the number of trials of that run."""
 
     trials = forms.IntegerField(label="Times", min_value=1, max_value=MAX_CELL_TRIALS, initial=TRIALS_OF_A_CASE)
 
@@ -180,7 +181,11 @@ class CaseTrialsForm(SentOnceForm):
 
     @staticmethod
     def render_plan_url(run_request: RunRequest | None) -> str:
-        """Return the URL of the launch form with this plan, which asks to confirm paid requests."""
+        """Return the URL of the launch form with this plan, which asks to confirm paid requests.
+
+        Args:
+            run_request: the plan; None for the empty launch form.
+        """
         if run_request is None:
             return reverse("run-new")
         names = ("models", "profiles", "strategies", "methods", "scenarios", "trials", *_LAUNCH_MODES)
@@ -190,13 +195,16 @@ class CaseTrialsForm(SentOnceForm):
 
 
 def fill_in_forms(query: QueryDict) -> tuple[MessageForm, MessageRunForm, str]:
-    """Return the forms of a new conversation, filled in from a `trial`, a `case` or `example=1` of the URL, or empty.
+    """Return the forms of a new conversation.
+
+    Args:
+        query: URL parameters: a `trial`, a `case` or `example=1` fills in the forms; without any, they are empty.
 
     Returns:
         The forms, and a note about the origin of their content, which may be empty.
 
     Raises:
-        CaseNotCreatedError: there is no such trial, or a case cannot send its messages.
+        CaseNotCreatedError: there is no such trial, or a test case cannot send the trial's messages.
         UnknownCaseError: there is no such case.
     """
     trial, slug = query.get("trial", ""), clean_text(query.get("case", ""))

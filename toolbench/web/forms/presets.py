@@ -21,7 +21,10 @@ _LIST_KINDS = ("list", "transforms", "order", "names")
 
 
 def _build_field(name: str) -> forms.Field:
-    """Return the field of a setting. Empty does not set it; `null` removes the value of lower layers."""
+    """Return the field of a setting.
+
+    An empty field does not set it, and `null` removes the value of lower layers.
+    """
     setting = _SETTINGS[name]
     words = ("true", "false") if setting.kind == "flag" else setting.choices if setting.kind == "choice" else ()
     if words:
@@ -77,10 +80,13 @@ class PresetForm(EntryForm[Preset]):
         return {**content, **settings}
 
     def build_content(self) -> dict[str, Any] | None:
-        """Return the preset's content; None if the form is empty or has errors, which stand beside their settings."""
+        """Return the preset's content; None if the form is empty or has errors.
+
+        Each value that cannot be read adds an error to the field of its setting.
+        """
         if not self.is_bound:
             return None
-        self.is_valid()
+        self.is_valid()  # sets `cleaned_data`, which the settings need even if another field has an error
         patch = {}
         for name in _SETTINGS:
             text = self.cleaned_data.get(_name_field(name), "").strip()
@@ -93,8 +99,10 @@ class PresetForm(EntryForm[Preset]):
 
     def add_errors(self, error: InvalidFieldsError) -> None:
         """Add the errors of the lab to the fields of the settings that they name."""
-        by_field = {_name_field(name) if name in _SETTINGS else name: texts for name, texts in error.errors.items()}
-        super().add_errors(InvalidFieldsError(by_field))
+        sentences_by_field = {
+            _name_field(name) if name in _SETTINGS else name: sentences for name, sentences in error.errors.items()
+        }
+        super().add_errors(InvalidFieldsError(sentences_by_field))
 
 
 def _name_field(name: str) -> str:
@@ -103,7 +111,9 @@ def _name_field(name: str) -> str:
 
 
 def _parse_setting(name: str, text: str) -> Any:
-    """Parse the value of a setting: JSON, or for texts and lists of names also words without quotation marks.
+    """Parse the value of a setting, which is JSON.
+
+    Texts and lists of names may also be words without quotation marks.
 
     Raises:
         ValueError: the text cannot be read; the message is a sentence.
@@ -119,6 +129,7 @@ def _parse_setting(name: str, text: str) -> Any:
 
 
 def _render_setting(name: str, value: Any) -> str:
+    """Return the text that `_parse_setting` reads as the value."""
     kind = _SETTINGS[name].kind if name in _SETTINGS else ""
     if isinstance(value, str) and kind in ("choice", *_PLAIN_KINDS, *_LIST_KINDS) and value not in ("", _NULL):
         return value

@@ -59,7 +59,10 @@ def _build_field(option: SamplingOption) -> forms.Field:
 
 
 class ProfileForm(EntryForm[SamplingProfile]):
-    """Form of a sampling profile: a field for each usual option, others as JSON. An empty field is not sent."""
+    """Form of a sampling profile: a field for each usual option, others as JSON.
+
+    An option whose field is empty is not sent to the model.
+    """
 
     functions = PROFILES
 
@@ -90,7 +93,10 @@ class ProfileForm(EntryForm[SamplingProfile]):
 
     @staticmethod
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of the fields. An option that does not fit its field is in the field `more`."""
+        """Return the initial values of the fields.
+
+        An option whose value its own field cannot show is in the field `more`.
+        """
         options = dict(content["options"])
         fitting_options = {
             option.name: options.pop(option.name)

@@ -1,4 +1,4 @@
-"""Form of a provider, which reads input into connection settings. The lab checks the rules of a connection."""
+"""Form of a provider, which reads input into connection settings that the lab then checks."""
 
 import json
 from typing import Any
@@ -68,8 +68,8 @@ class UrlInput(forms.TextInput):
 class ProviderForm(forms.Form):
     """Form of a provider.
 
-    A template fills in blank fields, and a blank key keeps the stored one. The form shows names of stored headers
-    only, which can be replaced or removed.
+    A template fills in blank fields, and a blank key keeps the stored one. Of stored headers, which can be replaced or
+    removed, the form shows only the names.
     """
 
     template = forms.ChoiceField(required=False, label="Template", help_text="Fills in blank fields.")
@@ -193,6 +193,14 @@ class ProviderForm(forms.Form):
     )
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
+        """Build the form.
+
+        Args:
+            *args: arguments of `Form`.
+            provider: the stored provider, whose secrets are masked and whose headers can be removed; None for a new
+                provider.
+            **kwargs: arguments of `Form`.
+        """
         super().__init__(*args, **kwargs)
         secrets = list_provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         for name in ("base_url", "api_prefix"):
@@ -220,9 +228,9 @@ class ProviderForm(forms.Form):
     @classmethod
     def from_provider(cls, provider: Provider) -> "ProviderForm":
         """Return the form, filled in from a provider, without its secrets."""
-        without_column = {"key", "remove_key", "headers", "remove_headers", "option_defaults", "client_key"}
-        without_column.add("remove_proxy_login")
-        initial = {name: getattr(provider, name) for name in cls.base_fields if name not in without_column}
+        other_names = {"key", "remove_key", "headers", "remove_headers", "option_defaults", "client_key"}
+        other_names.add("remove_proxy_login")
+        initial = {name: getattr(provider, name) for name in cls.base_fields if name not in other_names}
         initial["option_defaults"] = _render_json(provider.option_defaults)
         return cls(initial=initial, provider=provider)
 

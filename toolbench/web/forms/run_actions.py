@@ -1,4 +1,4 @@
-"""Actions of the run page, one for each button, and the form that adds missing trials to several cells."""
+"""Actions of the run page, one for each button, and the form that adds missing trials."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class RunAction:
     values: Mapping[str, str]
 
     @property
-    def again(self) -> dict[str, str]:
+    def repeated_fields(self) -> dict[str, str]:
         """Return the fields that the page for confirming paid requests must send again."""
         return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
 
@@ -57,7 +57,7 @@ class RunAction:
 
 
 def parse_action(values: Mapping[str, str]) -> RunAction:
-    """Return the action of the sent form."""
+    """Return the action of the sent form; an unknown one is refused when it is executed."""
     return RunAction(values.get("action", ""), values)
 
 
@@ -158,13 +158,13 @@ PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class MissingTrialsForm:
-    """Values of the sent form.
+    """Values of the form that adds missing trials.
 
     Attributes:
         target: number of trials that each cell should have; None if it is missing or not a number within the limits.
         error: sentence about an invalid target; empty for a valid or missing one.
         cells: ids of the chosen cells; None if the form had no choice of cells.
-        shown: number of trials that the page showed; 0 if it showed none.
+        shown: number of trials to add that the page showed; 0 if it showed none.
         agreed: number of paid requests that the user has confirmed.
     """
 
@@ -179,7 +179,7 @@ class MissingTrialsForm:
         """Parse the sent form; values that are not ids are ignored."""
         text = values.get("target", "").strip()
         target = parse_whole_number(text, minimum=1, maximum=MAX_CELL_TRIALS)
-        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The page shows the number of the run."
+        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The page shows the number that the run has."
         cell_ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
         cells = frozenset(cell_id for cell_id in cell_ids if cell_id is not None)
         return cls(

@@ -16,7 +16,7 @@ class RunListAction:
     """Action on several runs.
 
     Attributes:
-        name: `label` or `delete`; other names are refused.
+        name: `label` or `delete`; `execute` refuses other names.
         label: the new label, for the action `label`.
         confirmed: whether the user has confirmed a deletion.
     """

@@ -19,7 +19,7 @@ class PlanIncompleteError(Exception):
 
 
 def read_plan_source(parameters: QueryDict) -> Run | RunRequest:
-    """Return the run that the parameter `run` names, or the plan that parameters of the form for a new run describe.
+    """Return the run of the parameter `run`, or the plan of the parameters of the launch form.
 
     Raises:
         Run.DoesNotExist: the run does not exist, or there is neither a run nor a plan.

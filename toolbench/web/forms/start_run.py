@@ -22,12 +22,12 @@ class LaunchResult:
     """Result of a form: a started run, a plan, or neither if the form has errors or is empty.
 
     Attributes:
-        agreed: whether the user has confirmed all paid requests of the plan.
+        is_confirmed: whether the user has confirmed all paid requests of the plan.
     """
 
     run: Run | None = None
     plan: Plan | None = None
-    agreed: bool = False
+    is_confirmed: bool = False
 
 
 class StartMode(Enum):
@@ -49,24 +49,24 @@ def plan_or_launch(
         form: the form; errors of the lab are added to it.
         run_request: the request that the form describes; None if the form is empty or not valid.
         start: the form's button.
-        owner: the user.
+        owner: the user; None without one, which only StartMode.PLAN allows.
 
     Returns:
-        The run, or the plan of all trials.
+        The run, or the plan of all trials; neither if `run_request` is None or the lab refuses it.
     """
     if run_request is None:
         return LaunchResult()
-    agreed = parse_whole_number(form.data.get("agreed", "")) or 0
+    confirmed_requests = parse_whole_number(form.data.get("agreed", "")) or 0
     try:
         if start is not StartMode.PLAN:
             is_one_of_each = start is StartMode.ONE_OF_EACH
             launched_request = replace(run_request, trials=1, until={}) if is_one_of_each else run_request
             with suppress(PaidRequestsUnconfirmedError):
-                run = launch(launched_request, owner=owner, confirmed_requests=agreed)
+                run = launch(launched_request, owner=owner, confirmed_requests=confirmed_requests)
                 record_action(owner, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
                 return LaunchResult(run=run)
         plan = build_plan(run_request)
     except LaunchError as error:
         add_form_errors(form, error)
         return LaunchResult()
-    return LaunchResult(plan=plan, agreed=agreed >= plan.most_paid)
+    return LaunchResult(plan=plan, is_confirmed=confirmed_requests >= plan.most_paid)

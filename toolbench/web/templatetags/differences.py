@@ -36,12 +36,18 @@ def p_value(p: float | None) -> str:
 
 @register.filter
 def signed_seconds(milliseconds: float | None) -> str:
-    """Return a difference of times in seconds with its sign; "open" for None, which is a bound without a limit."""
+    """Return a difference of times in seconds with its sign.
+
+    For None, which stands for an open bound of an interval, return "open".
+    """
     return OPEN_BOUND if milliseconds is None else _format_signed(milliseconds / 1000, 2)
 
 
 def _format_signed(number: float, min_places: int) -> str:
-    """Return a number with its sign, with at least `min_places` decimals and enough to distinguish it from 0."""
+    """Return a number with its sign.
+
+    It has at least `min_places` decimals and, up to MAX_DECIMAL_PLACES - 1, as many as distinguish it from 0.
+    """
     decimal_places = next(
         (places for places in range(min_places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), places)), None
     )
@@ -58,7 +64,7 @@ def signed_money(dollars: float | None) -> str:
 
 @register.filter
 def instance_kind(kind: str) -> str:
-    """Return the label of an instance kind."""
+    """Return the label of an instance kind; a kind without a label is returned unchanged."""
     return INSTANCE_KIND_LABELS.get(kind, kind)
 
 
@@ -80,6 +86,10 @@ def _describe_bar(compared: RateComparison, estimate: Difference) -> str:
 
 
 def _build_axis(estimate: Difference | None) -> dict[str, str]:
+    """Return the positions of both bounds and of the difference, in percent of the axis.
+
+    The result is {} without a difference.
+    """
     if estimate is None:
         return {}
     shares = {"low": estimate.low, "value": estimate.value, "high": estimate.high}

@@ -35,6 +35,7 @@ OUTCOME_WORDS = {
     "running": "running",
     "queued": "waiting",
 }
+# Outcomes whose marks stand for states of a run and likelihoods of a cause.
 MARKS = {"finished": "pass", "running": "running", "cancelling": "running", "likely": "fail", "ruled out": "pass"}
 
 
@@ -103,13 +104,13 @@ def address(state: QueryState, **changes: object) -> str:
 
 @register.filter
 def values_of(settings: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the values of the settings with these names, without empty ones, in the order of the settings."""
+    """Return the values that are not empty of the settings with these names, in the settings' order."""
     return [value for name, value in settings.items() if name in names and value]
 
 
 @register.filter
 def path_parts(path: str) -> list[str]:
-    """Return the parts of a JSON path between which a line may break, such as `$`, `.choices[0]`, `.message`."""
+    """Return the parts of a JSON path between which a line may break, such as `$` and `.choices[0]`."""
     return re.split(r"(?=\.)", path)
 
 
@@ -127,13 +128,19 @@ def value_of(values: Mapping[str, str], name: str) -> str:
 
 @register.filter
 def heat(percent: float) -> float:
-    """Return the depth of a tint, from 0 to 100: ten times the square root of a percentage, so that 1 % is visible."""
+    """Return the depth of a tint, from 0 to 100, for a percentage.
+
+    It is ten times the square root of the percentage, so that 1 % is visible.
+    """
     return round(10 * math.sqrt(percent), 1)
 
 
 @register.filter
 def figure(value: Figure | None) -> str:
-    """Return a figure or a range with its unit; empty for None."""
+    """Return a figure, or a range as low–high; empty for None.
+
+    Shares and dollars have their unit; times are seconds without a unit, and other figures whole numbers without one.
+    """
     if value is None:
         return ""
     ends = [_format_number(end, value.unit) for end in (value.low, value.high)]
@@ -150,47 +157,50 @@ def _format_number(number: float, unit: str) -> str:
 
 
 @register.filter
-def quantile_value(found: Quantile) -> str:
+def quantile_value(value: Quantile) -> str:
     """Return a quantile in seconds without its unit."""
-    return render_quantile_value(found).removesuffix(" s")
+    return render_quantile_value(value).removesuffix(" s")
 
 
 @register.filter
-def quantile_bounds(found: Quantile) -> str:
+def quantile_bounds(value: Quantile) -> str:
     """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open."""
-    low, _, high = render_quantile_bounds(found)[1:].partition(" – ")
+    low, _, high = render_quantile_bounds(value)[1:].partition(" – ")
     return f"{low}–{high.partition(',')[0]}"
 
 
 @register.inclusion_tag("_quantile.html")
-def quantile(found: Quantile | None) -> dict[str, object]:
-    """Show a quantile of times with its bounds; None is shown as unknown. The value is grey if a bound is open."""
-    value, bounds = (render_quantile_value(found), render_quantile_bounds(found)) if found else ("", UNKNOWN_VALUE)
-    return {"found": found, "value": value, "bounds": bounds}
+def quantile(value: Quantile | None) -> dict[str, object]:
+    """Show a quantile of times with its bounds; None is shown as unknown.
+
+    The value is grey if the quantile has an open bound.
+    """
+    text, bounds = (render_quantile_value(value), render_quantile_bounds(value)) if value else ("", UNKNOWN_VALUE)
+    return {"quantile": value, "text": text, "bounds": bounds}
 
 
 @register.filter
-def bounds(found: Quantile) -> str:
+def bounds(value: Quantile) -> str:
     """Return the bounds and the number of answers of a quantile of times, such as [1.4 – open, n = 40]."""
-    return render_quantile_bounds(found)
+    return render_quantile_bounds(value)
 
 
 @register.inclusion_tag("_quantile.html")
 def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
     """Show the p95 of a row of a decision record, as saved."""
-    found = row["p95_ms"]
-    return quantile(Quantile(found["value"], found["low"], found["high"], row["answered"], 0.95) if found else None)
+    p95 = row["p95_ms"]
+    return quantile(Quantile(p95["value"], p95["low"], p95["high"], row["answered"], 0.95) if p95 else None)
 
 
 @register.simple_tag
 def answers_needed(percent: int) -> str:
-    """Return how many answers a percentile needs so that both of its bounds are closed: 72 for 95."""
+    """Return the smallest number of answers with which both bounds of a percentile are closed: 72 for 95."""
     return str(count_more_answers_for_bounds(percent / 100, 0))
 
 
 @register.simple_tag
-def straight_passes(percent: int) -> str:
-    """Return how many trials, all passed, have a lower interval bound of at least `percent`: 35 for 90."""
+def passes_needed(percent: int) -> str:
+    """Return the number of trials that must all pass for a lower bound of `percent`: 35 for 90."""
     return str(requirements.count_passes_without_failure(percent / 100))
 
 
@@ -208,7 +218,7 @@ def mark(outcome: str, word: str | None = None) -> dict[str, object]:
 
 @register.filter
 def mark_of(word: str, default: str) -> str:
-    """Return the outcome whose mark stands for a state of a run or the likelihood of a cause, else `default`."""
+    """Return the outcome whose mark stands for a run's state or a cause's likelihood, else `default`."""
     return MARKS.get(word, default)
 
 
@@ -250,7 +260,7 @@ def _build_rate_context(value: Rate, kind: str) -> dict[str, object]:
 
 
 @register.simple_tag
-def frozen(row: Mapping[str, Any], kind: str = "") -> SafeString:
+def frozen_rate(row: Mapping[str, Any], kind: str = "") -> SafeString:
     """Show the end-to-end success of a row of a decision record, as saved."""
     return rate(build_frozen_rate(row), kind)
 
@@ -268,7 +278,7 @@ def retries(counts: Tally | RetryCounts, query: str = "") -> dict[str, object]:
 
 @register.inclusion_tag("_ci.html")
 def ci(value: Rate) -> dict[str, object]:
-    """Show the interval of a rate."""
+    """Show the interval of a rate as a bar, with a line at the target if the rate has one."""
     level = f"anytime-valid {value.level}" if value.error else "95"
     label = f"{level}\u00a0% interval {value.low_percent} to {value.high_percent}\u00a0%"
     return {"rate": value, "label": label, "target": f";--target:{value.target}" if value.target else ""}

@@ -13,7 +13,8 @@ from toolbench.web.templatetags.figures import figure, seconds
 
 register = template.Library()
 
-_VERDICTS = {"clean": "no miss, too few to tell", "few": "too few to tell", "control": "control", "plain": ""}
+# Texts for states of `GridCell`; for any other state, the text of the rate is used.
+_STATE_TEXTS = {"clean": "no miss, too few to tell", "few": "too few to tell", "control": "control", "plain": ""}
 
 
 @register.filter
@@ -25,27 +26,34 @@ def cell_text(cell: GridCell) -> str:
 
 @register.filter
 def cell_title(cell: GridCell) -> str:
-    """Return the value of a cell in words: a time, a figure, or a rate with verdict and infrastructure errors."""
+    """Return the value of a cell in words.
+
+    It is a time, a figure, or a rate with its state and the number of infrastructure errors.
+    """
     rate, quantile = cell.rate, cell.value.quantile
     if quantile:
         return f"{seconds(quantile.value)} s, n = {quantile.n:,}"
     if rate is None:
         return cell_text(cell)
     infra = f"{cell.tally.infra} infrastructure" if cell.tally.infra else ""
-    verdict = _VERDICTS.get(cell.state, rate.status_text)
-    return " · ".join(part for part in (rate.text, verdict, infra) if part)
+    state_text = _STATE_TEXTS.get(cell.state, rate.status_text)
+    return " · ".join(part for part in (rate.text, state_text, infra) if part)
 
 
 @register.filter
 def cell_card(cell: GridCell, causes: CauseCounts) -> str:
-    """Return the lines of a cell's card below its rate: trials by outcome, most frequent cause, times, tokens."""
+    """Return the lines of a cell's card below its rate.
+
+    They are trials by outcome, the most frequent cause, times and tokens, as far as they are known. A cell with a note
+    has the note instead.
+    """
     if cell.note:
         return cell.note
     tally = cell.tally
     outcomes = {"passed": tally.passed, "failed": tally.failed, "infrastructure": tally.infra}
     cause = find_frequent_cause(causes, cell.config_ids, cell.scenarios) if tally.failed or tally.infra else None
     quantiles = {"p50": cell.times.p50, "p95": cell.times.p95}
-    times = " · ".join(f"{name} {seconds(found.value)} s" for name, found in quantiles.items() if found)
+    times = " · ".join(f"{name} {seconds(value.value)} s" for name, value in quantiles.items() if value)
     tokens = compute_tokens_per_trial(tally)
     lines = (
         " · ".join(f"{count:,} {word}" for word, count in outcomes.items()),
@@ -89,13 +97,16 @@ def cell_style(cell: GridCell) -> SafeString | str:
 
 @register.filter
 def total_text(value: MetricValue | None) -> str:
-    """Return the percentage of all rows together; a dash without trials."""
+    """Return the rate of all rows together as a percentage; a dash without a rate or without trials."""
     return f"{value.rate.percent} %" if value and value.rate and value.rate.n else "–"
 
 
 @register.simple_tag
 def sort_query(query: MatrixQuery, key: str) -> str:
-    """Return the query string that sorts by a column: largest first, or smallest first if it is sorted already."""
+    """Return the query string that sorts by a column, largest first.
+
+    If the rows are sorted so already, it sorts them smallest first.
+    """
     return f"?{query.query(sort=f'-{key}' if query.sort == key else key)}"
 
 

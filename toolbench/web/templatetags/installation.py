@@ -9,7 +9,7 @@ register = template.Library()
 
 @register.simple_tag
 def command(verb: str, arguments: str = "") -> str:
-    """Return what users of this installation type.
+    """Return the command line that a user of this installation enters.
 
     Args:
         verb: `up`, `link`, `worker` or `reset`, or the name of a management command.

@@ -64,6 +64,7 @@ def show_audit(request: HttpRequest) -> HttpResponse:
 def _render_people(
     request: HttpRequest, *, invited: User | None = None, token: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
+    """Render the accounts; `token` is that of the new sign-in link of `invited`."""
     link = request.build_absolute_uri(reverse("sign-in-link", args=[token])) if token else ""
     typed = {"name": request.POST.get("name", ""), "role": request.POST.get("role", Role.VIEWER)} if error else {}
     context = {

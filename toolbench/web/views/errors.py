@@ -1,4 +1,4 @@
-"""Views of errors: requests that are too large, unknown addresses, a database that is away, internal errors."""
+"""Views of errors: too large requests, unknown addresses, unavailable database, internal errors."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ from toolbench.lab.serving.aliases import find_gateway_url
 
 SHORTEN_HINT = "Send less text. Files do not count: import test cases as a file under Library, Test cases."
 FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
-# Addresses to which SDKs of OpenAI and Anthropic send, with the site in place of the gateway as their base_url.
+# Paths to which SDKs of OpenAI and Anthropic send requests if their base_url is this site instead of the gateway.
 _MODEL_API_PATH = re.compile(r"/(v1/|chat/completions$|responses$)")
 
 
@@ -35,7 +35,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Return 404: for an address of a model API, JSON that names the gateway; otherwise a page. Django calls it."""
+    """Return 404 as a page, or for an address of a model API as JSON that names the gateway.
+
+    Django calls it.
+    """
     if not _MODEL_API_PATH.match(request.path):
         return defaults.page_not_found(request, exception)
     url = find_gateway_url()
@@ -47,13 +50,21 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return 503 if the database does not answer, else 500, without session and database. Django calls it."""
+    """Return 503 if the database does not answer, else 500.
+
+    Django calls it. The page needs neither a session nor the database.
+    """
     is_database_down = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
     status = 503 if is_database_down else 500
     return HttpResponse(render_to_string(f"{status}.html"), status=status)
 
 
 def _describe_size(length: str) -> str:
+    """Return sentences about the limit of a request's size.
+
+    Args:
+        length: header Content-Length of the request, in bytes; empty without it.
+    """
     sent_size = f"{int(length):,} bytes, files included" if length.isdecimal() else "more"
     max_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return (

@@ -31,7 +31,10 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def check_live(request: HttpRequest) -> HttpResponse:
-    """Return "ok" if the database answers, without a sign-in (GET /health/live)."""
+    """Return "ok" if the database answers, without a sign-in (GET /health/live).
+
+    If the database does not answer, the response has status 503.
+    """
     check_database()
     return HttpResponse("ok", content_type="text/plain")
 
@@ -47,18 +50,18 @@ def show_metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:
-    """Return whether the request has a token with the scope read or, without a token, comes from this machine.
+    """Return whether a request may read metrics.
 
-    A proxy on this machine is no such program: it forwards requests of others. It is known by its headers, or by a
-    public address of the site.
+    It may if it has a token with the scope read or, without a token, comes from this machine. A request that a proxy on
+    this machine forwards counts as one from elsewhere: it has forwarding headers, or the site has a public address.
     """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     if kind:
         access = find_access(secret.strip()) if kind.lower() == "bearer" else None
         return access is not None and Scope.READ in access.scopes
     is_forwarded = any(name in request.headers for name in FORWARDING_HEADERS)
-    is_private = _is_loopback(urlsplit(settings.BASE_URL).hostname or "")
-    return is_private and not is_forwarded and _is_loopback(request.META.get("REMOTE_ADDR", ""))
+    is_site_local = _is_loopback(urlsplit(settings.BASE_URL).hostname or "")
+    return is_site_local and not is_forwarded and _is_loopback(request.META.get("REMOTE_ADDR", ""))
 
 
 def _is_loopback(host: str) -> bool:

@@ -15,7 +15,7 @@ from toolbench.web.rendering import is_part_request, render_page
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the home page (GET /), or only the demonstration run for htmx; on POST, look for local model servers."""
+    """Show the home page, or only the demonstration run for htmx; on POST, detect local model servers."""
     if request.method == "POST":
         scan_local_servers()
         return redirect(f"{reverse('first')}#connect")

@@ -16,7 +16,10 @@ from toolbench.web.forms.playground import MessageForm, MessageRunForm, fill_in_
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def start(request: HttpRequest) -> HttpResponse:
-    """Show the form of a new conversation, filled in from ?trial=, ?case= or ?example=1; on POST, send the message."""
+    """Show the form of a new conversation; on POST, send the message.
+
+    ?trial=, ?case= or ?example=1 fills in the form.
+    """
     if request.method == "POST":
         form, run_form = MessageForm(request.POST), MessageRunForm(request.POST)
         return send_message(request, form, run_form) or render_new_conversation(request, form, run_form)
@@ -39,7 +42,10 @@ def show(request: HttpRequest, slug: str, trial_id: int | None = None) -> HttpRe
 
 @require_POST
 def run_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
-    """Save a trial of a conversation as a test case and run it; without the needed consent, show the plan."""
+    """Save a trial of a conversation as a test case and run it.
+
+    If paid requests must be confirmed, redirect to the plan of the run instead of starting it.
+    """
     _find_conversation(slug, trial_id)
     try:
         return launch_case(request, slug, trial_id)

@@ -1,4 +1,4 @@
-"""Views of the downloads of a run: its report, its bundle, its trials as a table, Inspect logs and OTLP spans."""
+"""Views of the downloads of a run: report, bundle, table of trials, Inspect logs and OTLP spans."""
 
 from collections.abc import Callable, Iterator
 
@@ -30,7 +30,10 @@ def download_report(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
 
 @require_safe
 def download_bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Return the bundle that `manage.py bundle` writes (GET /runs/ID/bundle.zip); ?private=1 adds private cases."""
+    """Return the bundle that `manage.py bundle` writes (GET /runs/ID/bundle.zip).
+
+    ?private=1 adds private cases.
+    """
     return _stream_export(request, run_id, iter_bundle_chunks, ("application/zip", f"toolbench-bundle-{run_id}.zip"))
 
 
@@ -59,7 +62,7 @@ def download_trial_spans(request: HttpRequest, trial_id: int) -> HttpResponse:
 def _stream_export(
     request: HttpRequest, run_id: int, iter_chunks: Callable[..., Iterator[bytes]], file: tuple[str, str]
 ) -> HttpResponseBase:
-    """Return an export that leaves private cases out without ?private=1; `file` is its content type and name."""
+    """Stream an export of a run, with private cases for ?private=1; `file` is content type and name."""
     try:
         chunks = iter_chunks(run_id, private=request.GET.get("private") == "1")
     except UnknownRunError as error:
@@ -71,9 +74,9 @@ def _stream_export(
 
 
 @require_safe
-def download_trials(request: HttpRequest, run_id: int, kind: str) -> HttpResponse:
+def download_trials(request: HttpRequest, run_id: int, file_format: str) -> HttpResponse:
     """Return one row for each trial, without bodies (GET /runs/ID/trials.csv or .json)."""
     try:
-        return build_table_response(export_trials(run_id), kind, name=f"toolbench-run-{run_id}-trials")
+        return build_table_response(export_trials(run_id), file_format, name=f"toolbench-run-{run_id}-trials")
     except ReportError as error:
         raise Http404(str(error)) from None

@@ -18,7 +18,10 @@ from toolbench.web.roles import Role, require_roles
 @require_http_methods(["GET", "HEAD", "POST"])
 @redirect_to_short_address
 def edit(request: HttpRequest) -> HttpResponse:
-    """Show the rules, or with ?KIND=DAYS what other rules would remove; on POST, save them (/settings/retention/)."""
+    """Show the rules; on POST, save them (/settings/retention/).
+
+    With ?KIND=DAYS, show what other rules would remove.
+    """
     if request.method == "POST":
         return _save(request)
     is_preview = any(kind in request.GET for kind in Kind.values)
@@ -32,7 +35,7 @@ def _render(request: HttpRequest, page: RetentionPage, *, needs_confirmation: bo
 
 
 def _save(request: HttpRequest) -> HttpResponse:
-    """Save the sent rules. If one is invalid, or bodies are due and not confirmed by their number, show the page."""
+    """Save the sent rules; show the page if one is invalid or their effect is not confirmed."""
     typed = request.POST.dict()
     page = get_retention_page(typed)
     if page.has_errors:

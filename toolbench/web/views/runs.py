@@ -67,12 +67,12 @@ def create(request: HttpRequest) -> HttpResponse:
     form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), form_data)
     run_request = form.to_request()
-    answer = plan_or_launch(form, run_request, start=_read_start_mode(request), owner=find_user(request))
-    if answer.run:
-        return redirect("run", answer.run.pk)
-    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed}
-    context |= {"asked": request.method == "POST", "is_part": is_part_request(request)}
-    return render_page(request, "runs/new.html", context | _estimate(form, run_request, answer.plan), part="summary")
+    result = plan_or_launch(form, run_request, start=_read_start_mode(request), owner=find_user(request))
+    if result.run:
+        return redirect("run", result.run.pk)
+    context: dict[str, object] = {"form": form, "plan": result.plan, "is_confirmed": result.is_confirmed}
+    context |= {"is_submitted": request.method == "POST", "is_part": is_part_request(request)}
+    return render_page(request, "runs/new.html", context | _estimate(form, run_request, result.plan), part="summary")
 
 
 def _estimate(form: LaunchForm, run_request: RunRequest | None, plan: Plan | None) -> dict[str, object]:
@@ -138,8 +138,10 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     except RunActionError as error:
         messages.error(request, str(error))
         return redirect("run", run_id)
-    except PaidRequestsUnconfirmedError as confirmation:
-        return render_page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": confirmation})
+    except PaidRequestsUnconfirmedError as needed:
+        return render_page(
+            request, "runs/act.html", {"run_id": run_id, "repeated_fields": action.repeated_fields, "needed": needed}
+        )
     return redirect("run", result.run_id) if result.run_id else redirect("runs")
 
 

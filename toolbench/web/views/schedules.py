@@ -1,4 +1,4 @@
-"""Views of schedules: the list, one schedule with its form and actions, alert rules and their messages."""
+"""Views of schedules, of their alert rules and of the messages of these rules."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -130,7 +130,7 @@ def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
 
 @require_POST
 def retry(request: HttpRequest, delivery_id: int) -> HttpResponse:
-    """Queue a delivery again that has failed all its attempts."""
+    """Queue a delivery again that has failed or may not have arrived; show an error for any other."""
     delivery = get_object_or_404(AlertDelivery.objects.select_related("alert__rule__schedule"), pk=delivery_id)
     if retry_delivery(delivery_id):
         messages.success(request, "The message is queued again.")
@@ -140,7 +140,10 @@ def retry(request: HttpRequest, delivery_id: int) -> HttpResponse:
 
 
 def _announce(request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str) -> None:
-    """Show the result of an action and add it to the audit list; `schedule` is None for rules for all runs."""
+    """Show the result of an action and add it to the audit list.
+
+    `schedule` is None for an action on rules for all runs.
+    """
     messages.success(request, sentence)
     has_page = schedule is not None and schedule.pk is not None  # a deleted schedule has no primary key
     url = reverse("schedule", args=[schedule.pk]) if schedule and has_page else reverse("schedules")

@@ -26,13 +26,13 @@ COMMANDS = (  # label, URL name, required role
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the matches of ?q=, as a page or, for htmx, in the palette; without it, all pages (GET /search/)."""
+    """Show the matches of ?q=, as a page or, for htmx, in the palette; without it, all commands and pages."""
     text = request.GET.get("q", "")
     label_part = text.strip().lower()
     page_groups = _find_pages(request, label_part)
-    named = tuple(group for group in page_groups if _has_label_start(group, label_part))
-    # Without a text, commands come first; by name, a page is what most people look for.
-    groups = (*named[::-1], *search_site(text), *(group for group in page_groups if group not in named))
+    first_groups = tuple(group for group in page_groups if _has_label_start(group, label_part))
+    # A text that begins the name of a page most often means the page, so pages then come before commands.
+    groups = (*first_groups[::-1], *search_site(text), *(group for group in page_groups if group not in first_groups))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
 
 
@@ -42,6 +42,10 @@ def _has_label_start(group: HitGroup, text: str) -> bool:
 
 
 def _find_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:
+    """Return the groups of commands and of pages whose labels contain the text.
+
+    Commands that the user's role does not allow, and a group without a match, are left out.
+    """
     pages = {section.label: Hit(section.label, section.url) for section in SECTIONS}
     pages |= {tab.label: Hit(tab.label, tab.url, section.label) for section in SECTIONS for tab in section.tabs}
     user = find_user(request)

@@ -28,7 +28,7 @@ from toolbench.web.roles import Role, require_roles
 @never_cache
 @require_safe
 def show(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the run, comparison or trial of a share link to a reader without an account (GET /shared/TOKEN/)."""
+    """Show the run, comparison or trial of a share link, without a sign-in (GET /shared/TOKEN/)."""
     link = share_links.find_share_link(token)
     try:
         content = render_shared_page(link) if link else None
@@ -43,7 +43,7 @@ def show(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_links(request: HttpRequest) -> HttpResponse:
-    """Show the valid links; on POST, create one."""
+    """Show the valid links of the user, for an owner those of all users; on POST, create one."""
     if request.method != "POST":
         return _render_links(request)
     try:
@@ -51,12 +51,12 @@ def list_links(request: HttpRequest) -> HttpResponse:
     except InvalidFieldsError as error:
         return _render_links(request, error=str(error), status=422)
     record(request, Action.ADDED, f"share {link}", reverse("links"))
-    return _render_links(request, made=link)
+    return _render_links(request, new_link=link)
 
 
 @require_POST
 def revoke(request: HttpRequest, link_id: int) -> HttpResponse:
-    """Revoke a link (POST /settings/links/ID/revoke/)."""
+    """Revoke a link that the user may revoke (POST /settings/links/ID/revoke/)."""
     user = find_user(request)
     assert user is not None
     link = share_links.revoke_share_link(user, link_id)
@@ -93,13 +93,13 @@ def _create_link(request: HttpRequest) -> ShareLink:
 
 
 def _render_links(
-    request: HttpRequest, *, made: ShareLink | None = None, error: str = "", status: int = 200
+    request: HttpRequest, *, new_link: ShareLink | None = None, error: str = "", status: int = 200
 ) -> HttpResponse:
     user = find_user(request)
     assert user is not None
     links = [(link, _build_address(link)) for link in share_links.list_share_links(user)]
-    url = request.build_absolute_uri(_build_address(made)) if made else ""
-    context = {"links": links, "made": made, "url": url, "error": error}
+    url = request.build_absolute_uri(_build_address(new_link)) if new_link else ""
+    context = {"links": links, "new_link": new_link, "url": url, "error": error}
     return render_page(request, "shared/list.html", context, status=status)
 
 

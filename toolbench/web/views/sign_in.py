@@ -62,7 +62,10 @@ def follow(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _is_followed(request: HttpRequest) -> bool:
-    """Return whether a person seems to follow the link: the request is a GET and neither a prefetch nor a preview."""
+    """Return whether a person seems to follow the link.
+
+    The request must be a GET and neither a prefetch nor a preview.
+    """
     headers = request.headers
     return (
         request.method == "GET"

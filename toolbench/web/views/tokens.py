@@ -16,6 +16,7 @@ from toolbench.web.requests import Action, find_user, record
 from toolbench.web.roles import Role, require_roles
 
 NEVER = "never"
+# Values and labels of the field `days`.
 EXPIRIES = (*((str(days), f"{days} days") for days in tokens.EXPIRY_DAYS), (NEVER, "no expiry"))
 
 
@@ -35,7 +36,7 @@ def list_tokens(request: HttpRequest) -> HttpResponse:
     except InvalidFieldsError as error:
         return _render_tokens(request, error=str(error), status=422)
     record(request, Action.ADDED, f"token {token} with {', '.join(token.scopes)}", reverse("tokens"))
-    return _render_tokens(request, made=token, secret=secret)
+    return _render_tokens(request, new_token=token, secret=secret)
 
 
 @require_roles(change=Role.VIEWER)
@@ -55,12 +56,12 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _render_tokens(
-    request: HttpRequest, *, made: ApiToken | None = None, secret: str = "", error: str = "", status: int = 200
+    request: HttpRequest, *, new_token: ApiToken | None = None, secret: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
     user = find_user(request)
     assert user is not None
     context: dict[str, object] = {"tokens": tokens.list_tokens(user), "scopes": tokens.list_allowed_scopes(user)}
-    context |= {"expiries": EXPIRIES, "made": made, "secret": secret, "error": error}
+    context |= {"expiries": EXPIRIES, "new_token": new_token, "secret": secret, "error": error}
     typed = (request.POST.get("name", ""), request.POST.get("days", ""), request.POST.getlist("scopes"))
     defaults = ("", str(tokens.EXPIRY_DAYS[1]), [tokens.Scope.READ])
     context |= dict(zip(("typed_name", "typed_days", "typed_scopes"), typed if error else defaults, strict=True))

@@ -63,8 +63,8 @@ def _save(request: HttpRequest, form: AliasForm, alias: ModelAlias | None) -> Ht
 @require_http_methods(["GET", "HEAD", "POST"])
 def promote(request: HttpRequest) -> HttpResponse:
     """Show the form that gives an alias the settings of ?record= or ?candidate=; on POST, promote them."""
-    sent = request.POST if request.method == "POST" else request.GET
-    config_id, record_id = (parse_whole_number(sent.get(name, "")) for name in ("candidate", "record"))
+    values = request.POST if request.method == "POST" else request.GET
+    config_id, record_id = (parse_whole_number(values.get(name, "")) for name in ("candidate", "record"))
     if (source := get_promotion_source(config_id, record_id)) is None:
         raise Http404("There is no such configuration or record, or its model was deleted.")
     form = PromotionForm(source, request.POST or None, query=DecideQuery.from_query(request.GET).query())
@@ -108,7 +108,10 @@ def delete(request: HttpRequest, alias_id: int) -> HttpResponse:
 
 @require_safe
 def list_traces(request: HttpRequest) -> HttpResponse:
-    """Show the traces of ?alias=, or of all aliases, newest first (GET /gateway/traces/?alias=&before=)."""
+    """Show the traces of ?alias=, or of all aliases, newest first (GET /gateway/traces/).
+
+    With ?before=ID, show those older than trace ID.
+    """
     alias = request.GET.get("alias", "").replace("\0", "")
     page = get_trace_page(alias, parse_whole_number(request.GET.get("before", "")))
     return render_page(request, "gateway/traces.html", {"page": page, "alias": alias, "age": render_trace_age()})

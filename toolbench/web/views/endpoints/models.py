@@ -53,7 +53,7 @@ def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
 
 @require_POST
 def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Save a preset that omits the parameters that the model's endpoint refuses (POST /models/ID/left-out/)."""
+    """Save a preset that omits the parameters that the endpoint refuses (POST /models/ID/left-out/)."""
     try:
         preset = adopt_omissions(model_id)
         record(request, Action.ADDED, f"preset {preset.name}", reverse("model", args=[model_id]))
@@ -67,5 +67,5 @@ def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpRespons
 
 @require_safe
 def show_compatibility(request: HttpRequest) -> HttpResponse:
-    """Show the results of probes for each model and check (GET /compatibility/)."""
+    """Show the result of each check of a probe for each model (GET /compatibility/)."""
     return render_page(request, "compatibility/show.html", {"tables": get_provider_tables()})

@@ -31,8 +31,8 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
         probes = queue_probes(provider_id, confirmed_requests=parse_whole_number(request.POST.get("agreed", "")) or 0)
-    except PaidRequestsUnconfirmedError as confirmation:
-        return render_page(request, "probes/start_all.html", {"provider": provider, "needed": confirmation})
+    except PaidRequestsUnconfirmedError as needed:
+        return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
     record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))
     messages.success(request, f"{len(probes)} probes are queued. They run one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")

@@ -26,7 +26,7 @@ def list_providers(request: HttpRequest) -> HttpResponse:
 @require_roles(read=Role.OWNER, change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from the URL; on POST, connect the provider and request the list of its models."""
+    """Show the form, filled in from the URL; on POST, connect the provider and request its models."""
     if request.method != "POST":
         initial = ProviderForm(initial=request.GET.dict())
         return render_page(request, "providers/edit.html", {"form": initial, "line": None})
@@ -76,7 +76,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 @require_roles(read=Role.OPERATOR)
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Show the models that the provider offers; on POST, request a new list, or add chosen or typed models."""
+    """Show the models that a provider offers; on POST, request a new list or add models."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         offer = offered_models.get_offered_models(provider_id, request.GET.get("q", ""))

@@ -12,7 +12,7 @@ from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
 from toolbench.lab.cases.files import render_cases
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
-from toolbench.lab.models import CaseSet
+from toolbench.lab.models import Case, CaseSet
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 from toolbench.web.downloads import build_file_response
@@ -30,7 +30,7 @@ def list_cases(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from ?trial=, ?scenario= or ?example=1; on POST, save it, with `run` also try it."""
+    """Show the form, filled in from the URL; on POST, save the case and, with the button `run`, run it."""
     run_form, trial_text = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
         form, note = CaseForm.from_request(request.POST or None, request.GET)
@@ -50,7 +50,7 @@ def create(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a case (GET /cases/<slug>/), or only its live part for htmx; on POST, start trials of it."""
     if request.method == "POST":
-        return _start_trials(request, _find_slug(slug), CaseRunForm(request.POST))
+        return _start_trials(request, _get_case_or_404(slug).slug, CaseRunForm(request.POST))
     try:
         page = get_case_page(slug)
     except UnknownCaseError as error:
@@ -58,8 +58,9 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     if page.is_conversation:
         return redirect("conversation", slug)
     run_form = CaseRunForm(request.GET, model=page.last_model)
-    answer = plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.PLAN, owner=None)
-    return render_page(request, "cases/show.html", {"page": page, "run_form": run_form, "answer": answer}, part="live")
+    result = plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.PLAN, owner=None)
+    context = {"page": page, "run_form": run_form, "launch_result": result}
+    return render_page(request, "cases/show.html", context, part="live")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -81,7 +82,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     """Ask for confirmation; on POST, delete the case. Its trials are kept."""
-    case = get_case(_find_slug(slug))
+    case = _get_case_or_404(slug)
     if request.method != "POST":
         return render_page(request, "cases/delete.html", {"case": case})
     delete_case(slug)
@@ -92,7 +93,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
-    """Make a set public or private."""
+    """Make a set of test cases public or private."""
     try:
         case_set = set_privacy(set_id, public=request.POST.get("public") == "yes")
     except CaseSetNotFoundError as error:
@@ -107,14 +108,17 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, file_format: str) -> HttpResponse:
-    """Return the public cases as a file, with ?private=1 also the private ones (GET /cases/export.jsonl or .yaml)."""
+    """Return the public cases as a file (GET /cases/export.jsonl or .yaml).
+
+    With ?private=1, add the private ones.
+    """
     text = render_cases(file_format, private=request.GET.get("private") == "1")
     return build_file_response(text, f"application/{file_format}", name=f"toolbench-cases.{file_format}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_cases(request: HttpRequest) -> HttpResponse:
-    """Show the form; on POST, import all cases of a file or text, or none."""
+    """Show the form; on POST, import the cases of a file or text, or none of them if one has an error."""
     form = CaseImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and (result := form.save()):
         record(request, Action.IMPORTED, f"test cases: {result.sentence}", reverse("cases"))
@@ -134,8 +138,8 @@ def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> Htt
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(fields)}#try")
 
 
-def _find_slug(slug: str) -> str:
+def _get_case_or_404(slug: str) -> Case:
     try:
-        return get_case(slug).slug
+        return get_case(slug)
     except UnknownCaseError as error:
         raise Http404(str(error)) from None

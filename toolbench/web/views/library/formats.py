@@ -13,9 +13,9 @@ from toolbench.web.roles import Role, require_roles
 @require_roles(change=Role.VIEWER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in with the example of ?family=, and the table of formats; on POST, the parsed calls.
+    """Show the form and the table of text formats; on POST, show the calls that each format parsed.
 
-    The text is neither stored nor sent to a model.
+    ?family= fills in the example of a model family. The text is neither stored nor sent to a model.
     """
     form = FormatForm.from_request(request.POST or None, family=request.GET.get("family", ""))
     is_valid = form.is_valid()

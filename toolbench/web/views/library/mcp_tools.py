@@ -17,20 +17,24 @@ TOOLS_NOTE = "The tools are filled in as the server declares them. Trials simula
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Show the form for a server; on POST, list its tools, or fill in a case or conversation with the chosen ones."""
+    """Show the form for a server; on POST, list the server's tools.
+
+    With the field `choose`, show the form of a test case or of a conversation with the chosen tools instead.
+    """
     if "choose" in request.POST:
         return _fill_case(request)
     form = McpToolsForm(request.POST or None)
-    context = {"form": form, "choices": form.read_choices(), "problem": form.file_error}
+    context = {"form": form, "choices": form.request_choices(), "problem": form.file_error}
     return render_page(request, "cases/mcp.html", context, status=422 if form.errors else 200)
 
 
 def _fill_case(request: HttpRequest) -> HttpResponse:
+    """Show the form of a test case or conversation with the chosen tools, or an error of a tool."""
     try:
         draft = build_draft_from_tools(request.POST.getlist("tool"))
     except ToolListError as error:
-        empty = {"form": McpToolsForm(), "choices": None, "problem": str(error)}
-        return render_page(request, "cases/mcp.html", empty, status=422)
+        mcp_context = {"form": McpToolsForm(), "choices": None, "problem": str(error)}
+        return render_page(request, "cases/mcp.html", mcp_context, status=422)
     if request.POST["choose"] == "playground":
         return render_new_conversation(request, MessageForm.from_draft(draft), MessageRunForm(), TOOLS_NOTE)
     context = {"form": CaseForm.from_draft(draft), "run_form": CaseRunForm(), "note": TOOLS_NOTE, "page": None}

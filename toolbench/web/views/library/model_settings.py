@@ -17,7 +17,7 @@ from toolbench.web.requests import Action, find_username, record
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, model_id: int) -> HttpResponse:
     """Show the settings of a model and their versions; on POST, save a new version."""
-    page = _find_page(request, model_id)
+    page = _get_page_or_404(request, model_id)
     form = ModelSettingsForm(request.POST if request.method == "POST" else None, page)
     number = form.save(page.model, find_username(request))
     if number is None:
@@ -30,7 +30,8 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponse:
     return redirect(address)
 
 
-def _find_page(request: HttpRequest, model_id: int) -> ModelSettingsPage:
+def _get_page_or_404(request: HttpRequest, model_id: int) -> ModelSettingsPage:
+    """Return the page of a model, with the difference of the versions ?old= and ?new=."""
     old, new = (parse_whole_number(request.GET.get(name, "")) for name in ("old", "new"))
     try:
         return get_model_settings(model_id, old, new)

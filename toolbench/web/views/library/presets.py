@@ -27,7 +27,10 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_preset(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a preset, its versions, and its effect on ?model=; on POST, save a new version."""
+    """Show a preset, its versions, and its effect on ?model=; on POST, save a new version.
+
+    ?old= and ?new= choose the versions whose difference is shown.
+    """
     return edit_entry(request, _KIND, slug)
 
 
@@ -60,8 +63,8 @@ def _get_page(request: HttpRequest, name: str) -> PresetPage:
 
 _KIND = EntryKind(
     plural="Presets",
-    address="preset",
-    where=", under the strategies",
+    url_name="preset",
+    place_in_new_run=", under the strategies",
     form=PresetForm,
     get_page=_get_page,
 )

@@ -25,7 +25,10 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a profile, its versions and the difference between ?old= and ?new=; on POST, save a new version."""
+    """Show a profile and its versions; on POST, save a new version.
+
+    ?old= and ?new= choose the versions whose difference is shown.
+    """
     return edit_entry(request, _KIND, slug)
 
 
@@ -42,8 +45,8 @@ def _get_page(request: HttpRequest, name: str) -> ProfilePage:
 
 _KIND = EntryKind(
     plural="Sampling profiles",
-    address="profile",
-    where="",
+    url_name="profile",
+    place_in_new_run="",
     form=ProfileForm,
     get_page=_get_page,
 )

@@ -9,12 +9,11 @@ from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.published_rows import compare_published
 from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.compare.scope_sides import get_scope_sides
-from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.web.downloads import build_table_response
 from toolbench.web.forest import build_forest
 from toolbench.web.forms.compare import build_side_fields, list_carried_fields
 from toolbench.web.rendering import render_page
-from toolbench.web.result_scope import ResultScope
+from toolbench.web.result_scope import get_chips_of_query
 
 
 @require_safe
@@ -28,7 +27,7 @@ def show(request: HttpRequest) -> HttpResponse:
     context = {"url_query": url_query, "query": sides.query, "sides": sides, "shown": shown}
     forest = build_forest(sides.query, shown.comparison.rows) if shown else None
     context |= {"forest": forest, "carried": list_carried_fields(url_query)}
-    context |= {"scope": _build_chips(request), "metrics": SUCCESS_METRICS, "choices": None}
+    context |= {"scope": get_chips_of_query(request.GET), "metrics": SUCCESS_METRICS, "choices": None}
     if shown is None or "choose" in request.GET:
         context |= _build_choices(sides.query)
     return render_page(request, "compare/show.html", context)
@@ -46,11 +45,6 @@ def _build_choices(query: CompareQuery) -> dict[str, object]:
     """Return the template context of the form that chooses the sides."""
     choices = get_compare_choices()
     return {"choices": choices, "fields": build_side_fields(query, choices), "metrics": SUCCESS_METRICS}
-
-
-def _build_chips(request: HttpRequest) -> ScopeChips:
-    scope = ResultScope.from_query(request.GET)
-    return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Views of the decision page and the trials that would decide."""
+"""View of the decision page, which also launches the missing trials."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +19,7 @@ from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, record
 from toolbench.web.scatter import build_scatters
 
-SHOWN_RECORDS = 5
+MAX_SHOWN_RECORDS = 5
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -27,14 +27,14 @@ def show(request: HttpRequest) -> HttpResponse:
     """Show the decision for the scope, rule and filter of the URL; on POST, launch the missing trials."""
     if request.method == "POST":
         return _launch_missing(request)
-    shown = get_decide_page(DecideQuery.from_query(request.GET))
+    page = get_decide_page(DecideQuery.from_query(request.GET))
     context = {
-        "page": shown,
-        "query": shown.query,
-        "scatters": build_scatters(shown),
-        "offer": get_missing_trials_plan(shown),
-        "records": get_records(SHOWN_RECORDS),
-        "scope": get_scope_chips(shown.query.chosen, kind=shown.query.scope, runs=shown.query.runs),
+        "page": page,
+        "query": page.query,
+        "scatters": build_scatters(page),
+        "offer": get_missing_trials_plan(page),
+        "records": get_records(MAX_SHOWN_RECORDS),
+        "scope": get_scope_chips(page.query.chosen, kind=page.query.scope, runs=page.query.runs),
     }
     return render_page(request, "decide/show.html", context)
 

@@ -22,9 +22,10 @@ CHOICES: dict[str, object] = {
     "metrics": tuple(METRICS.values()),
     "scopes": SCOPES,
     "views": VIEWS,
+    "row_columns": tuple(ROW_COLUMNS.values()),
+    "base": "",  # path of the matrix in links of a grid on another page
 }
 PUBLISHED_VIEWS = {name: label for name, label in VIEWS.items() if name != "strategy"}  # the snapshot has one strategy
-CHOICES |= {"row_columns": tuple(ROW_COLUMNS.values()), "base": ""}
 
 
 @require_safe

@@ -18,7 +18,7 @@ from toolbench.web.requests import Action, record
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def add_missing(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show the cells with fewer trials than ?target= and an estimate; on POST, add trials to the chosen cells."""
+    """Show the cells with fewer trials than ?target=; on POST, add trials to the chosen cells."""
     form = MissingTrialsForm.parse(request.POST if request.method == "POST" else request.GET)
     context: dict[str, object] = {"form": form, "error": "", "needed": None}
     try:

@@ -15,7 +15,10 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the recommendations of ?scope=published, real, runs or demo; without it, the published ones."""
+    """Show the recommendations of ?scope= or ?run=; by default, the published ones.
+
+    ?scope= is published, real, runs or demo.
+    """
     query = DecideQuery.from_query(request.GET)
     is_published = request.GET.get("scope", PUBLISHED_SCOPE) == PUBLISHED_SCOPE and not query.runs
     page = recommend_from_published(query) if is_published else recommend_from_trials(query)

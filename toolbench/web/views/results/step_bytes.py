@@ -25,7 +25,10 @@ def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
 
 @require_safe
 def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
-    """Return all bytes as a file, since a browser could run what a model wrote (GET /steps/<id>/<side>.bin)."""
+    """Return all bytes of one side as a file (GET /steps/<id>/<side>.bin).
+
+    They are no page, in which a browser could run what a model wrote.
+    """
     try:
         step, raw = get_bytes(step_id, side)
     except Step.DoesNotExist:

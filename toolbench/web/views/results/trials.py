@@ -8,7 +8,6 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause
@@ -26,7 +25,7 @@ from toolbench.lab.results.trial_list.table import (
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
-from toolbench.web.result_scope import ResultScope
+from toolbench.web.result_scope import get_chips_of_query
 from toolbench.web.trial_context import get_trace_context, refresh_when_done
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
@@ -54,7 +53,7 @@ def _get_list_context(request: HttpRequest, trial_filter: TrialFilter) -> dict[s
         "query": trial_filter.query(),
         "hidden_fields": hidden_fields,
         "fields": FIELDS,
-        "scope": _get_chips(request),
+        "scope": get_chips_of_query(request.GET),
         "sort_label": SORTS[trial_filter.sort],
         "removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields},
     }
@@ -67,14 +66,12 @@ def export(request: HttpRequest, file_format: str) -> HttpResponse:
     return build_table_response(table, file_format, name="toolbench-trials")
 
 
-def _get_chips(request: HttpRequest) -> ScopeChips:
-    scope = ResultScope.from_query(request.GET)
-    return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)
-
-
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Show a trial (GET /trials/ID/), or for htmx only its steps; htmx then reloads the page of an ended trial."""
+    """Show a trial (GET /trials/ID/), or only its steps for htmx.
+
+    If the trial has ended, htmx then loads the whole page.
+    """
     try:
         trace, context = get_trace_context(request, trial_id)
     except Trial.DoesNotExist:
@@ -86,7 +83,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 @require_POST
 def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save a human verdict, which does not replace the judge's; redirect to `next`, or to the trial without it."""
+    """Save a human verdict beside that of the judge; redirect to the field `next` or to the trial."""
     url = reverse("trial", args=[trial_id])
     verdict, reason = request.POST.get("verdict", ""), request.POST.get("reason", "")
     try:
@@ -102,7 +99,7 @@ def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 @require_POST
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save the label and the note of a trial; redirect to `next`, or to the trial without it."""
+    """Save the label and the note of a trial; redirect to the field `next`, or without it to the trial."""
     if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
         raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     record(request, Action.CHANGED, f"note of trial {trial_id}", reverse("trial", args=[trial_id]))

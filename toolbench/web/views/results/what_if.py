@@ -31,7 +31,10 @@ def show(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.VIEWER)
 @require_POST
 def retry(request: HttpRequest) -> HttpResponse:
-    """Delete the failed replays, so that the page starts them again (POST /what-if/again/?…, as the page's URL)."""
+    """Delete the failed replays and redirect to the page, which starts them again.
+
+    The URL has the parameters of the page (POST /what-if/again/?…).
+    """
     try:
         delete_failed_replays(ReplayScope.from_query(request.GET), WhatIfSettings.from_query(dict(request.GET.lists())))
     except NothingToReplayError as error:
