@@ -57,7 +57,7 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
     trace = get_trace(trial.pk, TrialFilter())
     case = next(iter_multi_turn_cases(["multi_turn_miss_func"]))
     assert [turn.user_message for turn in trace.timeline if turn.user_message] == list(case.messages[1:])
-    results = [line for turn in trace.timeline for line in turn.steps if line.part == "result"]
+    results = [line for turn in trace.timeline for line in turn.rows if line.part == "result"]
     assert len(results) == sum(len(turn) for turn in case.answers)
     assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
     assert next(iter(replay_trials([trial.pk]))).columns["outcome"] == "pass"

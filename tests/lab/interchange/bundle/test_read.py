@@ -126,7 +126,7 @@ def test_its_traces_can_be_read_here() -> None:
     trial = copy.trials.get(outcome="fail")
     trace = get_trace(trial.pk, TrialFilter())
     assert trace.headline == "The patch was refused and never sent again."
-    assert [line.part for turn in trace.timeline for line in turn.steps][:2] == ["request", "response"]
+    assert [line.part for turn in trace.timeline for line in turn.rows][:2] == ["request", "response"]
 
 
 @pytest.mark.django_db

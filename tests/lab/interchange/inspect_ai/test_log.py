@@ -116,7 +116,7 @@ def test_model_and_tool_calls_are_steps_with_restored_attachments() -> None:
     assert json.loads(bytes(second.body.request)) == {"model": "m", "messages": [{"role": "user"}]}
     assert (first.input_tokens, second.started_ms) == (12, 0.0)
     trace = get_trace(trial.pk, TrialFilter())
-    assert [line.part for turn in trace.timeline for line in turn.steps][:4] == [
+    assert [line.part for turn in trace.timeline for line in turn.rows][:4] == [
         "request",
         "response",
         "transforms",

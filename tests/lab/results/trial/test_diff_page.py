@@ -63,7 +63,7 @@ def test_nearest_pass_first_differing_turn_is_marked(cell: Cell) -> None:
     page = get_diff_page(bad)
     assert page.other == good
     assert list_kinds(page) == ["same", "same", "differs", "differs"]
-    assert [turn.turn for turn in page.turns if turn.first] == [2]
+    assert [turn.turn for turn in page.turns if turn.is_first_difference] == [2]
     assert [line.text for line in page.turns[2].left_lines if line.mark == "chg"] == ["Done."]
     assert page.turns[2].right is not None
     assert page.turns[2].right.summary == "calls state_patch → ok"

@@ -40,7 +40,7 @@ def request_scripted(*replies: ScriptedReply, body: Any = None, path: str = "/v1
 
 def list_titles(trace: GatewayTrace) -> list[str]:
     view = build_gateway_trace_view(trace, parse_trace_query(QueryDict()))
-    return [row.title for turn in view.timeline for row in turn.steps]
+    return [row.title for turn in view.timeline for row in turn.rows]
 
 
 def test_answer_has_the_rows_of_a_trial_step(owner_client: Client) -> None:

@@ -45,7 +45,7 @@ def test_verdict_stands_beside_the_judges_and_changes_no_count(trial: Trial, per
     assert (Trial.objects.values().get(pk=trial.pk), trace.answered) == before
     (row,) = trace.human_verdicts
     assert (row.verdict, row.username, row.reason, row.current) == ("pass", "ana", "The city is right.", True)
-    assert row.is_other
+    assert row.differs_from_judge
 
 
 def test_new_verdict_replaces_the_current_one_and_keeps_it(trial: Trial, person: User) -> None:
@@ -86,7 +86,7 @@ def test_invalid_verdict_is_refused(trial: Trial, person: User, verdict: str, re
 @pytest.mark.parametrize("outcome", ["queued", "running", "infra", "na", "cancelled"])
 def test_trial_without_pass_or_fail_cannot_be_judged(trial: Trial, person: User, outcome: str) -> None:
     other = make_trial(trial.cell, outcome)
-    assert not open_page(other).may_be_judged
+    assert not open_page(other).can_be_judged
     with pytest.raises(InvalidFieldsError, match="passed or failed"):
         save_human_verdict(other.pk, person, verdict="pass", reason="So.")
 

@@ -58,7 +58,7 @@ def test_the_page_opens_at_the_first_bad_step() -> None:
 
 
 def test_timeline_has_the_same_parts_in_every_turn() -> None:
-    parts = [line.part for turn in open_at(failed_trial()).timeline for line in turn.steps]
+    parts = [line.part for turn in open_at(failed_trial()).timeline for line in turn.rows]
     assert parts == ["request", "response", "transforms", "calls", "dispatch", "result"]
 
 
@@ -151,7 +151,7 @@ def test_facts_above_page_limit_are_omitted_except_open_turn() -> None:
     for turn in range(12):
         make_step(trial, turn=turn, bodies={"facts": large})
     trace = open_at(trial, "11.calls")
-    said = [line.title for turn in trace.timeline for line in turn.steps if line.part == "calls"]
+    said = [line.title for turn in trace.timeline for line in turn.rows if line.part == "calls"]
     assert said == ["Parsed calls, 1"] * 9 + ["Parsed calls"] * 2 + ["Parsed calls, 1"]
     assert trace.step is not None
     assert trace.step.right.code.lines

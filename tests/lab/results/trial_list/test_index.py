@@ -46,5 +46,5 @@ def test_names_of_calls_take_one_query_more(django_assert_num_queries: DjangoAss
 
 def test_outcomes_of_the_list_are_counted() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 3, "fail": 1})
-    counts = [(outcome.value, outcome.count, outcome.share) for outcome in get_trials(TrialFilter()).outcomes]
+    counts = [(outcome.value, outcome.count, outcome.bar_percent) for outcome in get_trials(TrialFilter()).outcomes]
     assert counts == [("pass", 3, 75.0), ("fail", 1, 25.0)]

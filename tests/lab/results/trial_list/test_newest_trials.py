@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read(trial_filter: TrialFilter, *, start: int = 0, size: int = 50, most: int = 100) -> NewestTrials:
-    return read_newest_trials(trial_filter, start=start, size=size, most=most)
+    return read_newest_trials(trial_filter, start=start, size=size, max_counted=most)
 
 
 def test_page_and_counts_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:

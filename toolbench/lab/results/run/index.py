@@ -152,7 +152,7 @@ def _build_rows(query: QuerySet[Run], unused_columns: Sequence[str] = ("skipped"
 
 
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
-    """Return the times in tool scenarios by run: a list with one item for each configuration and scenario group.
+    """Return the times in tool scenarios by run, as one item for each configuration and scenario group.
 
     Configurations of local models are left out.
     """

@@ -1,6 +1,7 @@
 """Diff view: a trial beside another one, turn by turn, with its first difference marked.
 
-By default, the other trial is a passed one of the same cell, or else of the same run and scenario.
+For a trial that did not pass, the other trial is by default a passed one of the same cell, or else of the same run and
+scenario.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,31 +34,31 @@ class DiffTurn:
 
     Attributes:
         turn: number of the turn, from 0.
-        kind: "same", "alike" (equal except for values of another instance), "differs", or "unread" (the parts that were
-            read are equal).
-        first: whether it is the first turn that differs.
+        kind: "same", "alike" (equal except for values of another instance), "differs", or "unread" (not enough was read
+            to find a difference).
+        is_first_difference: whether it is the first turn that differs.
         left: turn of the page's trial; None if it had ended before.
         right: turn of the other trial; None if it had ended before.
-        left_lines: lines to show of the left turn, a hunk for each difference.
-        right_lines: lines to show of the right turn.
+        left_lines: lines to show of the left turn, a hunk for each difference; () if the turn is the same or unread.
+        right_lines: lines to show of the right turn, in the same form.
     """
 
     turn: int
     kind: str
-    first: bool
+    is_first_difference: bool
     left: TurnText | None
     right: TurnText | None
     left_lines: tuple[CodeLine, ...] = ()
     right_lines: tuple[CodeLine, ...] = ()
 
     @property
-    def later(self) -> bool:
+    def is_later_difference(self) -> bool:
         """Return whether the turn differs and an earlier turn differs too."""
-        return self.kind == "differs" and not self.first
+        return self.kind == "differs" and not self.is_first_difference
 
     @property
     def summary(self) -> str:
-        """Return the summary of the turn."""
+        """Return the summary of the left turn, or of the right one without a left one."""
         return next((turn.summary for turn in (self.left, self.right) if turn), "")
 
 
@@ -67,10 +68,10 @@ class DiffPage:
 
     Attributes:
         level: PARSED or RAW.
-        notice: why there is no other trial, or why it is not the one in the URL; otherwise empty.
+        notice: why nothing is compared, or why the other trial is not the one in the URL; otherwise empty.
         other: the other trial; None without one.
         mark: outcome of the other trial.
-        chosen: whether the URL names the other trial.
+        is_chosen: whether the URL names the other trial.
         same_cell: whether both trials belong to one cell.
         same_instance: whether both trials have the same task.
         turns: at most MAX_TURNS turns.
@@ -81,19 +82,19 @@ class DiffPage:
     notice: str
     other: Trial | None = None
     mark: str = ""
-    chosen: bool = False
+    is_chosen: bool = False
     same_cell: bool = False
     same_instance: bool = False
     turns: tuple[DiffTurn, ...] = ()
     is_truncated: bool = False
 
     @property
-    def diverges(self) -> bool:
+    def has_difference(self) -> bool:
         """Return whether a turn differs."""
-        return any(turn.first for turn in self.turns)
+        return any(turn.is_first_difference for turn in self.turns)
 
     @property
-    def unread(self) -> bool:
+    def has_unread_turn(self) -> bool:
         """Return whether a turn was not read completely."""
         return any(turn.kind == "unread" for turn in self.turns)
 
@@ -103,7 +104,8 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
 
     Args:
         trial: the trial of the page.
-        beside: primary key of the other trial; any other text stands for the nearest passed trial.
+        beside: primary key of the other trial; any other text stands for the nearest passed trial, if the trial did not
+            pass.
         level: RAW; any other text stands for PARSED.
     """
     level = RAW if level == RAW else PARSED
@@ -112,20 +114,20 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
     other_trial, notice = _find_other(trial, beside.strip())
     if other_trial is None:
         return DiffPage(level, notice)
-    instance = _is_same_instance(trial, other_trial)
+    is_same_instance = _is_same_instance(trial, other_trial)
     left, right = _read_turns((trial, other_trial), level)
     if not left or not right:
         empty_trial = other_trial if left else trial
         return DiffPage(level, f"Trial {empty_trial.pk} sent no request, so there is nothing to compare.")
-    turns = tuple(_compare_turns(left, right, exact=instance or level == RAW))
+    turns = tuple(_compare_turns(left, right, exact=is_same_instance or level == RAW))
     return DiffPage(
         level=level,
         notice=notice,
         other=other_trial,
         mark=choose_mark(other_trial),
-        chosen=bool(beside) and not notice,
+        is_chosen=bool(beside) and not notice,
         same_cell=trial.cell_id == other_trial.cell_id,
-        same_instance=instance,
+        same_instance=is_same_instance,
         turns=turns[:MAX_TURNS],
         is_truncated=len(turns) > MAX_TURNS,
     )
@@ -181,7 +183,7 @@ def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], 
     has_difference = False
     for number in sorted({*left, *right}):
         turn = _compare_turn(number, left.get(number), right.get(number), exact=exact)
-        turns.append(replace(turn, first=turn.kind == "differs" and not has_difference))
+        turns.append(replace(turn, is_first_difference=turn.kind == "differs" and not has_difference))
         has_difference = has_difference or turn.kind == "differs"
     return turns
 
@@ -190,43 +192,47 @@ def _compare_turn(turn: int, left: TurnText | None, right: TurnText | None, *, e
     """Return the compared turn. Lines are rendered only if the contents are not equal."""
     if left and right and left.content_key == right.content_key:
         return DiffTurn(turn, "same" if left.is_complete and right.is_complete else "unread", False, left, right)
-    lines, whole = left.lines() if left else ((), True)
-    other_lines, other_whole = right.lines() if right else ((), True)
+    left_lines, is_left_complete = left.list_lines() if left else ((), True)
+    right_lines, is_right_complete = right.list_lines() if right else ((), True)
     kind = "differs"
     if left and right:
-        alike = _compare_lines(lines, other_lines, ended=(whole, other_whole))
-        kind = alike if exact or alike == "same" else _compare_shapes(left, right)
-        left, right = replace(left, is_complete=whole), replace(right, is_complete=other_whole)
-    hunks = build_hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
+        line_kind = _compare_lines(left_lines, right_lines, are_complete=(is_left_complete, is_right_complete))
+        kind = line_kind if exact or line_kind == "same" else _compare_shapes(left, right)
+        left, right = replace(left, is_complete=is_left_complete), replace(right, is_complete=is_right_complete)
+    hunks = build_hunks(left_lines, right_lines) if kind not in ("same", "unread") else ((), ())
     return DiffTurn(turn, kind, False, left, right, *hunks)
 
 
-def _compare_lines(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
+def _compare_lines(left: Sequence[str], right: Sequence[str], *, are_complete: tuple[bool, bool]) -> str:
     """Return "same", "differs" or "unread".
 
     Args:
         left: lines of the first side.
         right: lines of the second side.
-        ended: for each side, whether the lines are complete.
+        are_complete: for each side, whether no line is missing at its end.
     """
     shared = min(len(left), len(right))
     if left[:shared] != right[:shared]:
         return "differs"
     if len(left) == len(right):
-        return "same" if all(ended) else "unread"
-    shorter_ended = ended[0] if len(left) == shared else ended[1]
-    return "differs" if shorter_ended else "unread"
+        return "same" if all(are_complete) else "unread"
+    is_shorter_complete = are_complete[0] if len(left) == shared else are_complete[1]
+    return "differs" if is_shorter_complete else "unread"
 
 
 def _compare_shapes(left: TurnText, right: TurnText) -> str:
-    shapes = left.shape(), right.shape()
+    """Return "alike", "differs", or "unread" if the shape of a turn is unknown."""
+    shapes = left.build_shape(), right.build_shape()
     if None in shapes:
         return "unread"
     return "alike" if shapes[0] == shapes[1] else "differs"
 
 
 def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
-    """Return the id of the nearest passed trial by that of the failed one, if its run has any. One query."""
+    """Return the id of the nearest passed trial by the id of the failed trial. One query.
+
+    A trial is left out if no trial of its scenario passed in its run.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])
         return dict(cursor.fetchall())

@@ -15,14 +15,16 @@ from toolbench.lab.traces.gateway_steps import unpack_steps
 
 @dataclass(frozen=True, slots=True)
 class GatewayTraceView:
-    """Steps of a gateway trace under the names that the templates of a trial read.
+    """Steps of a gateway trace, with the attributes that the templates of a trial read.
+
+    Attributes that only a trial can have are constant.
 
     Attributes:
-        trial: unsaved trial with the time of the request; a trace is no trial.
+        trial: unsaved trial with the duration of the request, since the templates read a trial.
         timeline: the steps; empty if none are stored.
         step: the open step; None in the conversation and without steps.
         conversation: the conversation; None in the view of steps and without steps.
-        lacks_bodies: whether bodies of earlier requests to the model are not kept.
+        lacks_bodies: whether there were earlier requests to the model, whose bodies are not stored.
     """
 
     trial: Trial
@@ -31,8 +33,8 @@ class GatewayTraceView:
     conversation: TrialConversation | None
     lacks_bodies: bool
     steps_truncated: bool = False
-    has_differences: bool = False
-    has_what_if: bool = False
+    can_be_compared: bool = False
+    can_be_replayed: bool = False
     earlier: tuple[()] = ()
 
 
@@ -43,7 +45,7 @@ def parse_trace_query(params: QueryParams) -> TrialPageQuery:
 
 
 def build_gateway_trace_view(trace: GatewayTrace, query: TrialPageQuery) -> GatewayTraceView:
-    """Return the steps of a trace. Nothing is read from the database.
+    """Return the view of a trace. Nothing is read from the database.
 
     Args:
         trace: the trace with its bodies.

@@ -25,7 +25,8 @@ class HumanVerdictRow:
 
     Attributes:
         current: False for a replaced verdict, and for a verdict on an earlier execution of the trial.
-        is_other: whether it differs from the judge's current verdict.
+        at: time at which it was saved.
+        differs_from_judge: whether it differs from the judge's current verdict.
     """
 
     verdict: str
@@ -33,11 +34,19 @@ class HumanVerdictRow:
     reason: str
     at: datetime
     current: bool
-    is_other: bool
+    differs_from_judge: bool
 
 
 def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reason: str) -> None:
-    """Save a human verdict on the current execution of a trial. It replaces the trial's current human verdict.
+    """Save a human verdict on the current execution of a trial.
+
+    It replaces the current human verdict of the trial, which stays stored.
+
+    Args:
+        trial_id: primary key of the trial.
+        person: the user; None without sign-in.
+        verdict: "pass" or "fail".
+        reason: why the user decided so.
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
@@ -59,7 +68,7 @@ def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reas
         )
 
 
-def is_open_to_people(trial: Trial) -> bool:
+def can_be_judged(trial: Trial) -> bool:
     """Return whether users may judge the trial: it passed or failed."""
     return trial.state == Trial.State.DONE and trial.outcome in HumanVerdict.Outcome.values
 
@@ -79,14 +88,14 @@ def parse_verdict_rows(rows: Iterable[Mapping[str, Any]], trial: Trial) -> tuple
             reason=row["reason"],
             at=datetime.fromisoformat(row["at"]),
             current=row["current"] and row["execution"] == trial.execution,
-            is_other=row["verdict"] != trial.outcome,
+            differs_from_judge=row["verdict"] != trial.outcome,
         )
         for row in rows
     )
 
 
 def _find_errors(trial: Trial, verdict: str, reason: str) -> dict[str, list[str]]:
-    if not is_open_to_people(trial):
+    if not can_be_judged(trial):
         return {"verdict": ["Only a trial that passed or failed can be judged."]}
     errors: dict[str, list[str]] = {}
     if verdict not in HumanVerdict.Outcome.values:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from toolbench.lab.traces.code_view import CodeLine, escape_unprintable
 
 CONTEXT_LINES = 2  # lines shown before and after a difference
-MAX_COMPARED_LINES = 80  # compared lines of each side, from the first difference on
+MAX_COMPARED_LINES = 80  # of each side, from CONTEXT_LINES before the first difference
 
 DiffSide = tuple[CodeLine, ...]
 
@@ -14,7 +14,8 @@ DiffSide = tuple[CodeLine, ...]
 def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, DiffSide]:
     """Return the lines to show of each side.
 
-    A line that differs has the mark "chg". A line with the mark "skip" stands for lines that are left out.
+    A line that differs has the mark "chg". A line with the mark "skip" stands for lines that are left out: equal ones,
+    and those after the first MAX_COMPARED_LINES, which are not compared.
     """
     start = max(_find_first_difference(left, right) - CONTEXT_LINES, 0)
     compared = left[start : start + MAX_COMPARED_LINES], right[start : start + MAX_COMPARED_LINES]
@@ -47,5 +48,5 @@ def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -
         yield _build_skip_line(len(lines) - next_index, "more")
 
 
-def _build_skip_line(count: int, kind: str) -> CodeLine:
-    return CodeLine(f"… {count:,} {'line' if count == 1 else 'lines'} {kind}", mark="skip")
+def _build_skip_line(count: int, word: str) -> CodeLine:
+    return CodeLine(f"… {count:,} {'line' if count == 1 else 'lines'} {word}", mark="skip")

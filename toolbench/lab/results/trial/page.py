@@ -1,4 +1,7 @@
-"""Trial page: one trial with its steps or its conversation. The number of queries does not depend on the steps."""
+"""Trial page: one trial with its steps or its conversation.
+
+The number of queries does not depend on the number of steps.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ from toolbench.lab.results.trial.conversation.turns import TrialConversation, bu
 from toolbench.lab.results.trial.human_verdicts import (
     HumanVerdictRow,
     build_verdicts_expression,
-    is_open_to_people,
+    can_be_judged,
     parse_verdict_rows,
 )
 from toolbench.lab.results.trial.page_query import CONVERSATION, STEPS
@@ -74,7 +77,7 @@ class Trace:
         headline: result in one sentence.
         class_sentence: sentence of the failure class; empty without one.
         suggested_fix: suggested fix of the failure class; empty without one.
-        rule: rule that the judge applied.
+        rule: rule that the judge applied; empty without a verdict.
         behaviour: the behaviour under test in words; empty without one.
         first_bad_key: key of the timeline row with the first problem; empty if it is unknown.
         rendered_prompt: prompt that the server rendered; empty if it is unknown.
@@ -82,11 +85,11 @@ class Trace:
         step: the open step; None in another view.
         conversation: the conversation; None in another view.
         earlier: earlier executions, the first one first.
-        repeats: trials of the cell.
-        distinct: number of distinct answers of the cell's ended trials.
+        repeats: trials of the cell, this one included, at most MAX_REPEATS of them.
+        distinct: number of distinct answers of the ended ones of these trials.
         answered: answered success of the cell.
         delivered: end-to-end success of the cell.
-        judgements: verdicts before and after each re-judging, the newest first.
+        judgements: verdicts before and after each re-judging, the oldest first; () if the trial was never re-judged.
         human_verdicts: human verdicts, the newest first.
         support: sentence about the model's support of tools that was known before the first request.
         omitted_parameters: parameters that the trial's requests left out, since the endpoint refused them.
@@ -125,7 +128,7 @@ class Trace:
 
     @property
     def other_model_echoed(self) -> str:
-        """Return the model that the answers name if it is not the requested one; otherwise an empty text."""
+        """Return the models that the answers name; an empty text if it is only the requested one."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
@@ -134,17 +137,17 @@ class Trace:
         return is_user_case_group(self.cell.scenario_group)
 
     @property
-    def may_be_judged(self) -> bool:
+    def can_be_judged(self) -> bool:
         """Return whether users may judge the trial: it passed or failed."""
-        return is_open_to_people(self.trial)
+        return can_be_judged(self.trial)
 
     @property
-    def has_differences(self) -> bool:
-        """Return whether the trial can be compared with another one."""
+    def can_be_compared(self) -> bool:
+        """Return whether the trial can be compared with another one: it has ended, and its bodies are stored."""
         return self.trial.state == Trial.State.DONE and bool(self.timeline) and not self.bodies_note
 
     @property
-    def has_what_if(self) -> bool:
+    def can_be_replayed(self) -> bool:
         """Return whether the trial can be replayed: it has ended with stored bodies of requests of Toolbench."""
         has_requests = self.trial.state == Trial.State.DONE and self.trial.requests > 0
         return has_requests and not self.bodies_note and self.run.origin.get("kind") != "inspect"
@@ -161,7 +164,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadSteps:
+class _TrialSteps:
     """Steps of a trial, with their bodies and the timeline.
 
     Attributes:
@@ -169,8 +172,8 @@ class _ReadSteps:
         is_truncated: whether there are more steps.
         stored: step details and bodies by step id, as far as they were read.
         facts: step details by step id.
-        first_bad: key of the row with the first problem; empty if it is unknown.
-        chosen: the row that the page opens; None without rows.
+        first_bad_key: key of the row with the first problem; empty if it is unknown.
+        open_row: the row that the page opens; None without rows.
     """
 
     steps: Sequence[Step]
@@ -178,8 +181,8 @@ class _ReadSteps:
     stored: Mapping[int, StoredBodies]
     facts: StepFacts
     timeline: tuple[TimelineTurn, ...]
-    first_bad: str
-    chosen: TimelineRow | None
+    first_bad_key: str
+    open_row: TimelineRow | None
 
 
 def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: str = STEPS) -> Trace:
@@ -194,8 +197,8 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
     """
-    trial, earlier, human_verdicts = _find_trial(trial_id)
-    read = _read_steps(trial, key)
+    trial, earlier, human_verdicts = _get_trial(trial_id)
+    steps = _read_steps(trial, key)
     repeats, counts = get_repeats(trial), tally_cells([trial.cell])
     failure_class = _find_failure_class(trial)
     judgements = get_judgements(trial)
@@ -214,13 +217,13 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         rule=trial.verdict.get("rule", ""),
         behaviour=_describe_behaviour(trial, version),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
-        first_bad_key=read.first_bad,
+        first_bad_key=steps.first_bad_key,
         final_text=_decode_text(trial.final_text),
         rendered_prompt=_decode_text(trial.rendered_prompt),
-        timeline=read.timeline,
-        steps_truncated=read.is_truncated,
-        step=_build_step_view(read) if view == STEPS else None,
-        conversation=build_conversation(trial, version, read.steps, read.stored) if view == CONVERSATION else None,
+        timeline=steps.timeline,
+        steps_truncated=steps.is_truncated,
+        step=_build_step_view(steps) if view == STEPS else None,
+        conversation=build_conversation(trial, version, steps.steps, steps.stored) if view == CONVERSATION else None,
         earlier=earlier,
         repeats=repeats.all_repeats,
         repeat_groups=repeats.repeat_groups,
@@ -235,7 +238,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
 
 
 def _describe_behaviour(trial: Trial, version: int) -> str:
-    """Return the behaviour under test in words, with one query if the scenario is a test case; "" for none."""
+    """Return the behaviour under test in words; "" for none. One query if the scenario is a test case."""
     if trial.behaviour_seen is None:
         return ""
     try:
@@ -253,7 +256,10 @@ def _find_judged_version(trial: Trial, judgements: Sequence[Judgement]) -> int:
 
 
 def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
-    """Return the trial's failure class; None without one. Dropped tools take precedence over the stored class."""
+    """Return the trial's failure class; None without one.
+
+    If the server dropped the tools of a failed trial, that class takes precedence over the stored one.
+    """
     is_dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
     code = TOOLS_DROPPED if is_dropped else trial.failure_class
     return next((failure_class for failure_class in failure_classes.load_classes() if failure_class.code == code), None)
@@ -289,37 +295,40 @@ def _find_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
 
 
 def _list_possible_steps(steps: Sequence[Step], trial: Trial, key: str) -> list[int]:
-    """Return the ids of the steps that the page may open: the one in the URL, the first bad one, the first exchange."""
+    """Return the ids of the steps that the page may open.
+
+    They are the step in the URL, the step with the first problem and the first exchange, as far as they exist.
+    """
     ordinals = (key.partition(".")[0], str(trial.first_bad_ordinal))
     first_exchange = next((step.pk for step in steps if step.kind == Step.Kind.EXCHANGE), None)
     named_steps = [step.pk for step in steps if str(step.ordinal) in ordinals]
     return named_steps if first_exchange is None else [*named_steps, first_exchange]
 
 
-def _build_step_view(read: _ReadSteps) -> StepView | None:
-    if read.chosen is None:
+def _build_step_view(trial_steps: _TrialSteps) -> StepView | None:
+    if trial_steps.open_row is None:
         return None
-    ordinal = int(read.chosen.key.split(".")[0])
-    step = next(step for step in read.steps if step.ordinal == ordinal)
+    ordinal = int(trial_steps.open_row.key.split(".")[0])
+    step = next(step for step in trial_steps.steps if step.ordinal == ordinal)
     tool_facts = [
-        read.facts.get(tool_step.pk, {})
-        for tool_step in read.steps
+        trial_steps.facts.get(tool_step.pk, {})
+        for tool_step in trial_steps.steps
         if tool_step.turn == step.turn and tool_step.kind == Step.Kind.TOOL
     ]
-    bodies = read.stored.get(step.pk, StoredBodies())
+    bodies = trial_steps.stored.get(step.pk, StoredBodies())
     return build_step_view(
         step,
-        read.chosen.part,
+        trial_steps.open_row.part,
         facts=bodies.facts or {},
         tool_facts=tool_facts,
         bodies=(bodies.request, bodies.response),
     )
 
 
-def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tuple[HumanVerdictRow, ...]]:
-    """Return the trial with its run, configuration, model and cell, its earlier executions and its human verdicts.
+def _get_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tuple[HumanVerdictRow, ...]]:
+    """Return the trial, its earlier executions and its human verdicts, with one query.
 
-    One query.
+    The trial comes with its run, configuration, model and cell.
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
@@ -333,13 +342,13 @@ def _find_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tup
     return trial, earlier_executions, parse_verdict_rows(trial.human_rows, trial)
 
 
-def _read_steps(trial: Trial, key: str) -> _ReadSteps:
+def _read_steps(trial: Trial, key: str) -> _TrialSteps:
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
     current = steps[:MAX_STEPS]
     step_ids = _list_possible_steps(current, trial, key)
     stored = read_step_bodies(current, turn=_find_turn(current, trial, key), requests=step_ids, responses=step_ids)
     facts = select_facts(stored)
     timeline = build_timeline(current, facts)
-    first_bad = find_first_bad_key(trial, timeline)
-    chosen = find_open_row(timeline, key, first_bad)
-    return _ReadSteps(current, len(steps) > MAX_STEPS, stored, facts, timeline, first_bad, chosen)
+    first_bad_key = find_first_bad_key(trial, timeline)
+    open_row = find_open_row(timeline, key, first_bad_key)
+    return _TrialSteps(current, len(steps) > MAX_STEPS, stored, facts, timeline, first_bad_key, open_row)

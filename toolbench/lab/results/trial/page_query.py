@@ -1,4 +1,4 @@
-"""Query of the trial page: the filter of the list, the view, the open step and the other trial of the diff view."""
+"""Query of the trial page: filter of the list, view, open step, and other trial of the diff view."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
@@ -43,7 +43,7 @@ class TrialPageQuery:
 
     @property
     def shown_view(self) -> str:
-        """Return the view that the page shows: the requested one, else the view that the other fields belong to."""
+        """Return the view that the page shows: `view`, or the view to which the other fields belong."""
         if self.view in VIEWS:
             return self.view
         return STEPS if self.step else DIFFERENCES if self.beside or self.level else CONVERSATION

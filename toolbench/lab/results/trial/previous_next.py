@@ -24,7 +24,7 @@ class Neighbours:
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
     """Return the neighbours of a trial. One query.
 
-    The order is "failed first" if the filter has it, otherwise the order in which the trials ran.
+    Trials are in FAILED_FIRST_ORDERING if the filter has the sort order "failed", otherwise in RUN_ORDERING.
     """
     after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
     ordering = FAILED_FIRST_ORDERING if trial_filter.sort == "failed" else RUN_ORDERING

@@ -12,7 +12,7 @@ from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial_list.index import choose_mark
 
 MAX_REPEATS = 500
-Calls = tuple[tuple[str, bool], ...]
+Calls = tuple[tuple[str, bool], ...]  # (name of the tool, whether its result was ok) of each executed call
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class TrialRepeat:
     """Trial of the cell.
 
     Attributes:
-        index: number of the repeat within its cell.
+        index: number of the repeat within its cell, from 1.
         mark: outcome, or `running` or `queued` without one.
         is_current: whether it is the trial of the page.
     """
@@ -65,7 +65,7 @@ class TrialRepeats:
     Attributes:
         all_repeats: at most MAX_REPEATS trials of the cell, the trial itself included.
         repeat_groups: groups of the ended repeats, the largest first.
-        distinct: number of distinct answers of the ended repeats.
+        distinct: number of distinct answers of the ended ones of these trials.
     """
 
     all_repeats: tuple[TrialRepeat, ...]

@@ -1,4 +1,7 @@
-"""Masking of argument values that a call copied from its own request, since they differ between instances."""
+"""Masking of the argument values that a call copied from its request.
+
+Such values differ between instances of one task.
+"""
 
 import json
 import re
@@ -40,7 +43,14 @@ class RequestValues:
         return cls(texts, frozenset(WORD_PATTERN.findall(texts)), frozenset(_iter_enum_values(body_text, texts)))
 
     def mask_values(self, value: Any, depth: int = 0) -> Any:
-        """Replace every text and number that the request contains by GIVEN_PLACEHOLDER; `depth` is that of `value`."""
+        """Return the value with GIVEN_PLACEHOLDER for each text and number that the request contains.
+
+        Keys of objects, enum values, short numbers and values below MAX_DEPTH are kept.
+
+        Args:
+            value: a JSON value.
+            depth: number of lists and objects around the value.
+        """
         if isinstance(value, dict) and depth < MAX_DEPTH:
             return {key: self.mask_values(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list) and depth < MAX_DEPTH:
@@ -60,7 +70,7 @@ class RequestValues:
 
 
 def _is_distinctive(value: str) -> bool:
-    """Return whether a text is unlikely to contain the value by chance: it has a letter or MIN_DIGITS digits."""
+    """Return whether the value has a letter or MIN_DIGITS digits: such a value is rarely a coincidence."""
     return any(map(str.isalpha, value)) or sum(map(str.isdigit, value)) >= MIN_DIGITS
 
 
@@ -86,7 +96,10 @@ def _is_one_word(pair: str) -> bool:
 
 
 def _iter_request_texts(request: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts of a request that the model did not write; a rendered prompt is one text."""
+    """Yield the texts of a request without messages of the model.
+
+    A rendered prompt is one text, with what the model wrote in earlier turns.
+    """
     yield from iter_content_texts(request.get("prompt"))
     yield from iter_content_texts(request.get("system"))
     messages = request.get("messages")
@@ -96,7 +109,12 @@ def _iter_request_texts(request: dict[str, Any]) -> Iterator[str]:
 
 
 def iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the content if it is a text, or the texts of its blocks down to MAX_DEPTH; `depth` is that of `content`."""
+    """Yield the content if it is a text, or else the texts of its blocks down to MAX_DEPTH.
+
+    Args:
+        content: value of a field `content`, `prompt` or `system`.
+        depth: number of lists and objects around the content.
+    """
     if isinstance(content, str):
         yield content
     elif isinstance(content, list) and depth < MAX_DEPTH:

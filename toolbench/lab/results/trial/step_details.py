@@ -57,7 +57,7 @@ class StepView:
 
     @property
     def is_stored(self) -> bool:
-        """Return whether the step is one of a trial, whose bytes have pages; a step of a gateway trace has none."""
+        """Return whether the step belongs to a trial. Other steps have no pages of their bytes."""
         return self.step.trial_id is not None
 
     @property
@@ -158,7 +158,10 @@ def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pan
 
 
 def _describe_response(step: Step, facts: JsonObject) -> str:
-    """Return status and size of a response. A body without a status was imported from a log of another program."""
+    """Return status and size of a response in words.
+
+    A body without a status was imported from a log of another program.
+    """
     if not step.status:
         return f"from the log, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
     count = len(facts.get("chunks") or ()) if facts.get("stream") else 0
@@ -189,7 +192,10 @@ def _build_parse_problem(error: JsonObject) -> StepProblem:
 
 
 def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
-    """Return the headers that no pane shows: those of a response, and those of a request with a rendered prompt."""
+    """Return the headers that no pane shows.
+
+    They are those of a response, and those of a request with a rendered prompt.
+    """
     is_listed = part == "response" or (part == "request" and _find_prompt(body))
     headers = facts.get(f"{part}_headers", {}) if is_listed else {}
     return tuple((str(name), str(value)) for name, value in headers.items())

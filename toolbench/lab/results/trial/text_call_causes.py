@@ -1,6 +1,6 @@
 """Causes of a failed trial: the decisive one, and possible causes of calls that came as text.
 
-The latter follow from the trial's answer and from the known capabilities of its model.
+The possible causes follow from the trial's answer and from the known capabilities of its model.
 """
 
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ class DecisiveCause:
         row: row of the table of causes.
         turn: number of the turn, from 1; empty if it is unknown.
         version: version of the table of causes by which the trial was classified.
-        newest: current version of the table.
+        newest_version: current version of the table of causes.
         trials_query: query string that selects the failure group of the trial in its run.
     """
 
     row: WireCause
     turn: str
     version: int
-    newest: int
+    newest_version: int
     trials_query: str
 
 
 def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
-    """Return the decisive cause; None for a trial without a cause, or with one that the table does not contain."""
+    """Return the decisive cause; None without one, and if the table of causes does not contain it."""
     row = load_causes().get(trial.cause)
     if row is None:
         return None
@@ -49,7 +49,7 @@ def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls that came as text. At most three queries.
 
     Returns:
-        Nothing for a trial with another failure class, with another method than native, or of a deleted model.
+        The causes; () for a trial with another failure class, with another method than native, or of a deleted model.
     """
     model = trace.config.model
     if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:

@@ -12,15 +12,15 @@ StepFacts = dict[int, JsonObject]  # step details by step id, without details th
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """Timeline row: one part of a step.
+    """Timeline row: one part of a step. The time axis ends with the last step.
 
     Attributes:
         key: `<ordinal>.<part>`.
         has_problem: whether the part has a problem.
         is_ok: whether the part is a tool execution that succeeded.
-        start_percent: start of the bar in percent of the trial's time; None for a row without a bar.
-        waiting_percent: length of the bar until the first byte of an answer, in percent of the trial's time.
-        busy_percent: length of the rest of the bar, in percent of the trial's time.
+        start_percent: start of the bar in percent of the time axis; None for a row without a bar.
+        waiting_percent: length of the bar until the first byte of an answer, in percent of the time axis.
+        busy_percent: length of the rest of the bar, in percent of the time axis.
         is_tool: whether the bar is that of a tool execution.
     """
 
@@ -37,7 +37,7 @@ class TimelineRow:
 
     @property
     def first_byte_percent(self) -> float:
-        """Return the position of the answer's first byte in percent of the trial's time."""
+        """Return the position of the answer's first byte in percent of the time axis."""
         return (self.start_percent or 0.0) + self.waiting_percent
 
 
@@ -48,13 +48,13 @@ class TimelineTurn:
     Attributes:
         turn: number of the turn, from 0.
         seconds: sum of the durations of its steps.
-        steps: its rows.
+        rows: rows of its steps, in order.
         user_message: a later message of the user at the start of the turn; empty without one.
     """
 
     turn: int
     seconds: float
-    steps: tuple[TimelineRow, ...]
+    rows: tuple[TimelineRow, ...]
     user_message: str = ""
 
 
@@ -70,7 +70,7 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
         TimelineTurn(
             turn=turn,
             seconds=sum(step.duration_ms for step in turn_steps) / 1000,
-            steps=tuple(row for step in turn_steps for row in _build_rows(step, facts.get(step.pk), total_ms)),
+            rows=tuple(row for step in turn_steps for row in _build_rows(step, facts.get(step.pk), total_ms)),
             user_message=next(
                 (str(facts[step.pk]["said"]) for step in turn_steps if facts.get(step.pk, {}).get("said")), ""
             ),
@@ -80,7 +80,7 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
 
 
 def _build_rows(step: Step, facts: JsonObject | None, total_ms: float) -> list[TimelineRow]:
-    """Return the rows of a step; `total_ms` is the trial's time in milliseconds."""
+    """Return the rows of a step; `total_ms` is the length of the time axis in milliseconds."""
     build = _build_tool_rows if step.kind == Step.Kind.TOOL else _build_exchange_rows
     return build(step, facts, total_ms)
 
@@ -111,7 +111,7 @@ def _build_exchange_rows(step: Step, facts: JsonObject | None, total_ms: float) 
 
 
 def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
-    """Return the numbers of changes and of calls as texts; both are empty if the step details were not read."""
+    """Return the numbers of changes and of calls as texts; both are "" if the step details were not read."""
     if facts is None:
         return "", ""
     ignored = facts.get("ignored_calls", 0)
@@ -139,20 +139,25 @@ def _build_tool_rows(step: Step, facts: JsonObject | None, total_ms: float) -> l
 
 
 def find_first_bad_key(trial: Trial, timeline: Sequence[TimelineTurn]) -> str:
-    """Return the key of the row with the first problem; empty if the verdict names no step.
+    """Return the key of the row with the first problem.
 
-    It is the first row of that step with a problem, else the row of its response or result.
+    It is the first row with a problem of the step that the verdict names, else the row of its response or result. It is
+    empty if the timeline has no such step.
     """
     if trial.first_bad_ordinal is None:
         return ""
-    rows = [row for turn in timeline for row in turn.steps if row.key.startswith(f"{trial.first_bad_ordinal}.")]
+    rows = [row for turn in timeline for row in turn.rows if row.key.startswith(f"{trial.first_bad_ordinal}.")]
     response_key = next((row.key for row in rows if row.part in ("response", "result")), "")
     return next((row.key for row in rows if row.has_problem), response_key)
 
 
 def find_open_row(timeline: Sequence[TimelineTurn], key: str, first_bad_key: str) -> TimelineRow | None:
-    """Return the row with the key, else the first row with a problem, else the first response; None without rows."""
-    rows = [row for turn in timeline for row in turn.steps]
+    """Return the row to open: that of `key`, else that of `first_bad_key`, else the first response.
+
+    Returns:
+        None without any of them.
+    """
+    rows = [row for turn in timeline for row in turn.rows]
     by_key = {row.key: row for row in rows}
     response = next((row for row in rows if row.part == "response"), None)
     return by_key.get(key) or by_key.get(first_bad_key) or response

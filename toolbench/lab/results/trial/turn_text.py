@@ -27,13 +27,14 @@ class TurnText:
 
     Attributes:
         turn: number of the turn, from 0.
-        key: key of its timeline row.
+        key: key of the timeline row that shows the turn.
         path: method used.
         summary: the turn in a few words.
         content_key: two turns with equal content keys have equal lines.
         render_lines: yields the lines.
-        shape: returns the turn without the values of its instance: tools, arguments with GIVEN_PLACEHOLDER for values
-            of its own request, and the ends of answers and results. It returns None if they were not read completely.
+        build_shape: returns the turn without the values of its instance: tools, arguments with GIVEN_PLACEHOLDER for
+            values that its request contains, unusual finish reasons and error codes. It returns None if too little was
+            read, and for a raw turn.
         is_complete: whether the turn was read completely.
     """
 
@@ -43,10 +44,10 @@ class TurnText:
     summary: str
     content_key: tuple[Any, ...]
     render_lines: Callable[[], Iterator[str]]
-    shape: Callable[[], tuple[Any, ...] | None]
+    build_shape: Callable[[], tuple[Any, ...] | None]
     is_complete: bool = True
 
-    def lines(self) -> tuple[tuple[str, ...], bool]:
+    def list_lines(self) -> tuple[tuple[str, ...], bool]:
         """Return the first MAX_LINES lines, and whether they are all lines of the turn."""
         all_lines = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
         return all_lines[:MAX_LINES], self.is_complete and len(all_lines) <= MAX_LINES
@@ -98,7 +99,7 @@ def _build_parsed_turn(
         summary=escape_unprintable(_summarise(calls, results, errors)),
         content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in shown_steps),
         render_lines=partial(_render_parsed, shown_steps, facts),
-        shape=partial(_build_shape, shown_steps, facts, requests),
+        build_shape=partial(_build_shape, shown_steps, facts, requests),
         is_complete=all(step.pk in facts for step in shown_steps),
     )
 
@@ -127,6 +128,7 @@ def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
 
 
 def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
+    """Return the shape of a turn; None if details, or a request with calls, were not read completely."""
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if any(step.pk not in facts or _is_request_incomplete(step, facts[step.pk], requests) for step in exchanges):
         return None
@@ -186,7 +188,7 @@ def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes
         summary="; ".join(f"HTTP {step.status or '–'}, {step.response_bytes:,} bytes" for step in exchanges),
         content_key=tuple((step.ok, step.status, step.error_code, bodies.get(step.pk, b"")) for step in exchanges),
         render_lines=lambda: (line for step in exchanges for line in _render_raw(step, bodies.get(step.pk, b""))),
-        shape=lambda: None,
+        build_shape=lambda: None,
         is_complete=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in exchanges),
     )
 

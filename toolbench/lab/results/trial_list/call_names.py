@@ -39,18 +39,20 @@ def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
         trials: trials with their runs. Their seeds determine the expected calls, so that no body is read.
     """
     stored = _read_calls_and_versions([trial.pk for trial in trials])
-    named = {}
+    calls_and_keys = {}
     for trial in trials:
         got, version = stored.get(trial.pk, ("", None))  # a trial may have been deleted meanwhile
-        named[trial.pk] = got, (trial.scenario, version or trial.scenario_version)
-    scenarios = load_scenarios(key for _, key in named.values())
+        calls_and_keys[trial.pk] = got, (trial.scenario, version or trial.scenario_version)
+    scenarios = load_scenarios(key for _, key in calls_and_keys.values())
     expected: dict[Hashable, str] = {}  # by instance: drawing one may take milliseconds
     for trial in trials:
-        instance = _identify_instance(trial, named[trial.pk][1])
+        instance = _identify_instance(trial, calls_and_keys[trial.pk][1])
         if instance not in expected:
-            expected[instance] = _name_expected(trial, scenarios.get(named[trial.pk][1]))
+            expected[instance] = _name_expected(trial, scenarios.get(calls_and_keys[trial.pk][1]))
     return {
-        trial.pk: CallNames(expected[_identify_instance(trial, named[trial.pk][1])], named[trial.pk][0])
+        trial.pk: CallNames(
+            expected[_identify_instance(trial, calls_and_keys[trial.pk][1])], calls_and_keys[trial.pk][0]
+        )
         for trial in trials
     }
 

@@ -1,4 +1,4 @@
-"""Facets of the list of trials: numbers of trials by outcome, model, scenario, cause, profile and strategy."""
+"""Facets of the trial list: trials by outcome, model, scenario, cause, profile and strategy."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ class FacetValue:
     """Value of a facet.
 
     Attributes:
-        percent: its share of the counted trials in percent, rounded.
-        share: the same with one decimal, for bars.
+        percent: its share of the counted trials, in whole percent.
+        bar_percent: the same with one decimal, for the length of a bar.
         query: query string of the list with this value chosen, or without it if it is chosen already.
     """
 
     value: str
     count: int
     percent: int
-    share: float
+    bar_percent: float
     is_chosen: bool
     query: str
 
@@ -60,10 +60,10 @@ def build_facets(counts: Mapping[str, Counter[str]], total: int, trial_filter: T
 
     Args:
         counts: number of trials by value, for each facet.
-        total: number of trials.
+        total: number of the counted trials.
         trial_filter: the filter of the list.
     """
-    ordered = {name: sorted(found.items(), key=lambda pair: (-pair[1], pair[0])) for name, found in counts.items()}
+    ordered = {name: sorted(counter.items(), key=lambda pair: (-pair[1], pair[0])) for name, counter in counts.items()}
     return tuple(_build_facet(name, ordered[name], total, trial_filter) for name in FACET_LABELS if ordered.get(name))
 
 

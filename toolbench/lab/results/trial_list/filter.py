@@ -27,7 +27,7 @@ _COMPOSITE_FIELDS = ("ignored", "chosen", "layout")  # not parameters with one t
 ALL_SCOPES = "all"
 ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_version")
 LIST_FIELDS = ("runs", "configs", "cells", "without")
-# Contain keys that a model wrote, so blanks at their ends are kept.
+# These fields may contain keys that a model wrote, so blanks at their ends are kept.
 VERBATIM_FIELDS = ("path", "place", "cluster", "signature")
 SORTS = {
     "failed": "failed first",
@@ -119,20 +119,20 @@ class TrialFilter:
         examples: name of the examples; NO_EXAMPLES selects trials without examples.
         stream: STREAMED or WHOLE.
         prompt: version of the prompts.
-        instance: number of an instance.
+        instance: seed of an instance.
         canonical: canonical model.
         day: day on which the trial began, in UTC.
         signature: text that groups failures with the same failure class, scenario and path.
         cause: cause code of the failure.
         seen: cause code that was found in the trial, even if the model recovered.
-        path: JSON path without list indexes at which `seen` was found.
+        path: JSON path without list indexes at which the cause `seen` was found, or else any cause or wrong argument.
         cluster: text that groups failures with the same cause, scenario, path and turn.
         place: part of `signature`, if a failure class is chosen, else of `cluster`, after code and scenario.
         had: a key of RETRY_CONDITIONS: an answer of 429 or 5xx, or a retry, in any execution.
         cause_version: version of the table of causes that gave `cause`.
         search: text of the query bar.
-        scope: ALL_SCOPES selects runs of real providers, simulated and imported runs. Without it, and unless runs,
-            cells or a configuration are given, only one kind is selected.
+        scope: ALL_SCOPES selects runs of real providers, simulated and imported runs. Without it, only one of these
+            kinds is selected, by `demo` and `imported`, unless runs, cells or a configuration are given.
         demo: "1" selects simulated runs only.
         imported: "1" selects imported runs only.
         sort: a key of SORTS.
@@ -210,14 +210,18 @@ class TrialFilter:
         return cls(**values, ignored=(*ignored, *terms))
 
     def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
-        """Return the fields that a filter form must carry: every field that is set and not in `shown`."""
+        """Return the hidden fields of a filter form: every field with a value, without `chosen` and `layout`.
+
+        Args:
+            shown: names of the fields that the form shows, which are left out.
+        """
         values = self._get_values()
         return {name: str(value) for name, value in values.items() if value not in (None, "") and name not in shown}
 
     def query(self, **changes: object) -> str:
-        """Return the query string with some fields changed, without empty fields and without the default order.
+        """Return the query string with some fields changed.
 
-        A change of `layout` replaces columns and density.
+        Empty fields and the default order are left out. A change of `layout` replaces columns and density.
         """
         layout = changes.pop("layout", self.layout)
         values = self._get_values() | changes
@@ -230,17 +234,17 @@ class TrialFilter:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Advice for words of the query bar that look like filters."""
+        """Return advice for words of the query bar that look like filters."""
         return list_query_hints(self.search)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no field is set; columns and density do not count."""
+        """Return whether no field is set; columns and density do not count."""
         return not self.query(layout=USUAL_LAYOUT)
 
     @property
     def layout_fields(self) -> list[tuple[str, str]]:
-        """The fields that a form for columns and density must carry, as (name, value)."""
+        """Return the hidden fields of the form for columns and density, as (name, value)."""
         return parse_qsl(self.query(layout=self.layout.without_trials))
 
     def _get_values(self) -> dict[str, Any]:
@@ -283,7 +287,7 @@ def _build_cell_condition(text: str) -> Q:
 
 
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the fields that are lists, with `place`."""
+    """Return the condition of the fields that are lists, of `chosen` and of `place`."""
     condition = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
     if trial_filter.place:
         condition &= _build_place_condition(trial_filter)
@@ -297,7 +301,7 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
 
 
 def _build_alike_condition(config_id: int) -> Q:
-    """Return the condition of trials whose configuration has the same settings. It takes one SQL query."""
+    """Return the condition of the field `alike`. It takes one SQL query."""
     settings = RunConfig.objects.filter(pk=config_id).values(*CONFIG_FIELDS).first()
     if settings is None:
         return Q(pk=None)
@@ -306,7 +310,7 @@ def _build_alike_condition(config_id: int) -> Q:
 
 
 def _build_place_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the same path and turn in any scenario."""
+    """Return the condition of the field `place`: the same path and turn in any scenario."""
     code, column = ("failure_class", "signature") if trial_filter.failure_class else ("cause", "cause_signature")
     separator = Value(" · ")
     return Q((column, Concat(code, separator, "scenario", separator, Value(trial_filter.place))))

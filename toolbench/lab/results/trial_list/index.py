@@ -29,7 +29,7 @@ class TrialRow:
     """A trial of the list.
 
     Attributes:
-        index: number of the repeat, from 0.
+        index: number of the repeat within its cell, from 1.
         mark: an outcome, or "running" or "queued".
         sentence: what went wrong first; "" if nothing did.
         tokens: input and output tokens.
@@ -69,7 +69,7 @@ class TrialRow:
 
     @property
     def configuration(self) -> str:
-        """Provider, strategy, method, examples and streaming in words."""
+        """Return provider, strategy, method, examples and streaming in words."""
         parts = (self.provider, self.strategy, self.method, self.examples, "streamed" if self.stream else "")
         return " · ".join(part for part in parts if part)
 
@@ -79,7 +79,7 @@ class TrialListPage:
     """A page of the list.
 
     Attributes:
-        total: number of trials, at most MAX_COUNTED_TRIALS.
+        total: number of matching trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`: only the newest `total` are counted and sorted.
         text_lag: seconds since the end of the oldest trial that a search cannot find yet; 0 without a search.
     """
@@ -95,7 +95,7 @@ class TrialListPage:
 
     @property
     def outcomes(self) -> tuple[FacetValue, ...]:
-        """The outcomes with their numbers of trials; () if they were not counted."""
+        """Return the outcomes with their numbers of trials; () if they were not counted."""
         return next((facet.values for facet in self.facets if facet.name == "outcome"), ())
 
 
@@ -126,14 +126,17 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bo
 
 
 def list_all_rows(trial_filter: TrialFilter) -> tuple[tuple[TrialRow, ...], bool]:
-    """Return the newest MAX_COUNTED_TRIALS trials with the names of their calls, and whether there are more."""
-    newest = read_newest_trials(trial_filter, start=0, size=MAX_COUNTED_TRIALS, most=MAX_COUNTED_TRIALS)
+    """Return the newest MAX_COUNTED_TRIALS matching trials, and whether more match.
+
+    The rows are in the order of the filter and have the names of their calls.
+    """
+    newest = read_newest_trials(trial_filter, start=0, size=MAX_COUNTED_TRIALS, max_counted=MAX_COUNTED_TRIALS)
     return _read_rows(newest.ids, needs_call_names=True), newest.is_more
 
 
 def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
     start = min((page - 1) * PAGE_SIZE, MAX_COUNTED_TRIALS)
-    return read_newest_trials(trial_filter, start=start, size=PAGE_SIZE, most=MAX_COUNTED_TRIALS)
+    return read_newest_trials(trial_filter, start=start, size=PAGE_SIZE, max_counted=MAX_COUNTED_TRIALS)
 
 
 def _read_rows(ids: Sequence[int], needs_call_names: bool) -> tuple[TrialRow, ...]:

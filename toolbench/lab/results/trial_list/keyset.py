@@ -48,7 +48,7 @@ class _Cursor:
     """Place in a list.
 
     Attributes:
-        values: sort columns of the last trial of the page before.
+        values: values of the sort columns of the last trial of the page before.
         oldest: lowest primary key that the pages list; 0 for all.
     """
 
@@ -62,15 +62,16 @@ class _Cursor:
 
 
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
-    """Return the next trials that match the filter, in its order. Two queries, and one more for a large list.
+    """Return the next trials that match the filter, in its order.
 
-    All matching trials are listed if the filter names runs, cells or a configuration, or if they stand in the order in
-    which they ran: an index has this order. Other orders list the newest MAX_COUNTED_TRIALS.
+    Two queries, and one more for the first page of a list that may be limited. All matching trials are listed if the
+    filter names runs, cells or a configuration, or if its order is "order": an index has this order. Other orders list
+    the newest MAX_COUNTED_TRIALS.
 
     Args:
         trial_filter: filter and order.
         cursor: cursor of the page; None or "" for the first page.
-        limit: maximum of trials.
+        limit: maximum number of trials.
 
     Raises:
         CursorError: the cursor does not fit the order.
@@ -90,8 +91,8 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
     )
     by_id = trials.in_bulk([row[0] for row in page_rows])
     next_cursor = _Cursor(page_rows[-1][1:], oldest).encode() if len(rows) > limit else None
-    found = tuple(by_id[row[0]] for row in page_rows if row[0] in by_id)
-    return TrialKeysetPage(found, next_cursor, is_limited=bool(oldest))
+    page_trials = tuple(by_id[row[0]] for row in page_rows if row[0] in by_id)
+    return TrialKeysetPage(page_trials, next_cursor, is_limited=bool(oldest))
 
 
 def _find_oldest(trial_filter: TrialFilter) -> int:
@@ -122,7 +123,7 @@ def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any])
     first, value = columns[0], values[0]
     if first.is_nullable:
         return is_after
-    # Says nothing new, but an index can use it.
+    # This condition follows from the other one, but PostgreSQL can use an index for it.
     return Q((f"{first.name}__{'lte' if first.descending else 'gte'}", value)) & is_after
 
 
@@ -143,23 +144,23 @@ def _is_id(value: Any) -> bool:
 
 
 def _parse_value(name: str, value: Any) -> Any:
-    wrong = CursorError("Send the cursor that the last page gave, with the same sort order.")
+    error = CursorError("Send the cursor that the last page gave, with the same sort order.")
     if value is None and name in NULLABLE_COLUMNS:
         return None
     if name == "started_at":
         try:
             started_at = datetime.fromisoformat(value)
             if started_at.tzinfo is None:
-                raise wrong
+                raise error
             return started_at.astimezone(UTC)
         except (TypeError, ValueError, OverflowError):
-            raise wrong from None
+            raise error from None
     if name in TEXT_COLUMNS.values():
         if not isinstance(value, str) or not _can_be_stored(value):
-            raise wrong
+            raise error
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_ID <= value <= MAX_ID:
-        raise wrong
+        raise error
     return value
 
 

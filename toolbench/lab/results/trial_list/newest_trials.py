@@ -1,4 +1,4 @@
-"""The newest trials of a filter: one page in the order asked for, and how many have which value of each facet.
+"""Newest trials that match a filter: one page of them, and numbers of trials by value of each facet.
 
 One statement reads each trial once, since reading 10,000 of them takes most of the time of a page.
 """
@@ -23,7 +23,7 @@ class NewestTrials:
     """A page of the newest trials of a filter.
 
     Attributes:
-        ids: of the page, in the order of the filter.
+        ids: primary keys of the trials of the page, in the order of the filter.
         total: number of counted trials.
         is_more: whether more trials match than are counted.
         facets: number of counted trials by value, for each of FACETS; the outcome of an open trial is its state.
@@ -35,32 +35,36 @@ class NewestTrials:
     facets: Mapping[str, Counter[str]] = field(default_factory=dict)
 
 
-def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, most: int) -> NewestTrials:
+def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, max_counted: int) -> NewestTrials:
     """Return trials of the filter, with one query; an `alike` filter takes another one.
 
     Args:
         trial_filter: the filter and the order.
-        start: how many trials stand before the page.
-        size: how many trials the page has at most.
-        most: how many trials are counted and sorted; of more, the newest.
+        start: number of trials before the page.
+        size: maximum number of trials on the page.
+        max_counted: maximum number of trials that are counted and sorted; if more match, the newest.
     """
     ordering = SORT_COLUMNS[trial_filter.sort]
     columns = dict.fromkeys((*_COLUMNS, *(column.name for column in ordering)))
     matching = filter_trials(trial_filter).order_by("-id")
     try:
-        newest, parameters = annotate_sort_columns(matching).values(*columns)[: most + 1].query.sql_with_params()
+        newest, parameters = annotate_sort_columns(matching).values(*columns)[: max_counted + 1].query.sql_with_params()
     except EmptyResultSet:
         return NewestTrials()
     terms = ", ".join(column.sql for column in ordering)
     with connection.cursor() as cursor:
         sql = load_statement("results/trial_list/read_newest", newest=newest, ordering=terms)
-        cursor.execute(sql, (*parameters, most, size, start))
-        found, ids, rows = cursor.fetchone()
-    return NewestTrials(tuple(ids), min(found, most), found > most, _count_values(rows or ()))
+        cursor.execute(sql, (*parameters, max_counted, size, start))
+        match_count, ids, rows = cursor.fetchone()
+    is_more = match_count > max_counted
+    return NewestTrials(tuple(ids), min(match_count, max_counted), is_more, _count_values(rows or ()))
 
 
 def _count_values(rows: list[list[str | int | None]] | tuple[()]) -> Mapping[str, Counter[str]]:
-    """Add up the rows of `read_newest.sql`; trials without a value are left out."""
+    """Add up the rows of `read_newest.sql`: values in the order of FACETS, and a number of trials.
+
+    Trials without a value of a facet are left out of its numbers.
+    """
     counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
     for *values, trials in rows:
         for name, value in zip(FACETS, values, strict=True):

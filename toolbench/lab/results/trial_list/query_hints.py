@@ -1,4 +1,4 @@
-"""Advice for texts of the query bar that look like a filter and are none, such as `model=glm` or `time>5s`."""
+"""Advice for words of the query bar that look like a filter but are none, such as `model=glm`."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from toolbench.lab.results.trial_list.query_text import FIELDS, OUTCOME_WORDS, p
 
 _QUOTED = re.compile(r'"[^"]*"?')
 _LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)(==?|:|>=|<=|>|<)([^\s\"/]\S*)")
-# Field that holds what another usual word means.
+# Field of the query bar, by another word that users may write for it.
 _OTHER_NAMES = {
     "time": "ms",
     "latency": "ms",
@@ -23,16 +23,16 @@ _OTHER_NAMES = {
 
 
 def list_query_hints(text: str) -> tuple[str, ...]:
-    """Return one sentence for each term that does not filter as it was probably meant."""
+    """Return a sentence for each unknown outcome, and for each word that looks like a filter."""
     query = parse_query_text(text)
     outcome_hints = tuple(
         f"outcome is one of {', '.join(OUTCOME_WORDS)}." for term in query.ignored if term.startswith("outcome:")
     )
-    return (*outcome_hints, *_list_word_hints(query.words))
+    return (*outcome_hints, *_iter_word_hints(query.words))
 
 
-def _list_word_hints(words: str) -> Iterator[str]:
-    """Yield a sentence for each word with an operator that was searched as text, but for quoted ones."""
+def _iter_word_hints(words: str) -> Iterator[str]:
+    """Yield a sentence for each word with an operator that is searched as text, except quoted ones."""
     for name, operator, value in _LOOKALIKE.findall(_QUOTED.sub(" ", words)):
         field = name.lower()
         if field in FIELDS:

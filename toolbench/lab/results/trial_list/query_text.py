@@ -1,6 +1,7 @@
-"""Parser of the query bar's text, such as `model:glm cause:wrong_argument path:$.city started>1h "lost" words`.
+"""Parser of the query bar's text.
 
-A term is a field, an operator and a value; trials must match all terms. Other words are searched in texts of trials.
+An example is `model:glm cause:wrong_argument path:$.city started>1h "lost" words`. A term is a field, an operator and a
+value; trials must match all terms. Other words are searched in texts of trials.
 """
 
 import re
@@ -193,7 +194,10 @@ def _compare_start(operator: str, value: str) -> Condition | None:
 
 
 def _build_tool_condition(tool_name: str) -> Condition:
-    """Return the condition that a tool was called. The search text, which has an index, preselects the trials."""
+    """Return the condition that a tool was called.
+
+    The search text, which has an index, preselects the trials.
+    """
     is_called = Exists(Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, tool_name=tool_name))
     return Q(is_called) & build_search_condition(tool_name)
 

@@ -1,4 +1,4 @@
-"""The sort orders of lists of trials, as columns."""
+"""Sort orders of the trial list, each as a list of columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,17 +21,20 @@ class SortColumn:
 
     @property
     def is_nullable(self) -> bool:
-        """Whether the value may be unknown."""
+        """Return whether the value may be unknown."""
         return self.name in NULLABLE_COLUMNS
 
     @property
     def sql(self) -> str:
-        """The term of an ORDER BY clause over rows that have the column."""
+        """Return the term of an ORDER BY clause over rows that have the column."""
         return f'"{self.name}" {"DESC" if self.descending else "ASC"} NULLS LAST'
 
     @property
     def expression(self) -> OrderBy:
-        """The same for a query; a column without unknown values does not say where they stand, as in an index."""
+        """Return the term for `order_by` of a query.
+
+        Only nullable columns have NULLS LAST, since PostgreSQL could not use the indexes of the others with it.
+        """
         nulls_last = True if self.is_nullable else None
         return F(self.name).desc(nulls_last=nulls_last) if self.descending else F(self.name).asc(nulls_last=nulls_last)
 
@@ -61,5 +64,5 @@ SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
 
 
 def annotate_sort_columns(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Add the sort columns that are no columns of a trial; `filter_trials` has added `rank`."""
+    """Add the sort columns that are no columns of a trial, except `rank`, which `filter_trials` adds."""
     return trials.annotate(tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value("")))

@@ -43,7 +43,7 @@ class TrialColumn:
 
     @property
     def css_class(self) -> str:
-        """The classes of head and cells; numbers are aligned to the right."""
+        """Return the CSS classes of head and cells; numbers are aligned to the right."""
         return f"col-{self.name} num" if self.kind in ("number", "seconds", "moment") else f"col-{self.name}"
 
 
@@ -112,7 +112,9 @@ class TrialHead:
 
 
 class TrialCell(NamedTuple):
-    """A cell of the list. A page has hundreds, so the template unpacks them instead of looking up attributes.
+    """A cell of the list.
+
+    A page has hundreds of cells, so the template unpacks them instead of looking up attributes, which takes longer.
 
     Attributes:
         kind: kind of the column.
@@ -133,7 +135,10 @@ def choose_trial_columns(names: Iterable[str]) -> tuple[TrialColumn, ...]:
 
 
 def list_heads(columns: Iterable[TrialColumn], trial_filter: TrialFilter) -> tuple[TrialHead, ...]:
-    """Return the heads of the columns. A first click sorts, a second click sorts in the opposite direction."""
+    """Return the heads of the columns.
+
+    A first click sorts by the column, a second click sorts in the opposite direction.
+    """
     return tuple(_build_head(column, trial_filter) for column in columns)
 
 
@@ -158,7 +163,7 @@ def _build_cell(row: TrialRow, column: TrialColumn) -> TrialCell:
 
 
 def export_trial_list(trial_filter: TrialFilter) -> ExportTable:
-    """Return all columns of the trials that match, in the order of the list; only the newest MAX_COUNTED_TRIALS."""
+    """Return all columns of the newest MAX_COUNTED_TRIALS matching trials, in the order of the list."""
     rows, is_more = list_all_rows(trial_filter)
     limit_notes = (f"More than {MAX_COUNTED_TRIALS:,} trials match: the newest are exported.",) if is_more else ()
     is_simulated = any(row.simulated for row in rows)

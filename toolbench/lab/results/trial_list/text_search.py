@@ -15,7 +15,7 @@ _WILDCARD = re.compile(r"([\\%_])")
 @CharField.register_lookup
 @TextField.register_lookup
 class IlikeLookup(PostgresOperatorLookup):
-    """Lookup `ilike`, which the index of trigrams answers.
+    """Lookup `ilike`, for which PostgreSQL uses the index of trigrams.
 
     `icontains` compares UPPER(text), which has no index, and of which the planner knows no frequent values.
     """
@@ -31,7 +31,7 @@ def build_part_condition(column: str, part: str) -> Q:
 
 
 def build_search_condition(search: str, prefix: str = "search_text__") -> Q:
-    """Return the condition that the search text of a row contains every word and every quoted part of `search`.
+    """Return the condition that a row's search text contains all words and quoted parts of `search`.
 
     A word also matches longer words that begin with it. Upper and lower case are equal. All rows match a text without
     a word and without a quoted part of MIN_PART_CHARS characters; the condition is empty then.

@@ -50,7 +50,7 @@ def read_conversation(trial: Trial) -> TrialConversation:
 
 
 def test_roles_come_in_order_with_tools_and_texts() -> None:
-    turns = read_conversation(make_weather_trial(None)).turns
+    turns = read_conversation(make_weather_trial(None)).messages
     assert [turn.role for turn in turns] == ["system", "user", "assistant", "assistant", "tool"]
     assert turns[0].notes == ("1 tool offered: get_weather",)
     assert turns[0].text is not None
@@ -63,13 +63,13 @@ def test_roles_come_in_order_with_tools_and_texts() -> None:
 
 def test_right_call_is_marked_and_shown_alone() -> None:
     conversation = read_conversation(make_weather_trial(None))
-    (call,) = conversation.turns[3].calls
+    (call,) = conversation.messages[3].calls
     assert (call.mark, call.word, call.differences, call.expected) == ("pass", "as expected", (), None)
     assert (conversation.missing, conversation.note) == ((), "")
 
 
 def test_wrong_call_stands_beside_the_expected_one() -> None:
-    (call,) = read_conversation(make_weather_trial("Atlantis")).turns[3].calls
+    (call,) = read_conversation(make_weather_trial("Atlantis")).messages[3].calls
     assert (call.mark, call.word, call.is_first_bad) == ("fail", "arguments differ", True)
     assert call.expected is not None
     assert [line.mark for line in call.expected.lines] == ["", "good", ""]
@@ -98,19 +98,19 @@ def test_refused_call_shows_path_missing_and_the_tools_error() -> None:
     make_step(trial, kind="tool", tool_name="state_patch", ok=False, error_code="X", bodies={"facts": facts})
     conversation = read_conversation(trial)
     assert "no fixed arguments for state_patch" in conversation.note
-    assert [turn.role for turn in conversation.turns] == ["user", "assistant", "tool"]
-    (shown,) = conversation.turns[1].calls
+    assert [turn.role for turn in conversation.messages] == ["user", "assistant", "tool"]
+    (shown,) = conversation.messages[1].calls
     assert [(line.mark, line.path, line.word) for line in shown.made.lines if line.mark] == [
         ("bad", "$.ops", "string"), ("gone", "$.workspace_id", "missing"),
     ]  # fmt: skip
-    assert conversation.turns[2].problem == ("INVALID_ARGUMENT_TYPE", "$.ops must be an array.")
+    assert conversation.messages[2].problem == ("INVALID_ARGUMENT_TYPE", "$.ops must be an array.")
 
 
 def test_failed_request_stands_in_its_place() -> None:
     trial = make_weather_trial(None)
     make_step(trial, ok=False, status=429, error_code="RATE_LIMITED", error_message="Slow down.", turn=1)
     make_step(trial, turn=1, attempt=2, bodies={"facts": {"text": "Done.", "notice": "Tool not executed: no call."}})
-    failed, answer = read_conversation(trial).turns[-2:]
+    failed, answer = read_conversation(trial).messages[-2:]
     assert (failed.role, failed.title, failed.problem) == ("failed", "429 answer", ("RATE_LIMITED", "Slow down."))
     assert answer.problem[0] == "Tool not executed: no call."
 
@@ -127,7 +127,7 @@ def test_failed_request_stands_in_its_place() -> None:
 def test_every_wire_format_gives_messages(body: JsonObject, role: str, text: str) -> None:
     trial = make_trial(make_cell(make_config(make_run())))
     make_step(trial, bodies={"request": json.dumps(body).encode()})
-    first = read_conversation(trial).turns[0]
+    first = read_conversation(trial).messages[0]
     assert first.text is not None
     assert (first.role, first.text.head) == (role, text)
 
@@ -136,7 +136,7 @@ def test_every_wire_format_gives_messages(body: JsonObject, role: str, text: str
 def test_request_that_cannot_be_read_gives_no_messages(body: bytes) -> None:
     trial = make_trial(make_cell(make_config(make_run())))
     make_step(trial, bodies={"request": body, "facts": {"text": "Hi"}})
-    assert [turn.role for turn in read_conversation(trial).turns] == ["assistant"]
+    assert [turn.role for turn in read_conversation(trial).messages] == ["assistant"]
 
 
 def test_unknown_version_and_imported_log_say_why_nothing_is_expected() -> None:
@@ -144,6 +144,13 @@ def test_unknown_version_and_imported_log_say_why_nothing_is_expected() -> None:
     assert "Version 99 of" in read_conversation(trial).note
     Run.objects.update(origin={"kind": "inspect"}, imported=True)
     assert "imported from a log" in read_conversation(trial).note
+
+
+def test_executed_call_of_an_imported_trial_is_not_shown_as_not_run() -> None:
+    trial = make_weather_trial(None)
+    Run.objects.update(origin={"kind": "inspect"}, imported=True)
+    (call,) = read_conversation(trial).messages[3].calls
+    assert (call.mark, call.word) == ("na", "")
 
 
 def test_case_of_a_user_needs_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
@@ -159,12 +166,12 @@ def test_case_of_a_user_needs_one_query_more(django_assert_num_queries: DjangoAs
     make_step(trial, bodies={"facts": {"calls": [call]}})
     make_step(trial, kind="tool", tool_name="book", bodies={"facts": {"arguments": {"seats": "two"}}})
     with django_assert_num_queries(7):
-        (shown,) = read_conversation(trial).turns[0].calls
+        (shown,) = read_conversation(trial).messages[0].calls
     assert [(one.path, one.got) for one in shown.differences] == [("$.seats", "differs")]
 
 
 def test_missing_step_details_leave_the_call_uncompared() -> None:
     trial = make_weather_trial(None)
     trial.steps.filter(kind="tool").delete()
-    (call,) = read_conversation(trial).turns[3].calls
+    (call,) = read_conversation(trial).messages[3].calls
     assert (call.mark, call.word) == ("na", "not run")

@@ -32,7 +32,7 @@ class BytesPage:
         page: number of the page, from 1.
         pages: number of pages, at least 1.
         first: position of the first byte of the page, from 1.
-        last: position of the last byte of the page, from 1.
+        last: position of the last byte of the page, from 1; 0 for an empty body.
         parts: text of the page.
     """
 

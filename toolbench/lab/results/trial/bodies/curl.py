@@ -14,7 +14,7 @@ from toolbench.lab.traces.step_facts import load_details
 
 MAX_ARGUMENT_BYTES = 100_000  # Linux allows 131,072 bytes in one argument
 KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"})
-_CURL_SETS = frozenset({"content-length", "host", "accept-encoding", "connection", "transfer-encoding"})
+_HEADERS_SET_BY_CURL = frozenset({"content-length", "host", "accept-encoding", "connection", "transfer-encoding"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SCHEME = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key) )?", re.IGNORECASE)
 NO_REQUEST = "# No request of this step is stored.\n"
@@ -44,11 +44,11 @@ def render_curl(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
     A body that is too long for an argument is passed by `printf`, which is built into the shell.
 
     Args:
-        url: URL, in which brackets have no special meaning.
+        url: the URL; the option -g keeps curl from giving its brackets a special meaning.
         headers: headers by name. Headers that curl sets itself, and invalid names, are left out.
         body: bytes of the body, without NUL.
     """
-    names = [name for name in headers if _HEADER_NAME.fullmatch(name) and name.lower() not in _CURL_SETS]
+    names = [name for name in headers if _HEADER_NAME.fullmatch(name) and name.lower() not in _HEADERS_SET_BY_CURL]
     lines = [f"curl -g {shlex.quote(url)}", *(f"-H {_quote_header(name, str(headers[name]))}" for name in names)]
     command = " \\\n  ".join(lines).encode("utf-8", "surrogateescape")
     quoted = shlex.quote(body.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -22,7 +22,7 @@ class StoredBodies:
     """Step details and bodies of a step, as far as they were read.
 
     Attributes:
-        facts: step details; None if they are too large for the page.
+        facts: step details; None if they were not read, since they are too large for the page.
         request: the first MAX_BODY_BYTES of the request; empty if it was not read.
         response: the first MAX_BODY_BYTES of the response; empty if it was not read.
     """
@@ -35,7 +35,7 @@ class StoredBodies:
 def read_step_bodies(
     steps: Sequence[Step], *, turn: int | None = None, requests: Sequence[int] = (), responses: Sequence[int] = ()
 ) -> Mapping[int, StoredBodies]:
-    """Return step details and bodies by step id. One query.
+    """Return step details and bodies by step id, without steps that have no stored body. One query.
 
     Args:
         steps: steps of one or two trials. Of each trial, at most MAX_TOTAL_FACTS_BYTES of details are read.

@@ -17,8 +17,8 @@ class ArgumentLine:
     Attributes:
         mark: "good" for an expected value that the call does not have, "bad" for a wrong value, "gone" for a missing
             argument, empty for any other line.
-        path: JSON path of the difference whose first line this is; empty for any other line.
-        word: the difference in a word; empty without one.
+        path: JSON path of the difference, on its first line if there is a word for it; empty for any other line.
+        word: the difference in a word, on the same line; empty for any other line.
     """
 
     text: str
@@ -42,7 +42,10 @@ def render_expected(arguments: JsonObject, differences: Sequence[ArgumentDiffere
 
 
 def render_made(arguments: JsonObject, differences: Sequence[ArgumentDifference]) -> ArgumentPane:
-    """Return the lines of a call's arguments, with marks on wrong values, and a line for each missing argument."""
+    """Return the lines of the arguments that a call has.
+
+    Wrong values are marked, and each missing argument has a line.
+    """
     words = {difference.path: difference.got for difference in differences if difference.got != MISSING}
     lines = _mark_lines(render_value(arguments), words, "bad")
     missing = [

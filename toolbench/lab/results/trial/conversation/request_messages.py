@@ -31,7 +31,7 @@ class SentRequest:
 
 
 def parse_sent_request(body: bytes) -> SentRequest:
-    """Parse the first MAX_MESSAGES messages of a request body that are not empty, and the names of its tools."""
+    """Parse a request body: its first MAX_MESSAGES messages with a text or calls, and its tools' names."""
     request = parse_chat_request(body)
     messages = (_build_message(message) for message in request.all_messages)
     shown = [message for message in messages if message.text or message.calls]

@@ -1,4 +1,4 @@
-"""Conversation of a trial: messages, calls beside the expected ones, results and errors, in their order."""
+"""Conversation of a trial: its messages in order, with expected calls, results and errors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,12 +76,12 @@ class AnswerCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationTurn:
+class ConversationMessage:
     """Message of the conversation.
 
     Attributes:
         role: system, user, assistant, tool, prompt, or failed for a request without an answer.
-        notes: short facts, such as the turn and its duration.
+        notes: short facts, such as the turn and the duration of the request.
         text: its text; None without one.
         reasoning: reasoning of an answer; None without it.
         calls: calls of an answer.
@@ -118,7 +118,7 @@ class TrialConversation:
         missing: (tool, arguments) of each expected call that was not made; unknown arguments are None.
     """
 
-    turns: tuple[ConversationTurn, ...]
+    messages: tuple[ConversationMessage, ...]
     note: str = ""
     missing: tuple[tuple[str, ArgumentPane | None], ...] = ()
 
@@ -137,15 +137,15 @@ def build_conversation(
         stored: step details by step id, and the request of the first exchange.
     """
     expected, note = load_expected_calls(trial, version)
-    tools = [step for step in steps if step.kind == Step.Kind.TOOL]
-    made = [_build_made_call(step, _get_facts(step, stored)) for step in tools]
-    compared = compare_calls(made, expected) if expected is not None else ComparedCalls((), (), note)
-    by_step = dict(zip((step.pk for step in tools), compared.calls, strict=False))
+    tool_steps = [step for step in steps if step.kind == Step.Kind.TOOL]
+    made_calls = [_build_made_call(step, _get_facts(step, stored)) for step in tool_steps]
+    compared = compare_calls(made_calls, expected) if expected is not None else ComparedCalls((), (), note)
+    by_step = dict(zip((step.pk for step in tool_steps), compared.calls, strict=False))
     builder = _ConversationBuilder(trial, stored, by_step)
-    turns = (*_build_first_messages(steps, stored), *builder.iter_turns(steps))
+    messages = (*_build_first_messages(steps, stored), *builder.iter_messages(steps))
     missing = compared.missing if trial.state == Trial.State.DONE else ()
     return TrialConversation(
-        turns,
+        messages,
         compared.note,
         tuple((call.tool, None if call.arguments is None else render_plain(call.arguments)) for call in missing),
     )
@@ -159,7 +159,7 @@ def build_plain_conversation(steps: Sequence[Step], stored: Mapping[int, StoredB
         stored: step details by key of the step, and the request of the first exchange.
     """
     builder = _ConversationBuilder(Trial(outcome=Trial.Outcome.PASS), stored, {})
-    return TrialConversation((*_build_first_messages(steps, stored), *builder.iter_turns(steps)))
+    return TrialConversation((*_build_first_messages(steps, stored), *builder.iter_messages(steps)))
 
 
 def load_expected_calls(trial: Trial, version: int) -> tuple[ExpectedCalls | None, str]:
@@ -186,7 +186,7 @@ def _build_made_call(step: Step, facts: JsonObject) -> MadeCall:
     return MadeCall(step.tool_name, arguments if isinstance(arguments, dict) else None, bool(step.ok), errors)
 
 
-def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodies]) -> Iterator[ConversationTurn]:
+def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodies]) -> Iterator[ConversationMessage]:
     """Yield the messages of the first request."""
     first = next((step for step in steps if step.kind == Step.Kind.EXCHANGE), None)
     if first is None:
@@ -195,15 +195,15 @@ def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodi
     request = parse_sent_request(body)
     key = f"{first.ordinal}.request"
     if not request.messages and first.request_bytes > len(body):
-        yield ConversationTurn("system", "System", text=MessageText(NOT_READ_SENTENCE), key=key)
+        yield ConversationMessage("system", "System", text=MessageText(NOT_READ_SENTENCE), key=key)
     for index, message in enumerate(request.messages):
-        yield _build_sent_turn(message, key, tools=request.tools if index == 0 else ())
+        yield _build_sent_message(message, key, tools=request.tools if index == 0 else ())
 
 
-def _build_sent_turn(message: SentMessage, key: str, *, tools: Sequence[str]) -> ConversationTurn:
+def _build_sent_message(message: SentMessage, key: str, *, tools: Sequence[str]) -> ConversationMessage:
     notes = (f"{len(tools)} tool{'s' * (len(tools) > 1)} offered: {', '.join(tools)}",) if tools else ()
     role = message.role if message.role in ROLE_TITLES else "user"
-    return ConversationTurn(
+    return ConversationMessage(
         role,
         ROLE_TITLES.get(message.role, message.role),
         notes=notes,
@@ -236,7 +236,7 @@ class _ConversationBuilder:
     stored: Mapping[int, StoredBodies]
     compared: Mapping[int, ComparedCall]
 
-    def iter_turns(self, steps: Sequence[Step]) -> Iterator[ConversationTurn]:
+    def iter_messages(self, steps: Sequence[Step]) -> Iterator[ConversationMessage]:
         """Yield the messages of the steps in order."""
         for index, step in enumerate(steps):
             facts = _get_facts(step, self.stored)
@@ -244,19 +244,19 @@ class _ConversationBuilder:
                 yield self._build_result(step, facts)
                 continue
             if user_text := _build_text(str(facts.get("said") or "")):
-                yield ConversationTurn("user", "User", text=user_text, key=f"{step.ordinal}.request")
+                yield ConversationMessage("user", "User", text=user_text, key=f"{step.ordinal}.request")
             if step.ok:
                 yield self._build_answer(step, facts, _list_tool_steps(steps[index + 1 :]))
             else:
                 yield self._build_failed_request(step)
 
-    def _build_answer(self, step: Step, facts: JsonObject, tool_steps: Sequence[Step]) -> ConversationTurn:
+    def _build_answer(self, step: Step, facts: JsonObject, tool_steps: Sequence[Step]) -> ConversationMessage:
         calls = [get_object(call) for call in facts.get("calls") or ()]
         pairs = [(call, tool_steps[index] if index < len(tool_steps) else None) for index, call in enumerate(calls)]
         errors = facts.get("parse_errors") or ()
         error_text = "; ".join(f"{error['error']}: {error['snippet']}" for error in errors)
         message = get_object(facts.get("message"))
-        return ConversationTurn(
+        return ConversationMessage(
             "assistant",
             "Assistant",
             notes=tuple(_list_notes(step)),
@@ -278,19 +278,19 @@ class _ConversationBuilder:
         return AnswerCall(
             tool=escape_unprintable(str(call.get("name") or "(no name)")),
             mark=_CALL_MARKS.get(compared.status, "fail") if compared else "na",
-            word=_describe_status(compared),
+            word=_describe_status(compared) if step else "not run",
             differences=differences,
             made=render_made(arguments, differences) if isinstance(arguments, dict) else render_plain(arguments_text),
             expected=render_expected(expected, differences) if expected is not None and differences else None,
             is_first_bad=step is not None and self._is_first_bad(step),
         )
 
-    def _build_result(self, step: Step, facts: JsonObject) -> ConversationTurn:
+    def _build_result(self, step: Step, facts: JsonObject) -> ConversationMessage:
         envelope = get_object(facts.get("envelope"))
         errors = [get_object(error) for error in envelope.get("errors") or ()]
         problem = next(((str(error.get("code", "")), str(error.get("message", ""))) for error in errors), None)
         values = {name: value for name, value in envelope.items() if name not in ("ok", "tool_name") and value}
-        return ConversationTurn(
+        return ConversationMessage(
             "tool",
             "Tool",
             notes=(escape_unprintable(step.tool_name or "(no name)"),),
@@ -302,9 +302,9 @@ class _ConversationBuilder:
             is_first_bad=self._is_first_bad(step),
         )
 
-    def _build_failed_request(self, step: Step) -> ConversationTurn:
+    def _build_failed_request(self, step: Step) -> ConversationMessage:
         attempt = (f"attempt {step.attempt}",) if step.attempt > 1 else ()
-        return ConversationTurn(
+        return ConversationMessage(
             "failed",
             f"{step.status or 'No'} answer",
             notes=(f"turn {step.turn + 1}", *attempt),
@@ -319,10 +319,8 @@ class _ConversationBuilder:
 
 
 def _describe_status(compared: ComparedCall | None) -> str:
-    """Return the result of a comparison in words; empty if the call has nothing to be compared with."""
-    if compared is None:
-        return "not run"
-    return "" if compared.status is CallStatus.NOT_COMPARED else compared.status.value
+    """Return the result of a comparison in words; empty if the call was compared with nothing."""
+    return "" if compared is None or compared.status is CallStatus.NOT_COMPARED else compared.status.value
 
 
 def _list_tool_steps(steps: Sequence[Step]) -> list[Step]:
