@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
 
-from tests.lab.worker.test_storage import outcome_of, running_trial
+from tests.lab.worker.test_storage import exchange, outcome_of, running_trial, step_of
 from toolbench.lab.models import Trial
 from toolbench.lab.worker import batch_writer
 from toolbench.lab.worker.batch_writer import BatchWriter
@@ -55,6 +56,25 @@ def test_what_is_queued_while_a_batch_is_written_waits(monkeypatch: pytest.Monke
     assert taken == [{first.lease}, {second.lease, third.lease}]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_outcome_does_not_wait_for_steps_that_came_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[Batch] = []
+
+    def record_batch(batch: Batch) -> WriteResult:
+        batches.append(batch)
+        return write_batch(batch)
+
+    monkeypatch.setattr(batch_writer, "write_batch", record_batch)
+    monkeypatch.setattr(batch_writer, "MAX_BATCH_ROWS", 2)
+    trials = [running_trial() for _ in range(2)]
+    steps = [[step_of(trial, exchange(1)), step_of(trial, exchange(2))] for trial in trials]
+    outcomes = [replace(outcome_of(trial), steps=own) for trial, own in zip(trials, steps, strict=True)]
+    asyncio.run(_write_all(outcomes))
+
+    assert [(len(batch.steps), len(batch.outcomes)) for batch in batches] == [(2, 1), (2, 1)]
+    assert Trial.objects.filter(state="done").count() == 2
+
+
 async def _queue_while_writing(
     monkeypatch: pytest.MonkeyPatch, first: RequeueWrite, later: list[RequeueWrite], successor: TrialLease
 ) -> tuple[list[Batch], list[Collection[UUID]]]:
@@ -95,6 +115,8 @@ async def _write_all(outcomes: list[OutcomeWrite]) -> None:
 
     writer = BatchWriter(database, lambda _: [], remove_stored)
     for outcome in outcomes:
+        for step in outcome.steps:
+            writer.put_step(step)
         writer.put_outcome(outcome)
     task = asyncio.create_task(writer.run())
     with suppress(asyncio.CancelledError):

@@ -220,7 +220,10 @@ def test_runs_share_a_provider_fairly() -> None:
         runs = [launch_run(model, scenarios=("chat_only",), trials=6).pk for _ in range(2)]
         run_worker_session(model)
     order = list(Trial.objects.order_by("started_at", "pk").values_list("run_id", flat=True))
-    assert [sorted(pair) for pair in zip(order[::2], order[1::2], strict=True)] == [runs] * 6
+    leads = [order[:count].count(runs[0]) - order[:count].count(runs[1]) for count in range(len(order) + 1)]
+    # A trial that ends while others are being claimed still counts for its run.
+    assert max(map(abs, leads)) <= 3
+    assert leads[-1] == 0
 
 
 def test_a_deleted_provider_harms_no_run(elsewhere: RunInThread) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
 from uuid import UUID
 
 from toolbench.lab.traces.step_facts import count_body_bytes
@@ -24,6 +24,14 @@ SuccessorCallback = Callable[[Collection[UUID]], Sequence[TrialLease]]
 StoredCallback = Callable[[Iterable[UUID], int], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _QueuedOutcome:
+    """An outcome and how many steps were queued before it."""
+
+    steps_before: int
+    outcome: OutcomeWrite
+
+
 class BatchWriter:
     """Queue of writes that are kept in memory until the database has stored them.
 
@@ -41,18 +49,20 @@ class BatchWriter:
         self._take_successors = take_successors
         self._on_stored = on_stored
         self._steps: list[StepWrite] = []
-        self._outcomes: list[OutcomeWrite] = []
+        self._outcomes: list[_QueuedOutcome] = []
         self._requeues: list[RequeueWrite] = []
+        self._put_steps = self._taken_steps = 0  # numbers of steps, all of which are taken in order
         self._has_writes = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:
         """Queue a finished step."""
         self._steps.append(step)
+        self._put_steps += 1
         self._has_writes.set()
 
     def put_outcome(self, outcome: OutcomeWrite) -> None:
         """Queue the outcome of a trial. Call it after the last step of the trial."""
-        self._outcomes.append(outcome)
+        self._outcomes.append(_QueuedOutcome(self._put_steps, outcome))
         self._has_writes.set()
 
     def put_requeue(self, requeue: RequeueWrite) -> None:
@@ -102,29 +112,32 @@ class BatchWriter:
 
     def _restore_batch(self, batch: Batch) -> None:
         """Put the batch back, before newer writes."""
-        self._steps[:0], self._outcomes[:0], self._requeues[:0] = batch.steps, batch.outcomes, batch.requeues
+        self._outcomes[:0] = [_QueuedOutcome(self._taken_steps, outcome) for outcome in batch.outcomes]
+        self._steps[:0], self._requeues[:0] = batch.steps, batch.requeues
+        self._taken_steps -= len(batch.steps)
         self._has_writes.set()
 
     def _rewrite_incomplete(self, incomplete: Sequence[OutcomeWrite]) -> None:
         """Queue incomplete outcomes again, and all steps of their trials before them."""
         for outcome in incomplete:
             logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
-            self._steps.extend(outcome.steps)
-            self._has_writes.set()
-        self._outcomes.extend(incomplete)
+            for step in outcome.steps:
+                self.put_step(step)
+            self.put_outcome(outcome)
 
     def _take_batch(self) -> Batch:
         """Remove the oldest writes from the queue and return them as a batch.
 
-        Outcomes are included only if no step remains queued, and requeued trials only if no outcome remains.
+        An outcome is included once the steps that were queued before it are taken. Requeued trials are included only if
+        neither a step nor an outcome remains queued.
         """
         count = _count_fitting(count_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
-        if self._steps:
-            return Batch(steps)
-        count = _count_fitting(map(_count_text_characters, self._outcomes))
-        outcomes, self._outcomes = self._outcomes[:count], self._outcomes[count:]
-        if self._outcomes:
+        self._taken_steps += len(steps)
+        ready = list(takewhile(lambda item: item.steps_before <= self._taken_steps, self._outcomes))
+        count = _count_fitting(_count_text_characters(item.outcome) for item in ready) if ready else 0
+        outcomes, self._outcomes = [item.outcome for item in ready[:count]], self._outcomes[count:]
+        if self._steps or self._outcomes:
             return Batch(steps, outcomes)
         requeues, self._requeues = self._requeues, []
         return Batch(steps, outcomes, requeues)
