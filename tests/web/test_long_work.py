@@ -68,8 +68,8 @@ def test_pages_answer_while_a_worker_imports(
         row_id = elsewhere(sent, owner_client, log).result()
         wait_for_blocked_sessions()
         assert statuses(live_server, owner_client) == [200] * len(PAGES)
-        assert get_import(row_id).waiting
-    while get_import(row_id).waiting:
+        assert get_import(row_id).is_open
+    while get_import(row_id).is_open:
         pass
     assert Run.objects.get(imported=True).trial_count == 300
 

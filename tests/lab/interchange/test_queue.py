@@ -23,7 +23,7 @@ from toolbench.lab.interchange import queue
 from toolbench.lab.interchange.queue import (
     REPLAY_KINDS,
     get_import,
-    get_open_imports,
+    get_listed_imports,
     process_import,
     queue_import,
     remove_orphaned_files,
@@ -51,14 +51,14 @@ def kept_files() -> list[Path]:
 
 def test_queued_import_becomes_a_run_and_its_file_is_removed() -> None:
     row = queue_import(log(), "log.json", owner=None)
-    assert get_import(row.pk).waiting
+    assert get_import(row.pk).is_open
     assert [path.stat().st_mode & 0o777 for path in kept_files()] == [0o600]
 
     run_replay(row.pk, REPLAY_KINDS)
 
     run = Run.objects.get(imported=True)
     found = get_import(row.pk)
-    assert (found.name, found.done, found.total, found.run_id, found.refused) == ("log.json", 3, 3, run.pk, "")
+    assert (found.name, found.done, found.total, found.run_id, found.refusal) == ("log.json", 3, 3, run.pk, "")
     assert run.origin["file"] == "log.json"
     assert kept_files() == []
     run_replay(row.pk, REPLAY_KINDS)
@@ -69,8 +69,8 @@ def test_queued_import_that_is_refused_says_why() -> None:
     row = queue_import(io.BytesIO(b"no log"), "log.json", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
     found = get_import(row.pk)
-    assert "Nothing was imported" in found.refused
-    assert not found.waiting
+    assert "Nothing was imported" in found.refusal
+    assert not found.is_open
     assert kept_files() == []
 
 
@@ -78,7 +78,7 @@ def test_queued_import_that_is_refused_says_why() -> None:
 def test_refusal_that_quotes_unstorable_text_is_stored(name: str) -> None:
     row = queue_import(io.BytesIO(bundle_with_bad_case(name)), "bundle.zip", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
-    assert "There is no tool a" in get_import(row.pk).refused
+    assert "There is no tool a" in get_import(row.pk).refusal
     assert kept_files() == []
 
 
@@ -99,7 +99,7 @@ def test_same_file_sent_twice_is_imported_once(elsewhere: RunInThread) -> None:
     for end in ends:
         end.result()
     assert Run.objects.count() == 1
-    refused = [get_import(row.pk).refused for row in rows]
+    refused = [get_import(row.pk).refusal for row in rows]
     assert sorted(map(bool, refused)) == [False, True]
     assert "imported already" in "".join(refused)
 
@@ -122,7 +122,7 @@ def test_import_whose_file_is_gone_says_so() -> None:
     row = queue_import(log(), "log.json", owner=None)
     kept_files()[0].unlink()
     run_replay(row.pk, REPLAY_KINDS)
-    assert "The file no longer exists" in get_import(row.pk).refused
+    assert "The file no longer exists" in get_import(row.pk).refusal
 
 
 def test_import_whose_file_is_on_another_host_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_import_whose_file_is_on_another_host_names_it(monkeypatch: pytest.Monke
     kept_files()[0].unlink()
     monkeypatch.setattr(socket, "gethostname", lambda: "host-2")
     run_replay(row.pk, REPLAY_KINDS)
-    assert get_import(row.pk).refused.startswith(f"The file is on {row.file_host}, where no worker was running.")
+    assert get_import(row.pk).refusal.startswith(f"The file is on {row.file_host}, where no worker was running.")
 
 
 def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
@@ -161,7 +161,7 @@ def test_progress_is_seen_while_the_import_is_not_committed(monkeypatch: pytest.
         progress.update(2, 3)
         while get_import(row.pk).done != 2:
             connection.close()  # each look is a new one
-        assert get_import(row.pk).waiting
+        assert get_import(row.pk).is_open
     assert get_import(row.pk).total == 3
 
 
@@ -172,7 +172,7 @@ def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pyte
     monkeypatch.setattr(queue, "import_run", broken)
     row = queue_import(log(), "log.json", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
-    assert "Toolbench itself failed" in get_import(row.pk).refused
+    assert "Toolbench itself failed" in get_import(row.pk).refusal
     assert kept_files() == []
     assert [(failure.job, failure.error) for failure in list_recent_failures()] == [("an import", "RuntimeError")]
 
@@ -201,7 +201,7 @@ def test_import_that_stops_every_worker_ends(error: BaseException, monkeypatch: 
         lease_ends(row)
     assert len(tried) == 4
     assert list_waiting_replays() == ()
-    assert get_import(row.pk).refused == STOPPED
+    assert get_import(row.pk).refusal == STOPPED
     assert kept_files() == []
 
 
@@ -210,7 +210,7 @@ def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
         io.BytesIO(zip_members({"a": bytes(1000), "b": b" " * ((32 << 20) + 1)})), "bundle.zip", owner=None
     )
     run_replay(row.pk, REPLAY_KINDS)
-    said = get_import(row.pk).refused
+    said = get_import(row.pk).refusal
     assert "The member 'b' has 33,554,433 bytes; the limit is 33,554,432. Nothing was imported" in said
     assert "Use `manage.py import_bundle FILE`" in said
 
@@ -225,7 +225,7 @@ def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
         Replay.objects.filter(pk=row.pk).update(state="done", refused="No.", finished_at=timezone.now())
     Replay.objects.filter(pk=forgotten.pk).update(finished_at=timezone.now() - timedelta(hours=25))
     run_replay(imported.pk, REPLAY_KINDS)
-    assert [page.row_id for page in get_open_imports()] == [refused.pk, running.pk, waiting.pk]
+    assert [page.row_id for page in get_listed_imports()] == [refused.pk, running.pk, waiting.pk]
 
 
 def test_orphaned_files_are_removed_after_a_day() -> None:

@@ -36,7 +36,7 @@ class BundledCase:
         slug: slug of the case and of its scenario.
         version: number of the version, from 1.
         title: name shown on pages.
-        kind: a `CaseSet.Kind`.
+        kind: a value of `CaseSet.Kind`.
         public: whether its set is public.
         definition: its JSON as text, since the order of keys is part of what is sent.
     """
@@ -92,7 +92,7 @@ def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[
 
     Args:
         bundled_cases: the test cases of the bundle.
-        scenario_names: scenarios of the run's cells.
+        scenario_names: slugs of the scenarios of the run's cells.
 
     Returns:
         New slug by old slug, of the scenarios whose slugs stand for other scenarios in this database.
@@ -145,7 +145,8 @@ def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     """Return whether this database can give `name` to these versions of a case.
 
     A name in use is usable only for the same case, which has the same kind and no version with another definition. A
-    case from a bundle may get new versions; any other case must already have all of them.
+    case in a set of users' cases from bundles may get new versions. Any other case, such as one of BFCL, must already
+    have all of them.
 
     Args:
         name: the slug.
@@ -185,7 +186,7 @@ def _create_case(name: str, versions: Sequence[BundledCase]) -> None:
 def _get_or_create_set(bundled_case: BundledCase) -> CaseSet:
     """Return the set for a case from a bundle.
 
-    Public and private cases get different sets. Neither is a set that was created in this installation.
+    Public and private cases get different sets. Neither is a set that a user or an import of BFCL created.
     """
     kind = CaseSet.Kind(bundled_case.kind)
     columns = {"kind": kind, "public": bundled_case.public, **_SET_FIELDS_BY_KIND[kind]}

@@ -24,18 +24,19 @@ from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody
 
 TRIALS_PER_BATCH = 200  # a batch also ends as soon as its bodies exceed MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
-OnProgress = Callable[[int, int], object]  # trials stored so far, trials in all; an exception aborts the import
+# Function that gets the number of trials stored so far and of all trials. An exception aborts the import.
+OnProgress = Callable[[int, int], object]
 ColumnValues = dict[str, Any]
 _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """New step.
+    """Step that is about to be created.
 
     Attributes:
-        step: columns of the step.
-        body: columns of its body.
+        step: column values of the step.
+        body: column values of its body.
     """
 
     step: ColumnValues
@@ -44,14 +45,14 @@ class NewStep:
 
 @dataclass(frozen=True, slots=True)
 class NewTrial:
-    """New trial with its steps and judgements.
+    """Trial that is about to be created, with its steps and judgements.
 
     Attributes:
         config: index in `NewRun.configs`.
         cell: index in `NewRun.cells`.
-        trial: columns of the trial.
-        steps: in order.
-        judgements: columns of each judgement.
+        trial: column values of the trial.
+        steps: its steps, in order.
+        judgements: column values of each judgement.
     """
 
     config: int
@@ -63,11 +64,11 @@ class NewTrial:
 
 @dataclass(frozen=True, slots=True)
 class NewCell:
-    """New cell.
+    """Cell that is about to be created.
 
     Attributes:
         config: index in `NewRun.configs`.
-        cell: columns of the cell.
+        cell: column values of the cell.
     """
 
     config: int
@@ -79,11 +80,12 @@ class NewRun:
     """Rows of a run that is about to be created.
 
     Attributes:
-        run: columns of the run.
-        configs: columns of each configuration.
+        run: column values of the run.
+        configs: column values of each configuration.
         cells: cells of all configurations.
         trials: read one by one while they are stored.
-        figures: reader of the trials' figures; its counts are complete once `trials` is exhausted.
+        figure_reader: reader of the trials' figures; its counts of implausible figures are complete once `trials` is
+            exhausted.
         trial_count: number of trials, set before the first one is read.
         cases: test cases that the trials used.
     """
@@ -92,7 +94,7 @@ class NewRun:
     configs: tuple[ColumnValues, ...]
     cells: tuple[NewCell, ...]
     trials: Iterable[NewTrial]
-    figures: FigureReader
+    figure_reader: FigureReader
     trial_count: int
     cases: tuple[BundledCase, ...] = ()
 
@@ -150,7 +152,7 @@ def create_run(
         for batch in _iter_batches(new_run.trials):
             stored_count += _create_trials(created_run, masker.mask_value(batch))
             progress(stored_count, new_run.trial_count)
-        final_origin = replace(origin, note=f"{origin.note} {new_run.figures.sentence}".strip())
+        final_origin = replace(origin, note=f"{origin.note} {new_run.figure_reader.sentence}".strip())
         Run.objects.filter(pk=run.pk).update(trial_count=stored_count, origin=final_origin.to_json())
         recompute([cell.pk for cell in created_run.cells])
         _check_counts(run)
@@ -169,7 +171,9 @@ class _CreatedRun:
     """Rows that were created for a new run.
 
     Attributes:
+        configs: configurations in the order of `NewRun.configs`.
         names: new scenario slug by old slug, where they differ.
+        cells: cells in the order of `NewRun.cells`.
     """
 
     run: Run
@@ -189,6 +193,7 @@ def _translate_row_errors() -> Iterator[None]:
 
 
 def _create_run_row(new_run: NewRun, origin: Origin, owner: AbstractBaseUser | None) -> Run:
+    """Create the row of the run. A run that had not ended becomes cancelled, since no worker continues it."""
     columns = dict(new_run.run)
     if columns.get("state") not in Run.ENDED:
         columns["state"] = Run.State.CANCELLED

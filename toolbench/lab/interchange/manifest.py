@@ -58,7 +58,7 @@ class Manifest:
         members: every member except the manifest, by name.
         left_out: what the bundle does not contain.
         format: always BUNDLE_FORMAT.
-        version: version of the format; `parse_manifest` leaves the default.
+        version: always BUNDLE_VERSION, even if the parsed file has an older version.
         evidence: `hash_evidence` of the members. Equal evidence has an equal hash on every installation.
     """
 

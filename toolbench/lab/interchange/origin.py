@@ -12,13 +12,14 @@ class Origin:
 
     Attributes:
         kind: "bundle" or "inspect".
-        sha256: hash of a bundle's evidence, or of the whole log. The same evidence is imported once.
+        sha256: hash of a bundle's evidence, or of the whole log; see `check_not_imported`.
         file: name of the imported file.
         source: the file's own description of the run it was written from.
-        made_at: when the bundle was written or the log was created, in ISO 8601.
+        made_at: when the bundle was written or the log was created, as the file states it, usually in ISO 8601;
+            empty if the file does not state it.
         imported_at: when the run was imported, in ISO 8601.
         left_out: the bundle's list of left-out data; see `LeftOutItem`.
-        private: slugs of private test cases, which are exported only on request.
+        private: slugs of private scenarios, which are exported only on request.
         renamed: new slug by old slug, of scenarios whose slugs stand for other scenarios in this database.
         note: sentences shown with the run.
     """

@@ -1,4 +1,4 @@
-"""Reader of the tokens, costs and times of an imported file, which accepts only what a live response may have."""
+"""Reader of the tokens, costs and times of an imported file. It accepts only figures that a live response may have."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class FigureReader:
     def read(self, name: str, value: object, *, ms_per_unit: float = 1.0) -> int | float | None:
         """Return a figure, or None if it is implausible or `value` is None.
 
-        Durations are returned in milliseconds. An implausible figure is counted.
+        Durations are returned in milliseconds, costs in US dollars. An implausible figure is counted.
 
         Args:
             name: a column for which `is_figure` is True.
@@ -43,7 +43,10 @@ class FigureReader:
         return figure
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
-        """Return an aware moment if pages can show its year; otherwise count it as implausible and return None."""
+        """Return a moment that has a time zone and a year that pages can show.
+
+        Any other moment is counted as implausible, and None is returned.
+        """
         plausible_moment = filter_valid_date(value)
         if plausible_moment is None:
             self.note_implausible(name)

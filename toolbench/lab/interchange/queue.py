@@ -1,7 +1,8 @@
 """Queue of imports that take longer than a page can wait.
 
 Each import is a row of the replay queue. A worker imports the file and writes its progress to the row. The file stays
-in a folder of its host until the import has ended; workers of other hosts pass the import on.
+in a folder of its host until the import has ended; workers of other hosts pass the import on to that
+host.
 """
 
 import shutil
@@ -51,7 +52,7 @@ class ImportStatus:
         name: name of the file.
         done: trials stored so far.
         total: trials of the file; 0 until the first batch is stored.
-        refused: why nothing was imported; empty unless the import was refused.
+        refusal: why nothing was imported; empty unless the import was refused.
         run_id: the imported run; None until the import has succeeded.
     """
 
@@ -60,13 +61,13 @@ class ImportStatus:
     name: str
     done: int
     total: int
-    refused: str
+    refusal: str
     run_id: int | None
 
     @property
-    def waiting(self) -> bool:
+    def is_open(self) -> bool:
         """Whether the import has not ended."""
-        return not self.refused and self.run_id is None
+        return not self.refusal and self.run_id is None
 
 
 def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
@@ -106,7 +107,7 @@ def get_import(row_id: int) -> ImportStatus:
     return _build_status(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
 
 
-def get_open_imports() -> tuple[ImportStatus, ...]:
+def get_listed_imports() -> tuple[ImportStatus, ...]:
     """Return the imports that are queued, running, or were refused in the last day, newest first, with one query."""
     refused = ~Q(refused="") & Q(finished_at__gt=Now() - _REFUSAL_RETENTION)
     rows = Replay.objects.filter(kind=Replay.IMPORT).filter(~Q(state=Replay.State.DONE) | refused)
@@ -181,6 +182,7 @@ def _list_files_before(moment: datetime) -> dict[str, Path]:
 
 
 def _end_row(leased_row: QuerySet[Replay], **columns: object) -> int:
+    """Mark the row as done, and return 1; return 0 if the lease was lost."""
     return leased_row.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
 
 
@@ -197,7 +199,7 @@ def _build_path(key: str) -> Path:
 
 
 class _ProgressWriter:
-    """Thread that writes the progress of an import and renews its lease once a second.
+    """Writer of the progress of an import, which also renews its lease once a second, in a thread.
 
     The thread has its own database connection, since updates in the transaction of the import would not be visible.
     """

@@ -15,8 +15,8 @@ from toolbench.lab.interchange.json_shapes import is_valid_column
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# Personal notes are private, leases, workers and the choice to keep bodies have no meaning elsewhere, and counts are
-# computed again.
+# These columns are not exported: personal notes are private; leases, workers and settings have no meaning in another
+# installation; counts are computed again by the import.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset(
         {
@@ -46,8 +46,9 @@ _CELL_COLUMNS = {
     "instance_kind",
     "deterministic",
     "position",
+    "error",
+    "decided",
 }
-_CELL_COLUMNS |= {"error", "decided"}
 
 
 class InvalidRowError(ValueError):
@@ -59,12 +60,12 @@ def row_to_json(row: models.Model) -> JsonObject:
 
     A column with its default value is left out, so a column that a later version adds changes no earlier hash.
     """
-    values = ((field, getattr(row, field.name)) for field in _list_fields(type(row)))
+    values = ((field, getattr(row, field.name)) for field in _list_exported_fields(type(row)))
     return {field.name: _value_to_json(value) for field, value in values if value != field.get_default()}
 
 
 def parse_row(model: type[models.Model], document: object, figure_reader: FigureReader) -> dict[str, Any]:
-    """Return the columns of a new row.
+    """Return the column values of a new row, by column name.
 
     Unknown keys are ignored; missing keys stay missing, so their columns get defaults.
 
@@ -72,7 +73,7 @@ def parse_row(model: type[models.Model], document: object, figure_reader: Figure
         model: the model of the row.
         document: the parsed JSON of the row.
         figure_reader: reads tokens, costs and times. An implausible figure becomes None, or 0 in a column that is not
-            nullable.
+            nullable; an implausible time becomes None.
 
     Raises:
         InvalidRowError: the document is not an object, or a column cannot store its value.
@@ -81,7 +82,7 @@ def parse_row(model: type[models.Model], document: object, figure_reader: Figure
         raise InvalidRowError(f"a {model.__name__.lower()} is not an object")
     return {
         field.name: _parse_value(field, document[field.name], figure_reader)
-        for field in _list_fields(model)
+        for field in _list_exported_fields(model)
         if field.name in document
     }
 
@@ -115,7 +116,7 @@ def decode_bytes(document: object) -> bytes | None:
     raise InvalidRowError("bytes are neither text nor base64")
 
 
-def _list_fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
+def _list_exported_fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
     fields = (field for field in model._meta.concrete_fields if not field.is_relation and not field.primary_key)
     if model is Cell:
         return tuple(field for field in fields if field.name in _CELL_COLUMNS)
@@ -128,24 +129,24 @@ def _value_to_json(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _parse_value(field: "models.Field[Any, Any]", document: Any, figure_reader: FigureReader) -> Any:
-    """Return the value of a column.
+def _parse_value(field: "models.Field[Any, Any]", json_value: Any, figure_reader: FigureReader) -> Any:
+    """Parse the JSON value of a column.
 
     Raises:
         InvalidRowError: the value has the wrong type, or the column cannot store it.
     """
     if isinstance(field, models.BinaryField):
-        return decode_bytes(document)
-    if document is None:
+        return decode_bytes(json_value)
+    if json_value is None:
         if not field.null:
             raise InvalidRowError(f"{field.name} is empty")
         return None
     if figure_reader.is_figure(field.name):
-        figure = figure_reader.read(field.name, document)
+        figure = figure_reader.read(field.name, json_value)
         return 0 if figure is None and not field.null else figure
-    _check_type(field, document)
+    _check_type(field, json_value)
     try:
-        value = field.to_python(document)
+        value = field.to_python(json_value)
         field.run_validators(value)
     except (ValidationError, OverflowError) as error:
         raise InvalidRowError(f"{field.name} cannot be stored: {error}") from error
@@ -158,22 +159,22 @@ def _parse_value(field: "models.Field[Any, Any]", document: Any, figure_reader: 
     return value
 
 
-def _check_type(field: "models.Field[Any, Any]", document: Any) -> None:
-    """Check that a text column gets text, a JSON column its shape, and any other column neither text, list nor object.
+def _check_type(field: "models.Field[Any, Any]", json_value: Any) -> None:
+    """Check that a text or time column gets text, a JSON column its shape, and others neither text, list nor object.
 
     Raises:
         InvalidRowError: the value has another type or shape.
     """
     is_text_column = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
-    if not isinstance(field, models.JSONField) and isinstance(document, str) != is_text_column:
+    if not isinstance(field, models.JSONField) and isinstance(json_value, str) != is_text_column:
         raise InvalidRowError(f"{field.name} has the wrong type")
     if (
         isinstance(field, models.JSONField)
         and field.default in (dict, list)
-        and not isinstance(document, field.default)
+        and not isinstance(json_value, field.default)
     ):
         raise InvalidRowError(f"{field.name} has the wrong shape")
-    if isinstance(field, models.JSONField) and not is_valid_column(field.name, document):
+    if isinstance(field, models.JSONField) and not is_valid_column(field.name, json_value):
         raise InvalidRowError(f"{field.name} has the wrong shape")
-    if isinstance(document, list | dict) and not isinstance(field, models.JSONField):
+    if isinstance(json_value, list | dict) and not isinstance(field, models.JSONField):
         raise InvalidRowError(f"{field.name} has the wrong type")

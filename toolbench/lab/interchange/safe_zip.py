@@ -33,7 +33,7 @@ from toolbench.lab.interchange.manifest import (
 )
 from toolbench.lab.traces.step_facts import to_column_text
 
-Archive = ZipFile
+Archive = ZipFile  # of the library for this version of Python, for the readers of bundles and logs
 MAX_MEMBERS = 400_000
 MAX_MEMBER_BYTES = 256 << 20
 MAX_UNPACKED_BYTES = 8 << 30  # of all members
@@ -70,8 +70,8 @@ def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
     """Open an archive after checking its members. Members may be compressed by deflate or, as by Inspect AI, by zstd.
 
     Raises:
-        RunImportError: the file is not a zip archive, `check_members` refuses it, or a member that the block reads is
-            damaged.
+        RunImportError: the file is not a zip archive, `check_members` refuses it, or a member that the `with` block
+            reads cannot be unpacked.
     """
     try:
         with ZipFile(file) as archive:

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.interchange.history.import_file import get_histories, get_history_page
-from toolbench.lab.interchange.queue import get_import, get_open_imports
+from toolbench.lab.interchange.queue import get_import, get_listed_imports
 from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import History, Replay
 from toolbench.lab.results.run.index import get_runs
@@ -19,7 +19,7 @@ from toolbench.web.requests import Action, find_user, record
 @require_safe
 def list_imports(request: HttpRequest) -> HttpResponse:
     """Show imports that are under way, imported runs and imported histories (GET /imported/)."""
-    context = {"jobs": get_open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
+    context = {"jobs": get_listed_imports(), "lines": get_runs("imported"), "histories": get_histories()}
     return render_page(request, "imports/list.html", context)
 
 

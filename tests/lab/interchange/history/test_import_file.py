@@ -40,7 +40,7 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
     assert (paths["tool_use"].turns, paths["tool_use"].parse_errors.k, paths["tool_use"].parse_errors.n) == (3, 0, 2)
     weak = paths["json_fallback"]
     assert (weak.parse_errors.k, weak.parse_errors.n, weak.succeeded.k, weak.probes_failed) == (1, 2, 1, 2)
-    assert [(line.model, line.prompt_version, line.path) for line in page.lines] == [
+    assert [(line.model, line.prompt_version, line.path) for line in page.by_model] == [
         ("weak-1", "3", "json_fallback"),
         ("weak-1", "3", "tool_use"),
     ]
@@ -52,8 +52,8 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
 
 def test_turns_of_one_conversation_are_worth_fewer_independent_ones() -> None:
     told = [turn(conversation=f"c{talk}", ok=talk < 5) for talk in range(10) for _ in range(6)]
-    (together,) = get_history_page(import_history(lines(*told), "talks.jsonl").pk).lines
-    (apart,) = get_history_page(import_history(lines(*(item | {"conversation": ""} for item in told)), "x").pk).lines
+    (together,) = get_history_page(import_history(lines(*told), "talks.jsonl").pk).by_model
+    (apart,) = get_history_page(import_history(lines(*(item | {"conversation": ""} for item in told)), "x").pk).by_model
     assert (together.conversations, apart.conversations) == (10, 0)
     assert (together.succeeded.k, together.succeeded.n) == (apart.succeeded.k, apart.succeeded.n) == (30, 60)
     assert (together.succeeded.method, apart.succeeded.method) == ("exact", "Wilson")
@@ -140,7 +140,7 @@ def test_history_with_an_extreme_number_is_bounded_or_refused(field: str, litera
         return
     history = import_history(io.BytesIO(given), "turns.jsonl")
     assert getattr(history.turns.get(line=2), field) in (None, 0, 10**9)
-    assert get_history_page(history.pk).lines
+    assert get_history_page(history.pk).by_model
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])

@@ -49,7 +49,7 @@ def test_files_are_unique_also_where_labels_differ_in_signs_only() -> None:
     make_config(run, make_model("a/b"))
     make_config(run, make_model("a:b"))
     make_config(run, make_model("A:b"))
-    files = [label.file for label in build_config_labels(tuple(run.configs.all())).values()]
+    files = [label.file_prefix for label in build_config_labels(tuple(run.configs.all())).values()]
     assert files == ["a__b", "a__b__2", "A__b__2__2"]
 
 

@@ -50,7 +50,7 @@ def test_the_same_file_again_adds_nothing_whatever_was_decided() -> None:
     assert import_traffic(data, "log.jsonl").added == 2
     reject_drafts([TrafficDraft.objects.values_list("pk", flat=True)[0]])
     result = import_traffic(data, "again.jsonl")
-    assert (result.added, result.known, TrafficDraft.objects.count()) == (0, 2, 2)
+    assert (result.added, result.existing, TrafficDraft.objects.count()) == (0, 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lab.interchange.traffic.records import ANSWER, ARGUMENTS, FORMS, MESSAGES, TOOL, build_logged, build_otlp
-from toolbench.lab.interchange.traffic.reading import iterate_records
+from toolbench.lab.interchange.traffic.reading import iter_records
 
 
 def read_one(document: Any) -> Any:
-    (record,) = iterate_records(json.dumps(document).encode())
+    (record,) = iter_records(json.dumps(document).encode())
     return record
 
 
@@ -27,8 +27,8 @@ def test_every_form_gives_the_same_exchange(form: str) -> None:
 
 def test_an_array_and_an_object_over_several_lines_are_read_as_well() -> None:
     array = json.dumps([build_logged(), build_otlp()], indent=1).encode()
-    assert [bool(record.exchange) for record in iterate_records(array)] == [True, True]
-    (record,) = iterate_records(b"\xef\xbb\xbf" + json.dumps(build_otlp(), indent=1).encode())
+    assert [bool(record.exchange) for record in iter_records(array)] == [True, True]
+    (record,) = iter_records(b"\xef\xbb\xbf" + json.dumps(build_otlp(), indent=1).encode())
     assert record.exchange
 
 
@@ -85,10 +85,10 @@ JSON_VALUES = st.recursive(
 @given(JSON_VALUES)
 @settings(max_examples=300)
 def test_no_document_raises(document: Any) -> None:
-    for record in iterate_records(json.dumps(document).encode()):
+    for record in iter_records(json.dumps(document).encode()):
         assert record.exchange or record.reason
 
 
 @given(st.binary(max_size=60))
 def test_no_bytes_raise(data: bytes) -> None:
-    assert all(record.reason or record.exchange for record in iterate_records(data))
+    assert all(record.reason or record.exchange for record in iter_records(data))

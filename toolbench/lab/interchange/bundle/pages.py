@@ -49,13 +49,13 @@ class BodyView:
         title: heading of the body.
         text: the first MAX_BODY_BYTES_SHOWN bytes as text.
         size: bytes of the complete body.
-        cut: whether the text is truncated.
+        is_truncated: whether the text is shorter than the body.
     """
 
     title: str
     text: str
     size: int
-    cut: bool
+    is_truncated: bool
 
 
 @dataclass(frozen=True, slots=True)

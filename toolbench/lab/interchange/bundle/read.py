@@ -95,7 +95,7 @@ def _parse_run(run_document: dict[str, Any], archive: Archive, manifest: Manifes
             for row in _parse_list(run_document, "cells")
         ),
         trials=_iter_trials(archive, manifest, figure_reader),
-        figures=figure_reader,
+        figure_reader=figure_reader,
         trial_count=sum(name.startswith(TRIALS_FOLDER) for name in manifest.members),
         cases=parse_cases(read_json_member(archive, CASES_NAME)) if CASES_NAME in manifest.members else (),
     )

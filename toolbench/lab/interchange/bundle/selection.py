@@ -18,7 +18,7 @@ _TRIALS_PER_BATCH = 100  # that are in memory at the same time
 
 
 class BundleError(Exception):
-    """Bundle that cannot be written; the message gives the reason."""
+    """Bundle, or other export of the same rows, that cannot be written; the message gives the reason."""
 
 
 class UnknownRunError(BundleError):
@@ -38,7 +38,7 @@ class BundleSelection:
         left_out: data that the bundle does not contain.
         trial_count: number of finished trials of these cells.
         names: slug in this database by original slug, of scenarios that the import renamed.
-        private: private scenarios among those of the cells.
+        private: slugs of the private scenarios among those of the cells.
         cases: test cases among the scenarios of the cells.
     """
 
@@ -55,7 +55,9 @@ class BundleSelection:
         """Yield finished trials with steps and bodies, by position, without loading all of them into memory."""
         steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
         finished_trials = (
-            _list_finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
+            _list_finished_trials(self.run, self.cells)
+            .select_related("config", "cell")
+            .prefetch_related(steps, "judgements")
         )
         for trial in load_bodies(finished_trials.order_by("position", "pk").iterator(chunk_size=_TRIALS_PER_BATCH)):
             yield self._use_original_names(trial)
@@ -99,7 +101,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
         configs=configs,
         cells=cells,
         left_out=left_out,
-        trial_count=_list_finished(run, cells).count(),
+        trial_count=_list_finished_trials(run, cells).count(),
         names=run.origin.get("renamed", {}) if run.imported else {},
         private=private_scenarios & {cell.scenario for cell in cells},
         cases=get_bundled_cases((cell.scenario, cell.scenario_version) for cell in cells),
@@ -125,7 +127,7 @@ def _rename_row(row: models.Model, names: Mapping[str, str]) -> None:
         setattr(row, column, value)
 
 
-def _list_finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
+def _list_finished_trials(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
     return run.trials.filter(state=Trial.State.DONE, cell__in=list(cells))
 
 

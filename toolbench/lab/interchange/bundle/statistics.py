@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.bundle.selection import BundleSelection
-from toolbench.lab.interchange.report.rates import compute_rates, rate_to_json
+from toolbench.lab.interchange.report.rates import build_cell_tallies, rate_to_json
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import Tally, tally_cells
@@ -60,31 +60,32 @@ class ConfigStatistics:
     Attributes:
         config: the configuration.
         group: name of the group; empty if there is only one.
-        rows: its cells.
+        cells: its cells in that group.
         tally: sums over the tool scenarios, or over the controls if there are no tool scenarios.
         answered: answered success of `tally`.
         delivered: end-to-end success of `tally`.
         control: answered success of the controls.
         times: quantiles of times of the same cells as `tally`.
-        cells: statistics of each cell.
+        cell_statistics: statistics of each cell.
     """
 
     config: RunConfig
     group: str
-    rows: tuple[Cell, ...]
+    cells: tuple[Cell, ...]
     tally: Tally
     answered: Rate
     delivered: Rate
     control: Rate
     times: Times
-    cells: tuple[CellStatistics, ...]
+    cell_statistics: tuple[CellStatistics, ...]
 
 
 def compute_config_statistics(selection: BundleSelection) -> tuple[ConfigStatistics, ...]:
     """Return the statistics of each configuration in each group of scenarios."""
     times = load_cell_times(selection.cells)
     return tuple(
-        _build_config_statistics(*group, times) for group in group_cells_by_config(selection.configs, selection.cells)
+        _build_config_statistics(config, group, cells, times)
+        for config, group, cells in group_cells_by_config(selection.configs, selection.cells)
     )
 
 
@@ -98,13 +99,13 @@ def _build_config_statistics(
     return ConfigStatistics(
         config=config,
         group=group,
-        rows=tuple(cells),
+        cells=tuple(cells),
         tally=main_tally,
         answered=main_tally.compute_answered_success(),
         delivered=main_tally.compute_end_to_end_success(),
         control=control.compute_answered_success(),
         times=merge_times(cell.times for cell in cell_statistics if cell.control != bool(tools.cells)),
-        cells=cell_statistics,
+        cell_statistics=cell_statistics,
     )
 
 
@@ -157,12 +158,12 @@ def build_statistics_json(config_statistics: Sequence[ConfigStatistics]) -> Json
                 "configuration": str(row.config),
                 "simulated": row.config.provider_kind == Provider.Kind.SIMULATED,
                 "scenarios": row.group,
-                **compute_rates(row.rows).to_json(),
+                **build_cell_tallies(row.cells).to_json(),
                 **times_to_json(row.times),
             }
             for row in config_statistics
         ],
-        "cells": [_cell_to_json(row.config, cell) for row in config_statistics for cell in row.cells],
+        "cells": [_cell_to_json(row.config, cell) for row in config_statistics for cell in row.cell_statistics],
     }
 
 

@@ -44,7 +44,7 @@ from toolbench.lab.interchange.manifest import (
     hash_evidence,
 )
 from toolbench.lab.interchange.row_json import row_to_json
-from toolbench.lab.interchange.spooled_file import PartWriter, iter_file_chunks, run_writer
+from toolbench.lab.interchange.streamed_file import PartWriter, iter_file_chunks, run_writer
 from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.providers.masking.secrets import Masker
 
@@ -77,7 +77,7 @@ def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]
 
 def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
     known_secrets = load_known_secrets()
-    unread_keys = tuple(
+    unreadable_key_items = tuple(
         LeftOutItem(
             f"a second masking of the key of {name}", "the key cannot be read; it was masked when it was stored"
         )
@@ -87,7 +87,7 @@ def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Ma
         return (
             yield from _write_members(
                 _BundleArchive(archive, known_secrets.masker),
-                replace(selection, left_out=(*selection.left_out, *unread_keys)),
+                replace(selection, left_out=(*selection.left_out, *unreadable_key_items)),
             )
         )
 
@@ -215,7 +215,9 @@ def _build_source(run: Run) -> JsonObject:
 
 
 def render_compact_json(value: object) -> bytes:
-    """Return a value as compact ASCII JSON; keys keep their order. Equal values give equal bytes.
+    """Return a value as compact ASCII JSON; keys keep their order.
+
+    Equal values with keys in the same order give equal bytes.
 
     Raises:
         ValueError: the value contains NaN or an infinity.

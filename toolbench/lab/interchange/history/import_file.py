@@ -36,6 +36,7 @@ class PathRow:
     Attributes:
         model: empty in counts of a path only.
         prompt_version: empty in counts of a path only.
+        path: method that the turns used.
         turns: number of turns.
         conversations: number of distinct conversations; turns without a conversation are not counted here.
         parse_errors: share of turns with a parse error, of the turns that attempted a call.
@@ -81,13 +82,13 @@ class HistoryPage:
     Attributes:
         history: the imported file.
         by_path: counts by path.
-        lines: counts by model, prompt version and path.
+        by_model: counts by model, prompt version and path.
         errors: at most 20 parse errors, the most frequent first.
     """
 
     history: History
     by_path: tuple[PathRow, ...]
-    lines: tuple[PathRow, ...]
+    by_model: tuple[PathRow, ...]
     errors: tuple[ErrorRow, ...]
 
 
@@ -162,7 +163,7 @@ def _mask_text(text: str | None, masker: Masker) -> str:
 
 
 def _count_turns(history: History, *group_columns: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the counts of each combination of the given columns, with sums over conversations, with one query."""
+    """Yield the counts and the sums over conversations for each combination of column values, with one query."""
     names = ", ".join(group_columns)
     with connection.cursor() as cursor:
         cursor.execute(load_statement("interchange/history/count_turns", key=names), [history.pk])
@@ -203,10 +204,10 @@ def _build_rate(sums: Sequence[Any]) -> Rate:
 
 def _list_errors(history: History) -> tuple[ErrorRow, ...]:
     """Return the most frequent parse errors, each with the first line that has it."""
-    faulty = history.turns.exclude(parse_error="").order_by()
-    errors = faulty.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
+    faulty_turns = history.turns.exclude(parse_error="").order_by()
+    errors = faulty_turns.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
     rows = list(errors.order_by("-count", "first")[:MAX_ERRORS_SHOWN])
-    snippet_by_line = dict(faulty.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
+    snippet_by_line = dict(faulty_turns.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
     return tuple(
         ErrorRow(
             path=row["path"],

@@ -18,11 +18,11 @@ MAX_PROBLEMS_SHOWN = 20  # in one error message
 
 
 class HistoryImportError(Exception):
-    """History that is not imported; the message lists the invalid lines. Nothing of the history is stored."""
+    """History that is not imported; the message gives the reason or lists invalid lines. Nothing of it is stored."""
 
 
 def _parse_time(value: object) -> object:
-    """Return the moment of a text in ISO 8601.
+    """Return the moment of a text in ISO 8601. The type AwareDatetime refuses a moment without a time zone afterwards.
 
     Raises:
         ValueError: the value is not such a text, or the moment has a time zone and is outside VALID_YEARS.

@@ -23,9 +23,9 @@ class LogDocument:
 
     Attributes:
         text: the complete log.
-        header: everything except the samples.
+        header: everything except the list of samples.
         samples_at: position in `text` of the opening bracket of the list of samples; None if there is no list.
-        count: number of values in the list.
+        count: number of values in the list; 0 if there is no list.
     """
 
     text: str

@@ -132,8 +132,8 @@ def _parse_document(content: bytes) -> LogDocument:
     return document
 
 
-def _build_origin(log: JsonObject, name: str, sha256: str) -> Origin:
-    spec = get_object(log.get("eval"))
+def _build_origin(header: JsonObject, name: str, sha256: str) -> Origin:
+    spec = get_object(header.get("eval"))
     source = {key: render_text(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
     now = timezone.now().isoformat(timespec="seconds")
     private = (_build_slug(spec),)
@@ -141,16 +141,16 @@ def _build_origin(log: JsonObject, name: str, sha256: str) -> Origin:
 
 
 def _create_run(
-    log: JsonObject, samples: _LogSamples, origin: Origin, owner: AbstractBaseUser | None, progress: OnProgress
+    header: JsonObject, samples: _LogSamples, origin: Origin, owner: AbstractBaseUser | None, progress: OnProgress
 ) -> Run:
-    spec = get_object(log.get("eval"))
+    spec, status = get_object(header.get("eval")), header.get("status")
     figure_reader = FigureReader()
     created_at = _parse_created(origin.made_at)
     run: ColumnValues = {
         "title": to_column_text(f"{render_text(spec.get('task'))} (Inspect AI)", 200),
-        "state": Run.State.FINISHED if log.get("status") == "success" else Run.State.CANCELLED,
+        "state": Run.State.FINISHED if status == "success" else Run.State.CANCELLED,
         "instance_kind": "drawn",
-        "stopped_reason": "" if log.get("status") == "success" else f"status {render_text(log.get('status'))[:100]}",
+        "stopped_reason": "" if status == "success" else f"status {render_text(status)[:100]}",
         "created_at": created_at and figure_reader.read_time("created", created_at),
     }
     cell = {"scenario": _build_slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
@@ -158,7 +158,7 @@ def _create_run(
         _build_trial(sample, position, _build_slug(spec), figure_reader)
         for position, sample in enumerate(samples.samples)
     )
-    new_run = NewRun(run, (_build_config(log),), (NewCell(0, cell),), trials, figure_reader, samples.count)
+    new_run = NewRun(run, (_build_config(header),), (NewCell(0, cell),), trials, figure_reader, samples.count)
     return _store_totals(create_run(new_run, origin, owner=owner, progress=progress))
 
 
@@ -176,11 +176,11 @@ def _store_totals(run: Run) -> Run:
     return run
 
 
-def _build_config(log: JsonObject) -> ColumnValues:
-    spec = get_object(log.get("eval"))
+def _build_config(header: JsonObject) -> ColumnValues:
+    spec = get_object(header.get("eval"))
     config = get_object(spec.get("model_generate_config"))
     options = {key: value for key, value in config.items() if isinstance(value, int | float | str)}
-    frozen_settings = json.dumps([spec.get("model"), config, log.get("plan")], sort_keys=True, default=str)
+    frozen_settings = json.dumps([spec.get("model"), config, header.get("plan")], sort_keys=True, default=str)
     return {
         "provider_name": _PROVIDER,
         "provider_kind": "inspect",

@@ -80,9 +80,11 @@ def build_sample(trial: Trial, identity: SampleIdentity, started_at: datetime) -
     """
     steps = list_steps(trial)
     exchanges = [step for step in steps if not step.is_tool]
-    answered = [step for step in exchanges if step.step.ok]
+    successful_exchanges = [step for step in exchanges if step.step.ok]
     first_request = parse_chat_request(bytes(exchanges[0].step.body.request)) if exchanges else None
-    output = build_output(answered[-1]) if answered else {"model": identity.model, "choices": []}
+    output = (
+        build_output(successful_exchanges[-1]) if successful_exchanges else {"model": identity.model, "choices": []}
+    )
     usage_fields = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost")
     usage = build_usage({name: getattr(trial, name) for name in usage_fields})
     seconds = None if trial.duration_ms is None else trial.duration_ms / 1000

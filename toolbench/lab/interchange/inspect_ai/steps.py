@@ -29,7 +29,7 @@ def build_steps(sample: JsonObject, figure_reader: FigureReader) -> list[NewStep
     References to attachments and shared messages are replaced by their content.
 
     Raises:
-        InvalidRowError: the bodies would be too large.
+        InvalidRowError: the bodies would be too large, or a request refers to too many messages.
     """
     events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
     sample_reader = _SampleReader(sample, _find_start(events), figure_reader)
@@ -74,7 +74,7 @@ class _SampleReader:
         return event.get("input") or _pick_ranges(event.get("input_refs"), self._messages)
 
     def read_raw_request(self, call: JsonObject) -> Any:
-        """Return the raw request of a model call, with shared messages."""
+        """Return the raw request of a model call, with references to shared messages replaced by the messages."""
         request = call.get("request")
         if call.get("call_refs") is None or not isinstance(request, dict):
             return request

@@ -25,7 +25,7 @@ from toolbench.lab.interchange.inspect_ai.samples import (
 )
 from toolbench.lab.interchange.report.labels import ConfigLabel, build_config_labels, sanitise_file_name
 from toolbench.lab.interchange.report.write import check_empty_folder
-from toolbench.lab.interchange.spooled_file import PartWriter, iter_file_chunks, run_writer
+from toolbench.lab.interchange.streamed_file import PartWriter, iter_file_chunks, run_writer
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 from toolbench.providers.masking.secrets import Masker
 
@@ -43,7 +43,7 @@ def iter_log_zip(run_id: int, *, private: bool = False) -> Iterator[bytes]:
         private: whether private scenarios are included.
 
     Raises:
-        BundleError: there is no such run, or no log would have a sample. It is raised by this call.
+        BundleError: there is no such run, or no scenario would be left. It is raised by this call, not by the iterator.
     """
     return iter_file_chunks(partial(_write_zip, select_for_bundle(run_id, private=private)))
 
@@ -52,7 +52,7 @@ def write_logs(run_id: int, folder: Path, *, private: bool = False) -> tuple[str
     """Write the logs of a run to a folder, which is created if needed, and return their names.
 
     Raises:
-        BundleError: there is no such run, or no log would have a sample.
+        BundleError: there is no such run, or no scenario would be left.
         ReportError: the folder is not empty.
     """
     selection = select_for_bundle(run_id, private=private)
@@ -205,7 +205,7 @@ class _ConfigLog:
         }
 
     def _build_score(self) -> JsonObject:
-        """Return the share of passed samples among those with a verdict."""
+        """Return the log's score: numbers of samples, and as accuracy the share that passed of those with a verdict."""
         scored = sum(self.outcomes[outcome] for outcome in GRADES)
         passed = self.outcomes[Trial.Outcome.PASS]
         metrics: JsonObject = {"accuracy": {"name": "accuracy", "value": passed / scored}} if scored else {}

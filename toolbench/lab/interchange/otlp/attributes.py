@@ -14,7 +14,7 @@ MAX_INTEGER = (1 << 63) - 1
 
 
 def build_attributes(values: Mapping[str, Any]) -> list[JsonObject]:
-    """Return attributes from values by name, without None and integers of more than 64 bits."""
+    """Return values by name as OTLP attributes; None and integers beyond ±MAX_INTEGER are left out."""
     return [
         {"key": name, "value": encoded}
         for name, value in values.items()
@@ -28,7 +28,12 @@ def dump_json(value: Any) -> str:
 
 
 def build_span_id(trace_key: str, part: str) -> str:
-    """Return the id of a span: 16 hexadecimal digits, the same for each export of a trial."""
+    """Return the id of a span: 16 hexadecimal digits, the same for each export of a trial.
+
+    Args:
+        trace_key: text that is unique for each execution of a trial.
+        part: "trial" for the trial's span, else the ordinal of the step.
+    """
     return hashlib.sha256(f"{trace_key}/{part}".encode()).hexdigest()[:16]
 
 
@@ -48,7 +53,10 @@ def render_time(moment: datetime, offset_ms: float = 0.0) -> str:
 
 
 def _encode(value: Any) -> JsonObject | None:
-    """Return the AnyValue of a text, a number, a boolean or a list of texts."""
+    """Return a value as an OTLP AnyValue; None for an integer beyond ±MAX_INTEGER.
+
+    Items of a list, and values that are neither numbers, booleans nor lists, are written as text.
+    """
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):

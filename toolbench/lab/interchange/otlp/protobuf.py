@@ -1,4 +1,4 @@
-"""Binary form of OTLP: spans from their JSON form, and what an answer says about rejected spans.
+"""Encoder of OTLP's JSON form in its binary form, and parser of an endpoint's binary answer.
 
 The field numbers are those of opentelemetry-proto 1.x, whose fields keep their numbers.
 """
@@ -51,16 +51,16 @@ def encode_traces(document: JsonObject) -> bytes:
 
 
 def parse_rejection(answer: bytes) -> tuple[int, str]:
-    """Return the number of rejected spans in the binary answer of an endpoint, and its message.
+    """Return the number of rejected spans and the message in an endpoint's answer; 0 and "" if it has none.
 
     Raises:
         ValueError: the answer is not valid.
     """
-    partial = next((value for number, value in _iter_fields(answer) if number == 1), b"")
-    if isinstance(partial, int):
+    partial_success = next((value for number, value in _iter_fields(answer) if number == 1), b"")
+    if isinstance(partial_success, int):
         raise ValueError("The field partial_success is no message.")
     count, message = 0, ""
-    for number, value in _iter_fields(partial):
+    for number, value in _iter_fields(partial_success):
         if number == 1 and isinstance(value, int):
             count = value
         elif number == 2 and isinstance(value, bytes):
@@ -107,7 +107,7 @@ def _encode_varint(value: int) -> bytes:
 
 
 def _iter_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the number and the value of each field: an integer, or the bytes of another field.
+    """Yield the number and the value of each field: an integer for a varint, otherwise the field's bytes.
 
     Raises:
         ValueError: the message is not valid.
@@ -130,7 +130,11 @@ def _iter_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _read_varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return the integer at a position, and the position after it."""
+    """Return the integer at a position, and the position after it.
+
+    Raises:
+        ValueError: the message ends within the integer, or the integer has more than 10 bytes.
+    """
     value = shift = 0
     while position < len(message) and shift < 70:
         byte = message[position]

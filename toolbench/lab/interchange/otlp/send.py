@@ -12,7 +12,7 @@ from toolbench.lab.interchange.otlp.protobuf import encode_traces, parse_rejecti
 from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
 from toolbench.providers.http.retry_delay import parse_retry_after
 
-SEND_SECONDS = 10.0
+SEND_SECONDS = 10.0  # limit for the connection, for sending, and for each part of the answer
 MAX_BATCH_BYTES = 4 << 20  # of one request, unless one trial is larger
 FIRST_PAUSE_SECONDS = 1.0  # doubled after each attempt
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # as the specification of OTLP/HTTP names them
@@ -57,7 +57,7 @@ class _AttemptResult:
     Attributes:
         problem: a sentence; "" if the endpoint accepted all spans.
         may_repeat: whether the request may be sent again.
-        retry_after_seconds: least pause that the endpoint demands before that; 0 if it demands none.
+        retry_after_seconds: least pause that the endpoint demands before the next attempt; 0 if it demands none.
     """
 
     problem: str
@@ -68,10 +68,11 @@ class _AttemptResult:
 def send_lines(lines: Iterable[bytes], endpoint: OtlpEndpoint) -> int:
     """Send lines of OTLP JSON in batches and return the number of trials that were sent.
 
-    An attempt without an answer, or with a status of _RETRIED_STATUSES, is repeated, as often as a webhook.
+    A request without an answer, or with a status of _RETRIED_STATUSES, is repeated: MAX_ATTEMPTS attempts in all.
 
     Raises:
-        EndpointError: the endpoint refused a batch, or the last attempt failed. Batches before it were sent.
+        EndpointError: the endpoint refused a batch or some of its spans, or the last attempt failed. Earlier batches
+            were sent.
     """
     sent = 0
     with httpx.Client(timeout=SEND_SECONDS, trust_env=False) as client:
@@ -85,7 +86,7 @@ def send_lines(lines: Iterable[bytes], endpoint: OtlpEndpoint) -> int:
 
 
 def _iter_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield the resource spans of lines in batches of at most MAX_BATCH_BYTES."""
+    """Yield the resource spans of lines in batches of at most MAX_BATCH_BYTES. A larger line is a batch of its own."""
     batch: list[bytes] = []
     size = 0
     for line in lines:
@@ -138,15 +139,19 @@ def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> _Attempt
 
 
 def _find_rejection(answer: httpx.Response) -> str:
-    """Return a sentence about spans that the endpoint rejected from a request that it accepted; "" for none."""
+    """Return a sentence about the spans that the endpoint rejected from a request that it accepted.
+
+    Returns:
+        The sentence; "" if no span was rejected, or if the answer cannot be read.
+    """
     try:
         if "protobuf" in answer.headers.get("content-type", ""):
             count, message = parse_rejection(answer.content)
-            rejected = str(count)
+            count_text = str(count)
         else:
             partial = get_object(get_object(json.loads(answer.content or b"{}")).get("partialSuccess"))
-            rejected, message = str(partial.get("rejectedSpans") or "0"), str(partial.get("errorMessage") or "")
+            count_text, message = str(partial.get("rejectedSpans") or "0"), str(partial.get("errorMessage") or "")
     except (ValueError, RecursionError):
         return ""
     reason = message[:300] or "no reason"
-    return f"The endpoint rejected {rejected[:20]} spans: {reason}." if rejected != "0" else ""
+    return f"The endpoint rejected {count_text[:20]} spans: {reason}." if count_text != "0" else ""

@@ -43,7 +43,7 @@ def build_spans(trial: Trial) -> list[JsonObject]:
     started_at = trial.started_at or trial.run.created_at
     trace_key = f"{trial.run.created_at.isoformat()}/{trial.run_id}/{trial.pk}/{trial.execution}"
     builder, steps = _SpanBuilder(trial, started_at, trace_key), list_steps(trial)
-    # The duration leaves out waits for the rate of the provider, the times of the steps do not.
+    # The duration of a trial excludes waits for the provider's rate limit; the start times of its steps include them.
     last_end_ms = max((step.started_ms + step.duration_ms for step in steps), default=0.0)
     duration_ms = max(last_end_ms, parse_duration_ms(trial.duration_ms) or 0.0)
     return [builder.build_trial_span(duration_ms), *(builder.build_step_span(step) for step in steps)]
@@ -84,8 +84,8 @@ class _SpanBuilder:
             "toolbench.parity_pass": trial.parity_pass,
             "toolbench.bodies_removed": explain_removed_bodies(trial) or None,
         }
-        error = (trial.failure_class or "_OTHER") if trial.outcome == Trial.Outcome.INFRA else ""
-        span = self._build_span(f"invoke_agent {trial.scenario}", SPAN_INTERNAL, attributes, error, trial.sentence)
+        error_type = (trial.failure_class or "_OTHER") if trial.outcome == Trial.Outcome.INFRA else ""
+        span = self._build_span(f"invoke_agent {trial.scenario}", SPAN_INTERNAL, attributes, error_type, trial.sentence)
         times = self._build_times(0.0, duration_ms)
         events = list(self._iter_evaluations(times["endTimeUnixNano"]))
         return span | times | {"spanId": self._root_id, "events": events}
@@ -93,14 +93,17 @@ class _SpanBuilder:
     def build_step_span(self, step: StepWithDetails) -> JsonObject:
         row = step.step
         name, kind, attributes = _describe_tool(step) if step.is_tool else self._describe_exchange(step)
-        error = "" if row.ok else row.error_code or "_OTHER"
-        span = self._build_span(name, kind, attributes, error, row.error_message)
+        error_type = "" if row.ok else row.error_code or "_OTHER"
+        span = self._build_span(name, kind, attributes, error_type, row.error_message)
         span |= self._build_times(step.started_ms, step.duration_ms)
         return span | {"spanId": build_span_id(self._trace_key, str(row.ordinal)), "parentSpanId": self._root_id}
 
-    def _build_span(self, name: str, kind: int, attributes: JsonObject, error: str, error_message: str) -> JsonObject:
-        error_attributes = {"error.type": error or None}
-        status = {"status": {"code": STATUS_ERROR, "message": error_message}} if error else {}
+    def _build_span(
+        self, name: str, kind: int, attributes: JsonObject, error_type: str, error_message: str
+    ) -> JsonObject:
+        """Return a span without its id and times. It has no error if `error_type` is empty."""
+        error_attributes = {"error.type": error_type or None}
+        status = {"status": {"code": STATUS_ERROR, "message": error_message}} if error_type else {}
         fields = {"traceId": build_trace_id(self._trace_key), "name": name, "kind": kind}
         return fields | {"attributes": build_attributes(attributes | error_attributes)} | status
 
@@ -111,7 +114,11 @@ class _SpanBuilder:
         }
 
     def _iter_evaluations(self, ended_at: str) -> Iterator[JsonObject]:
-        """Yield the verdict as an event at the end of the trial, if it has one."""
+        """Yield the verdict as an event at the end of the trial, if it has one.
+
+        Args:
+            ended_at: end of the trial in nanoseconds since 1970, as text.
+        """
         trial = self._trial
         if trial.outcome not in _GRADES:
             return
@@ -125,6 +132,7 @@ class _SpanBuilder:
         yield {"timeUnixNano": ended_at, "name": name, "attributes": build_attributes(attributes)}
 
     def _describe_exchange(self, step: StepWithDetails) -> tuple[str, int, JsonObject]:
+        """Return the name, the kind and the attributes of the span of an exchange."""
         row, facts = step.step, step.facts
         request = parse_chat_request(bytes(row.body.request))
         is_prompt = any(message["role"] == "prompt" for message in request.messages)
@@ -135,7 +143,7 @@ class _SpanBuilder:
             "gen_ai.operation.name": operation,
             "gen_ai.provider.name": self._provider,
             "gen_ai.request.model": self._trial.config.model_name,
-            **_list_options(request),
+            **_build_option_attributes(request),
             "gen_ai.request.stream": True if facts.get("stream") else None,
             "gen_ai.response.model": row.model_echoed or None,
             "gen_ai.response.finish_reasons": _list_finish_reasons(row),
@@ -161,6 +169,7 @@ class _SpanBuilder:
 
 
 def _describe_tool(step: StepWithDetails) -> tuple[str, int, JsonObject]:
+    """Return the name, the kind and the attributes of the span of a tool call."""
     row, call = step.step, get_object(step.facts.get("call"))
     attributes = {
         "gen_ai.operation.name": "execute_tool",
@@ -175,12 +184,12 @@ def _describe_tool(step: StepWithDetails) -> tuple[str, int, JsonObject]:
 
 
 def _name_provider(trial: Trial) -> str:
-    """Return the name that the conventions have for the provider if its kind implies one, else its name here."""
+    """Return the name that the conventions have for the provider if its kind implies one, else its own name."""
     is_anthropic = trial.config.provider_kind == Provider.Kind.ANTHROPIC
     return "anthropic" if is_anthropic else trial.config.provider_name
 
 
-def _list_options(request: StoredChatRequest) -> JsonObject:
+def _build_option_attributes(request: StoredChatRequest) -> JsonObject:
     options: dict[str, Any] = {
         f"gen_ai.request.{name}": _to_float(request.get_option(name)) for name in _NUMBER_OPTIONS
     }
@@ -218,7 +227,7 @@ def _build_message(message: Message) -> JsonObject:
 
 
 def _build_answer(step: StepWithDetails) -> JsonObject:
-    """Return the answer with the calls that were executed, after all repairs."""
+    """Return the answer as an output message, with its calls after all repairs."""
     calls = list_objects(step.facts.get("calls"))
     parts = _build_parts(step.reasoning, str(step.facts.get("text") or ""), calls)
     return {"role": "assistant", "parts": parts, "finish_reason": step.step.finish_reason}
@@ -232,7 +241,10 @@ def _build_parts(reasoning: str, text: str, calls: list[JsonObject]) -> list[Jso
 
 
 def _read_address(url: str) -> tuple[str | None, int | None]:
-    """Return the host and port of a URL; (None, None) for a malformed one, which an imported log may contain."""
+    """Return the host and port of a URL. The port is None if it is unknown.
+
+    Both are None if the URL has no host or is malformed, which is possible in an imported log.
+    """
     try:
         parts = urlsplit(url)
         return parts.hostname, (parts.port or {"http": 80, "https": 443}.get(parts.scheme)) if parts.hostname else None
@@ -241,10 +253,10 @@ def _read_address(url: str) -> tuple[str | None, int | None]:
 
 
 def _list_finish_reasons(step: Step) -> list[str] | None:
-    """Return the finish reason of the answer.
+    """Return the finish reason of the answer, in a list.
 
     Returns:
-        None if the answer has no finish reason; "error" without an answer.
+        None if the answer has no finish reason; ["error"] without an answer.
     """
     if step.finish_reason:
         return [step.finish_reason]

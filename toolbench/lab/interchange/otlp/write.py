@@ -27,7 +27,7 @@ def iter_run_lines(run_id: int, *, private: bool = False) -> Iterator[bytes]:
         private: whether trials of private scenarios are included.
 
     Raises:
-        BundleError: there is no such run, or no trial would be left. It is raised by this call.
+        BundleError: there is no such run, or no scenario would be left. It is raised by this call, not by the iterator.
     """
     selection = select_for_bundle(run_id, private=private)
     masker = load_known_secrets().masker

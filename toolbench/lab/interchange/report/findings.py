@@ -15,7 +15,7 @@ from toolbench.lab.models import Cell
 
 NO_DIFFERENCE = "no clear difference"
 MAX_QUIRKS = 12
-QuirkCounts = Counter[tuple[str, str, str]]
+QuirkCounts = Counter[tuple[str, str, str]]  # number of trials by model, "transform" or "finding", and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,18 @@ def build_findings(
     Args:
         reports: reports of the run's configurations.
         cells: cells of the run.
-        quirks: number of changes by transforms and of findings, by model, kind ("transform" or "finding") and name.
+        quirks: number of trials in which a transform changed something or in which a finding occurred.
     """
     return (
         *_find_hardest_scenario(cells),
-        *_find_main_cause(reports),
+        *_find_main_failure_class(reports),
         *_iter_quirks(quirks),
         *_compare_profiles(reports, cells),
     )
 
 
 def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
+    """Yield the tool scenario with the lowest answered success, if at least two have an answer."""
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
     rates = {
         name: tally_cells(cell for cell in cells if cell.scenario == name).compute_answered_success()
@@ -66,7 +67,8 @@ def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{overlap_note}.")
 
 
-def _find_main_cause(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
+def _find_main_failure_class(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
+    """Yield the most frequent failure class of all trials, infrastructure errors included."""
     rows = [row for report in reports for row in report.rows if row["toolbench"]["failure_class"]]
     count_by_class = Counter(row["toolbench"]["failure_class"] for row in rows)
     if not count_by_class:
@@ -96,21 +98,21 @@ def _compare_profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) ->
     Only configurations that differ in nothing but the profile are compared. The last finding lists the models without a
     clear difference.
     """
-    groups = _get_rates_by_profile(reports, cells)
+    rates_by_key = _compute_rates_by_profile(reports, cells)
     undecided_models: list[str] = []
-    for key, rates in groups.items():
+    for key, rates in rates_by_key.items():
         ordered = sorted(rates, key=lambda name: (-rates[name].axis, name))
         best, worst = rates[ordered[0]], rates[ordered[-1]]
         if best.low > worst.high:
             comparison = f"best profile {ordered[0]}, {best.text}; worst {ordered[-1]}, {worst.text}"
-            yield RunFinding("profiles", f"{_describe_model(key, groups)}: {comparison}.")
+            yield RunFinding("profiles", f"{_describe_model(key, rates_by_key)}: {comparison}.")
         elif len(rates) > 1:
-            undecided_models.append(_describe_model(key, groups))
+            undecided_models.append(_describe_model(key, rates_by_key))
     if undecided_models:
         yield RunFinding("profiles", f"Between the profiles of {', '.join(undecided_models)}: {NO_DIFFERENCE}.")
 
 
-def _get_rates_by_profile(
+def _compute_rates_by_profile(
     reports: Sequence[ConfigReport], cells: Sequence[Cell]
 ) -> dict[tuple[str, ...], dict[str, Rate]]:
     """Return answered success without controls, by comparison key and profile.
@@ -129,9 +131,9 @@ def _get_rates_by_profile(
     return rates_by_key
 
 
-def _describe_model(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
+def _describe_model(key: tuple[str, ...], rates_by_key: dict[tuple[str, ...], dict[str, Rate]]) -> str:
     """Return the model's name, followed by the values in which its comparison keys differ."""
-    model_keys = [other for other in groups if other[0] == key[0]]
+    model_keys = [other for other in rates_by_key if other[0] == key[0]]
     varying_values = [part for index, part in enumerate(key) if len({other[index] for other in model_keys}) > 1]
     return f"{key[0]} ({', '.join(part or 'no examples' for part in varying_values)})" if varying_values else key[0]
 

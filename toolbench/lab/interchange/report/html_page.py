@@ -35,7 +35,7 @@ def render_shared_page(link: ShareLink) -> bytes:
     """Return the page of a share link, which loads its style from this site.
 
     Raises:
-        PageUnavailableError: the run, comparison or trial no longer exists.
+        PageUnavailableError: the run or trial no longer exists, or the comparison cannot be shown.
     """
     if link.kind == ShareLink.Kind.RUN and link.target is not None:
         return _render_run(link.target, "")

@@ -11,7 +11,7 @@ from itertools import chain, count
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND, parse_strategy
 
-TAG_FALLBACK = "content_tag_tool_call_fallback"
+TAG_FALLBACK = "content_tag_tool_call_fallback"  # preset that parses calls between tags in the text
 _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 
@@ -21,13 +21,13 @@ class ConfigLabel:
 
     Attributes:
         label: unique name in the run.
-        file: prefix of the file names of its trials, unique in the run.
+        file_prefix: first part of the file names of its trials, unique in the run.
         strategy: the strategy without the tag fallback.
         fallback_profile: "fallback_on", "fallback_off" or "best_effort".
     """
 
     label: str
-    file: str
+    file_prefix: str
     strategy: str
     fallback_profile: str
 
@@ -43,10 +43,10 @@ def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
         ],
         "#",
     )
-    files = _make_unique([sanitise_file_name(label) for label in labels], "__")
+    file_prefixes = _make_unique([sanitise_file_name(label) for label in labels], "__")
     return {
-        config.pk: ConfigLabel(label, file, *strategy_and_fallback[config.pk])
-        for config, label, file in zip(configs, labels, files, strict=True)
+        config.pk: ConfigLabel(label, file_prefix, *strategy_and_fallback[config.pk])
+        for config, label, file_prefix in zip(configs, labels, file_prefixes, strict=True)
     }
 
 

@@ -8,7 +8,7 @@ from toolbench.evals.statistics import compute_nearest_rank_percentile
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.interchange.report.findings import RunFinding
-from toolbench.lab.interchange.report.rates import ConfigRates, compute_rates
+from toolbench.lab.interchange.report.rates import CellTallies, build_cell_tallies
 from toolbench.lab.interchange.report.summary import ConfigReport
 from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.metrics.tally import Tally
@@ -50,7 +50,7 @@ COLUMN_NOTES = (
     "bounds (open where there are too few answers for one) and the number of answers.",
     "A failed control points to the prompt, not to tool calling.",
 )
-MatrixRow = tuple[ConfigReport, ConfigRates, Times]
+MatrixRow = tuple[ConfigReport, CellTallies, Times]
 
 
 def render_matrix(
@@ -83,7 +83,7 @@ def _restrict_to_cells(
     return [
         (
             replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
-            compute_rates(config_cells),
+            build_cell_tallies(config_cells),
             merge_times(times[cell.pk] for cell in config_cells if not cell.control),
         )
         for report in reports
@@ -95,8 +95,8 @@ def _render_table(rows: Sequence[MatrixRow]) -> Iterator[str]:
     columns = (*CASE_STUDY_COLUMNS, *ADDED_COLUMNS)
     yield _render_line(columns)
     yield f"|{'|'.join('---:' if name in _NUMERIC_COLUMNS else '---' for name in columns)}|"
-    for report, rates, times in sorted(rows, key=lambda row: (row[0].config.model_name, row[0].config.profile)):
-        yield _render_line([*_render_case_study_columns(report), *_render_added_columns(report, rates, times)])
+    for report, tallies, times in sorted(rows, key=lambda row: (row[0].config.model_name, row[0].config.profile)):
+        yield _render_line([*_render_case_study_columns(report), *_render_added_columns(report, tallies, times)])
 
 
 def _render_case_study_columns(report: ConfigReport) -> list[str]:
@@ -124,18 +124,17 @@ def _render_case_study_columns(report: ConfigReport) -> list[str]:
     ]
 
 
-def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
+def _render_added_columns(report: ConfigReport, tallies: CellTallies, times: Times) -> list[str]:
     config = report.config
-    tallies = (rates.overall, rates.tools, rates.control)
     rate_texts = [
         text
-        for tally in tallies
+        for tally in (tallies.overall, tallies.tools, tallies.control)
         for text in (tally.compute_answered_success().text, tally.compute_end_to_end_success().text)
     ]
     settings = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
         *map(escape_cell, settings), escape_cell(config.examples or "-"), *rate_texts,
-        str(rates.overall.not_applicable), *_render_retries(rates.overall),
+        str(tallies.overall.not_applicable), *_render_retries(tallies.overall),
         render_quantile(times.p50), render_quantile(times.p95),
     ]  # fmt: skip
 

@@ -22,8 +22,8 @@ from toolbench.lab.results.run.metrics import build_metric_input
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigRates:
-    """Counts of the cells of one configuration.
+class CellTallies:
+    """Counts of cells, in all and separately for tool scenarios and controls.
 
     Attributes:
         overall: all cells.
@@ -69,7 +69,7 @@ def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> Jso
 
 
 def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
-    """Return the scenarios, rates and metrics of each group, with the quantiles of times by scenario.
+    """Return the scenarios, rates, metrics and quantiles of times of each group of scenarios, by group name.
 
     Args:
         cells: cells of one configuration.
@@ -78,7 +78,7 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
     return {
         name: {
             "scenarios": list(dict.fromkeys(cell.scenario for cell in members)),
-            "rates": compute_rates(members).to_json(),
+            "rates": build_cell_tallies(members).to_json(),
             "metrics": build_metrics_json(members, times),
             "times_by_scenario": {cell.scenario: times_to_json(times[cell.pk]) for cell in members},
         }
@@ -86,8 +86,8 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
     }
 
 
-def find_only_group(groups: JsonObject, key: str) -> JsonObject | None:
-    """Return a value of the only group; None unless there is exactly one group, since groups are never pooled."""
+def find_in_only_group(groups: JsonObject, key: str) -> JsonObject | None:
+    """Return the value of a key in the only group; None unless there is exactly one, since groups are never pooled."""
     values = [group[key] for group in groups.values()]
     return values[0] if len(values) == 1 else None
 
@@ -109,9 +109,9 @@ def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
     return estimate_fields | dict(zip(list_quantile_columns(metric.name), list_quantile_values(quantile), strict=True))
 
 
-def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
-    """Return the counts of these cells of one configuration."""
-    return ConfigRates(
+def build_cell_tallies(cells: Sequence[Cell]) -> CellTallies:
+    """Return the counts of these cells."""
+    return CellTallies(
         overall=tally_cells(cells),
         tools=tally_cells(cell for cell in cells if not cell.control),
         control=tally_cells(cell for cell in cells if cell.control),

@@ -13,7 +13,7 @@ from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.evals.statistics import compute_nearest_rank_percentile
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.interchange.report.labels import ConfigLabel
-from toolbench.lab.interchange.report.rates import compute_rates, explain_not_pooled, find_only_group
+from toolbench.lab.interchange.report.rates import build_cell_tallies, explain_not_pooled, find_in_only_group
 from toolbench.lab.interchange.report.trial import is_tag_fallback_on
 from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.metrics.tally import tally_cells
@@ -23,7 +23,7 @@ from toolbench.providers.masking.url_keys import mask_address
 REPORT_VERSION = 2  # of the keys under `toolbench`; version 1 had no quantiles with bounds and no version number
 MAX_FAILURE_SAMPLES = 3  # of one configuration
 BEST_EFFORT_PROFILE = "best_effort"
-STRATEGY_MATRIX = {"baseline", "production"}
+STRATEGY_MATRIX = {"baseline", "production"}  # the strategies that the case study compares
 _LANGUAGE_KEYS = (
     "language_ok_runs",
     "language_ok_rate",
@@ -33,6 +33,7 @@ _LANGUAGE_KEYS = (
     "language_unknown_rate",
 )
 _TIME_KEYS = ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")
+# Null if there are several groups of scenarios, since groups are never pooled.
 _UNPOOLED_KEYS = ("ok_rate", "tool_ok_rate", *_TIME_KEYS)
 
 
@@ -68,8 +69,8 @@ class ConfigReport:
 def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
     """Return the summary of a configuration by the rules of the case study.
 
-    `ok` is a pass by the case study rule. Percentiles are nearest-rank over all trials, including failures. If there
-    are several groups of scenarios, rates and percentiles are null; each group has them under `toolbench.groups`.
+    `ok` of a trial is the result of `has_passed`. Percentiles are nearest-rank over all trials, including failures. If
+    there are several groups of scenarios, rates and percentiles are null; each group has them under `toolbench.groups`.
 
     Args:
         report: the configuration.
@@ -98,6 +99,7 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
 
 
 def _count_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
+    """Return the number, passes, pass rate and percentiles in ms of trials; each key begins with the prefix."""
     times = [row["elapsed_ms"] for row in rows]
     passed = sum(row["ok"] for row in rows)
     return {
@@ -127,8 +129,8 @@ def _build_toolbench_fields(report: ConfigReport) -> JsonObject:
         "stream": config.stream,
         "policy_hash": config.policy_hash,
         "true_rates": config.true_rates or None,
-        "rates": find_only_group(report.groups, "rates"),
-        "metrics": find_only_group(report.groups, "metrics"),
+        "rates": find_in_only_group(report.groups, "rates"),
+        "metrics": find_in_only_group(report.groups, "metrics"),
         "groups": {
             name: group | {"percentiles": _compute_percentiles(report, group)} for name, group in report.groups.items()
         },
@@ -171,8 +173,8 @@ def build_summary(
 ) -> JsonObject:
     """Return the content of `summary.json`.
 
-    Each filter is the list of the values that it selected. A value is null if it is not stored with the run or has no
-    meaning in Toolbench.
+    A filter is the text of the values that it selected, separated by commas. A value is null if it is not stored with
+    the run or has no meaning in Toolbench.
 
     Args:
         run: the run.
@@ -260,7 +262,7 @@ def _has_tag_workaround(report: ConfigReport) -> bool:
 
 def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
     tally = tally_cells(cells)
-    groups = {name: {"rates": compute_rates(members).to_json()} for name, members in group_cells(cells).items()}
+    groups = {name: {"rates": build_cell_tallies(members).to_json()} for name, members in group_cells(cells).items()}
     return {
         **build_run_mark(run),
         "title": run.title,
@@ -269,7 +271,7 @@ def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence
         "stopped_reason": run.stopped_reason,
         "trials": run.trial_count,
         "open_trials": tally.queued + tally.running,
-        "rates": find_only_group(groups, "rates"),
+        "rates": find_in_only_group(groups, "rates"),
         "groups": groups,
         "not_pooled": explain_not_pooled(groups),
         "failure_classes": _count_failure_classes(row for report in reports for row in report.rows),
@@ -289,6 +291,6 @@ def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence
 
 
 def _find_shared(values: Iterable[Any]) -> Any:
-    """Return the value that all values equal; None if the values differ or there are none."""
+    """Return the first value if all values are equal; None if they differ or there are none."""
     first, *others = [*values] or [None]
     return first if all(value == first for value in others) else None

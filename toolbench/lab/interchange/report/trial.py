@@ -4,7 +4,6 @@ The file has the fields of the case study under the same names. A field without 
 other fields are under `toolbench`.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +23,7 @@ from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
 MAX_RAW_CHARS = 20_000  # of the raw body of an error
 MAX_ERROR_CHARS = 400  # of the text of an error
-TRIED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+COUNTED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)  # of trials in the summaries
 # Fields without bodies, which the summary repeats.
 SUMMARY_FIELDS = (
     "model",
@@ -113,23 +112,23 @@ class TrialReport:
         name: name of the file.
         content: JSON of the file.
         row: the fields that the summary repeats.
-        quirks: number of changes by transforms and of findings, by kind ("transform" or "finding") and name.
+        quirks: ("transform", name) for each transform that changed something, and ("finding", code) for each finding.
     """
 
     trial: Trial
     name: str
     content: JsonObject
     row: JsonObject
-    quirks: Counter[tuple[str, str]]
+    quirks: frozenset[tuple[str, str]]
 
     @property
     def has_answer_or_error(self) -> bool:
         """Whether the trial passed, failed or had an infrastructure error, unlike one cancelled or not applicable."""
-        return self.trial.outcome in TRIED_OUTCOMES
+        return self.trial.outcome in COUNTED_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)
-class TrialWriter:
+class TrialReportBuilder:
     """Builder of the reports of a run's trials. It resolves a policy once for each configuration and scenario version.
 
     Attributes:
@@ -150,7 +149,7 @@ class TrialWriter:
         """
         label = self.labels[trial.config_id]
         steps = list_steps(trial)
-        name = f"{label.file}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"
+        name = f"{label.file_prefix}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"
         content = self._build_content(trial, label, steps)
         row = {key: content.get(key) for key in SUMMARY_FIELDS}
         row |= {"empty_response_retry_attempts": None, "language_policy": None, "report_path": name}
@@ -160,7 +159,7 @@ class TrialWriter:
             "failure_class": trial.failure_class,
             "control": trial.cell.control,
         }
-        return TrialReport(trial, name, content, row, _count_quirks(steps))
+        return TrialReport(trial, name, content, row, _list_quirks(steps))
 
     def get_policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
         """Return the policy of a configuration with the layer of a scenario.
@@ -168,7 +167,7 @@ class TrialWriter:
         Args:
             config: the configuration.
             scenario: slug of the scenario; empty for no layer.
-            version: version of the scenario.
+            version: version of the scenario. A version that is not available has no layer.
 
         Returns:
             The policy; None if the engine no longer accepts the stored layers.
@@ -232,9 +231,9 @@ def has_passed(trial: Trial) -> bool | None:
     """Return whether a trial passed by the case study rule, or by its task's verdict if the scenario has no such rule.
 
     Returns:
-        Whether the trial passed; None if its outcome is not in TRIED_OUTCOMES.
+        Whether the trial passed; None if its outcome is not in COUNTED_OUTCOMES.
     """
-    if trial.outcome not in TRIED_OUTCOMES:
+    if trial.outcome not in COUNTED_OUTCOMES:
         return None
     return bool(trial.parity_pass if trial.parity_pass is not None else trial.task_pass)
 
@@ -265,7 +264,7 @@ def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonO
 
     Status and bodies are those of the last failed exchange if the trial ended with PROVIDER_ERROR, else null.
     """
-    has_failed = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
+    has_failed = not has_passed(trial) and trial.outcome in COUNTED_OUTCOMES
     category = (trial.category or "EXCEPTION") if has_failed else None
     failed_exchanges = [step for step in steps if not step.is_tool and not step.step.ok]
     has_response = has_failed and trial.end == "PROVIDER_ERROR" and failed_exchanges
@@ -288,12 +287,13 @@ def _build_error_text(trial: Trial, category: str) -> str:
     return f"{category}: {trial.sentence}"[:MAX_ERROR_CHARS]
 
 
-def _count_quirks(steps: Sequence[StepWithDetails]) -> Counter[tuple[str, str]]:
-    counts: Counter[tuple[str, str]] = Counter()
-    for step in steps:
-        changes = [
-            change for key in ("request_changes", "response_changes", "changes") for change in step.facts.get(key, ())
-        ]
-        counts.update(("transform", str(change["name"])) for change in changes)
-        counts.update(("finding", str(finding["code"])) for finding in step.facts.get("findings", ()))
-    return counts
+def _list_quirks(steps: Sequence[StepWithDetails]) -> frozenset[tuple[str, str]]:
+    change_keys = ("request_changes", "response_changes", "changes")
+    changes = (change for step in steps for key in change_keys for change in step.facts.get(key, ()))
+    findings = (finding for step in steps for finding in step.facts.get("findings", ()))
+    return frozenset(
+        (
+            *(("transform", str(change["name"])) for change in changes),
+            *(("finding", str(finding["code"])) for finding in findings),
+        )
+    )

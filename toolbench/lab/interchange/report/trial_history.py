@@ -50,8 +50,8 @@ def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list
         steps: all steps of the trial.
         policy: policy of the trial; if it is None, the settings in the entries are null.
     """
-    answered = (step for step in steps if not step.is_tool and step.step.ok)
-    return [_build_trace_entry(step, steps, policy) for step in answered]
+    successful_exchanges = (step for step in steps if not step.is_tool and step.step.ok)
+    return [_build_trace_entry(step, steps, policy) for step in successful_exchanges]
 
 
 def _build_trace_entry(step: StepWithDetails, steps: Sequence[StepWithDetails], policy: Policy | None) -> JsonObject:

@@ -26,8 +26,8 @@ from toolbench.lab.interchange.report.summary import (
     sum_by_scenario,
     sum_by_scenario_and_strategy,
 )
-from toolbench.lab.interchange.report.trial import TrialReport, TrialWriter
-from toolbench.lab.interchange.spooled_file import PartWriter, iter_file_chunks
+from toolbench.lab.interchange.report.trial import TrialReport, TrialReportBuilder
+from toolbench.lab.interchange.streamed_file import PartWriter, iter_file_chunks
 from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.metrics.retries import annotate_retry_counts
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
@@ -102,13 +102,13 @@ def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator
 def _iter_files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     configs = tuple(run.configs.select_related("provider"))
     recompute_all_stale(run.pk)
-    writer = TrialWriter(build_config_labels(configs), run.simulated)
+    builder = TrialReportBuilder(build_config_labels(configs), run.simulated)
     totals = _ReportTotals()
     for trial in _iter_trials(run):
-        report = writer.build_report(trial)
+        report = builder.build_report(trial)
         totals.add(report)
         yield report.name, render_json_bytes(report.content)
-    yield from _iter_summaries(run, totals.build_config_reports(configs, writer), totals.quirks, output_dir)
+    yield from _iter_summaries(run, totals.build_config_reports(configs, builder), totals.quirks, output_dir)
 
 
 def _get_run(run_id: int) -> Run:
@@ -124,7 +124,7 @@ class _ReportTotals:
 
     Attributes:
         rows: summary rows by configuration id.
-        quirks: counts by model, kind and name.
+        quirks: number of trials by model, kind ("transform" or "finding") and name.
     """
 
     rows: dict[int, list[JsonObject]] = field(default_factory=dict)
@@ -136,16 +136,18 @@ class _ReportTotals:
         model = report.trial.config.model_name
         self.quirks.update((model, kind, name) for kind, name in report.quirks)
 
-    def build_config_reports(self, configs: Sequence[RunConfig], writer: TrialWriter) -> tuple[ConfigReport, ...]:
+    def build_config_reports(
+        self, configs: Sequence[RunConfig], builder: TrialReportBuilder
+    ) -> tuple[ConfigReport, ...]:
         cells: dict[int, list[Cell]] = defaultdict(list)
         for cell in configs[0].run.cells.all() if configs else ():
             cells[cell.config_id].append(cell)
         return tuple(
             ConfigReport(
                 config=config,
-                label=writer.labels[config.pk],
+                label=builder.labels[config.pk],
                 groups=build_groups_json(cells[config.pk]),
-                policy=writer.get_policy(config, ""),
+                policy=builder.get_policy(config, ""),
                 rows=self.rows.get(config.pk, []),
             )
             for config in configs

@@ -13,7 +13,7 @@ from toolbench.lab.cases.drafts import build_default_title
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.traffic.exchanges import RecordedExchange
 from toolbench.lab.interchange.traffic.masking import mask_secrets
-from toolbench.lab.interchange.traffic.reading import TrafficRecord, iterate_records
+from toolbench.lab.interchange.traffic.reading import TrafficRecord, iter_records
 from toolbench.lab.models import TrafficDraft
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
@@ -28,7 +28,7 @@ class SkippedRecords:
 
     Attributes:
         count: number of the records.
-        lines: numbers of the first MAX_LINES_NAMED records.
+        lines: different numbers of these records, in order, at most MAX_LINES_NAMED.
     """
 
     reason: str
@@ -43,14 +43,14 @@ class TrafficImport:
     Attributes:
         records: number of records that were read.
         added: number of new drafts.
-        known: number of different requests of the file for which a draft existed, open, accepted or rejected.
+        existing: number of different requests of the file for which a draft existed, open, accepted or rejected.
         masked: number of new drafts in which a secret was masked.
         skipped: skipped records by reason, the most frequent reason first.
     """
 
     records: int
     added: int
-    known: int
+    existing: int
     masked: int
     skipped: tuple[SkippedRecords, ...]
 
@@ -62,7 +62,7 @@ class TrafficImport:
             "Records read": self.records,
             "drafts added": self.added,
             "drafts with a masked secret": self.masked,
-            "requests with an existing draft": self.known,
+            "requests with an existing draft": self.existing,
             "records skipped": skipped_count,
         }
         shown = [f"{name}: {count:,}" for name, count in figures.items() if count or name == "drafts added"]
@@ -101,7 +101,7 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
     groups: dict[str, _RequestGroup] = {}
     skipped: dict[str, SkippedRecords] = {}
     record_count = 0
-    for record in iterate_records(data):
+    for record in iter_records(data):
         record_count += 1
         if record.exchange is None:
             _count_skipped(skipped, record.reason, record.number)
@@ -127,13 +127,13 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
 def _add_to_group(
     groups: dict[str, _RequestGroup], record: TrafficRecord, exchange: RecordedExchange, masker: Masker
 ) -> None:
-    """Add an exchange to the group of its request."""
+    """Add an exchange to the group of equal requests, by the hash of the request's masked messages and tools."""
     parts = [list(exchange.messages), list(exchange.tools), list(exchange.calls)]
-    masked = mask_secrets(parts, masker)
-    masked_exchange = RecordedExchange(tuple(masked[0]), tuple(masked[1]), tuple(masked[2]), exchange.model)
-    digest = hashlib.sha256(json.dumps(masked[:2], sort_keys=True).encode()).hexdigest()
-    group = groups.setdefault(digest, _RequestGroup(record.number, masked_exchange, masked != parts))
-    answer = json.dumps(masked[2])
+    messages, tools, calls = masked_parts = mask_secrets(parts, masker)
+    masked_exchange = RecordedExchange(tuple(messages), tuple(tools), tuple(calls), exchange.model)
+    digest = hashlib.sha256(json.dumps([messages, tools], sort_keys=True).encode()).hexdigest()
+    group = groups.setdefault(digest, _RequestGroup(record.number, masked_exchange, masked_parts != parts))
+    answer = json.dumps(calls)
     group.answers[answer] += 1
     group.model_by_answer.setdefault(answer, exchange.model)
 
@@ -166,7 +166,7 @@ def _build_draft(digest: str, group: _RequestGroup, file_name: str) -> TrafficDr
 
 
 def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase:
-    """Return a case that ends after the first answer and expects these calls; without calls, that none is made."""
+    """Return a case that ends after the first answer and expects these calls; if there are none, no call at all."""
     expected = [{"name": call["name"], "arguments": _escape_arguments(call["arguments"])} for call in calls]
     return parse_case(
         {

@@ -23,7 +23,7 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
     Raises:
         ExchangeSkippedError: no case can be created from the record.
     """
-    request, response = _find_body(record.get("request", record)), _find_body(record.get("response", record))
+    request, response = _unwrap_body(record.get("request", record)), _unwrap_body(record.get("response", record))
     model = response.get("model") or request.get("model")
     if "input" in request and "messages" not in request:
         answer_messages = convert_items(response.get("output"))
@@ -33,7 +33,7 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
         return build_exchange(request_messages, request.get("tools"), merge_answer(answer_messages), model)
     messages = request.get("messages")
     if "choices" in response:
-        return build_exchange(messages, request.get("tools"), _find_choice(response["choices"]), model)
+        return build_exchange(messages, request.get("tools"), _find_answer_message(response["choices"]), model)
     if not isinstance(messages, list) or len(messages) < 2 or not isinstance(messages[-1], Mapping):
         raise ExchangeSkippedError("the record has no answer")
     if messages[-1].get("role") != "assistant":
@@ -41,20 +41,27 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
     return build_exchange(messages[:-1], request.get("tools"), messages[-1], model)
 
 
-def _find_body(value: Any) -> Mapping[str, Any]:
+def _unwrap_body(value: Any) -> Mapping[str, Any]:
+    """Return the object under `body`, or the object itself if it has no `body`.
+
+    Raises:
+        ExchangeSkippedError: it is not an object.
+    """
     body = value.get("body", value) if isinstance(value, Mapping) else None
     if not isinstance(body, Mapping):
         raise ExchangeSkippedError("the request or the response is not an object")
     return body
 
 
-def _find_choice(choices: Any) -> Any:
+def _find_answer_message(choices: Any) -> Any:
     first = choices[0] if isinstance(choices, list) and choices else None
     return first.get("message") if isinstance(first, Mapping) else None
 
 
 def convert_items(items: Any) -> list[JsonObject]:
     """Convert the items of a Responses request or answer to chat messages, without reasoning.
+
+    A text instead of a list of items becomes one user message.
 
     Raises:
         ExchangeSkippedError: an item cannot be read.
@@ -83,5 +90,5 @@ def _convert_item(item: Any) -> JsonObject | None:
 
 
 def merge_answer(messages: list[JsonObject]) -> JsonObject:
-    """Return one assistant message with the calls of all these messages."""
+    """Return one assistant message with the calls of all these messages, without their texts."""
     return {"role": "assistant", "tool_calls": [call for message in messages for call in message.get("tool_calls", ())]}

@@ -9,7 +9,7 @@ from toolbench.lab.interchange.traffic.exchanges import ExchangeSkippedError, Re
 from toolbench.lab.interchange.traffic.openai import merge_answer
 
 
-def iterate_spans(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def iter_spans(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the attributes of each span with GenAI attributes in an OTLP record."""
     for resource in _list_objects(record.get("resourceSpans")):
         for scope in _list_objects(resource.get("scopeSpans")):

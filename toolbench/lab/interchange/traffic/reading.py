@@ -25,16 +25,16 @@ class TrafficRecord(NamedTuple):
     reason: str
 
 
-def iterate_records(data: bytes) -> Iterator[TrafficRecord]:
+def iter_records(data: bytes) -> Iterator[TrafficRecord]:
     """Yield each record of a file, which is JSON Lines, a JSON array or one JSON object.
 
     All spans of one OTLP record have the same number.
     """
-    for number, document in _iterate_documents(data):
+    for number, document in _iter_documents(data):
         if not isinstance(document, Mapping):
             yield TrafficRecord(number, None, NOT_JSON)
         elif "resourceSpans" in document:
-            for attributes in otlp.iterate_spans(document):
+            for attributes in otlp.iter_spans(document):
                 yield _read_record(number, otlp.read_span, attributes)
         else:
             reader = langfuse.read_record if langfuse.is_observation(document) else openai.read_record
@@ -50,8 +50,11 @@ def _read_record(
         return TrafficRecord(number, None, str(error))
 
 
-def _iterate_documents(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the parsed JSON of each record; None for a line that is not JSON."""
+def _iter_documents(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the parsed JSON of each record; None for a line that is not JSON.
+
+    A file whose first line is a JSON object is read line by line, any other file first as one JSON value.
+    """
     first_line = data.lstrip().partition(b"\n")[0]
     if not isinstance(_parse(first_line), Mapping):
         document = _parse(data)

@@ -56,7 +56,8 @@ def get_draft_page(state: str, page: int) -> DraftPage:
 
     Args:
         state: value of `TrafficDraft.State`; any other text stands for open drafts.
-        page: number of the page, from 1; a number beyond the last page stands for the last page.
+        page: number of the page, from 1; a number before the first page or after the last page stands
+            for that page.
     """
     state = state if state in TrafficDraft.State.values else TrafficDraft.State.OPEN.value
     counts = dict(TrafficDraft.objects.order_by().values_list("state").annotate(Count("pk")))

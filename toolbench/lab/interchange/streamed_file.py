@@ -28,7 +28,9 @@ class _Buffer(io.RawIOBase):
 
 
 def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterator[bytes]:
-    """Yield the bytes of a file while it is written, one chunk for each part.
+    """Yield the bytes of a file while it is written: a chunk after each part, and one after the end.
+
+    A chunk may be empty.
 
     Args:
         write: writes the file to a stream that cannot seek, and yields after each part.
