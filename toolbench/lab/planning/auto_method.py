@@ -1,8 +1,10 @@
-"""Choice of the method of configurations with method `auto`, and the trials that wait for a probe first.
+"""Choice of the method for configurations with method `auto`, at launch or after a probe.
 
-The method is chosen at launch if the endpoint's capabilities are known, else when the probe is done. A configuration
-with another method keeps it, unless the endpoint refuses tools. `RunConfig.routing` holds {asked, method, reason,
-passed: [{method, why}], deprecated, known}; {} for other methods than `auto`.
+The method is chosen at launch if tool support is known, else when the probe is done. A configuration with another
+method keeps it; if the probe shows that the endpoint refuses this method, its queued trials end as not applicable.
+
+`RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known: {field: {value, source,
+who}}}; {} for other methods than `auto` and until the method is chosen.
 """
 
 import logging
@@ -38,18 +40,30 @@ _USER_LAYER_PREFIXES = ("preset ", "workaround ")
 _ENDING_STATES = (*Run.ENDED, Run.State.CANCELLING)
 
 
-def needs_probe(known: Capabilities) -> bool:
-    """Return whether it is unknown if the model supports tools, so that a probe has to find out."""
-    return known.supports_tool_use is None and known.tools_field in (None, "accepted")
+def needs_probe(capabilities: Capabilities) -> bool:
+    """Return whether a probe has to find out if the model supports tools.
+
+    That is not so if this is known, or if the endpoint is known to refuse or drop the tools of requests.
+    """
+    return capabilities.supports_tool_use is None and capabilities.tools_field in (None, "accepted")
 
 
 def choose_available_method(layers: Layers, effective: EffectiveCapabilities) -> MethodChoice:
-    """Choose the first of the policy's methods that the endpoint supports."""
+    """Choose the first of the policy's methods that the endpoint supports.
+
+    If it supports none, the `method` of the choice is "".
+
+    Raises:
+        PolicyError: the layers cannot be resolved.
+    """
     return choose_method(resolve_policy(layers).policy.paths, effective.capabilities)
 
 
 def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
-    """Return the layers with the chosen method in a layer above the lowest one, which the launch sets."""
+    """Return the layers with the chosen method in a layer above the lowest one, which the launch sets.
+
+    A routing layer among `layers` is replaced.
+    """
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
         patch["constraint"] = chosen.constraint
@@ -58,10 +72,15 @@ def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
 
 
 def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
-    """Return the layers with those that adapt requests to the capabilities of the endpoint.
+    """Return the layers and, among them, new ones that adapt requests to the capabilities of the endpoint.
 
-    They lie below everything that users set: presets, workarounds, profile, overrides. Strategies raw and wire_standard
-    get none.
+    The new layers lie below everything that users set: presets, workarounds, profile, overrides. Capability layers in
+    `layers` are removed. Strategies raw and wire_standard get no capability layers.
+
+    Args:
+        layers: the policy layers, lowest first.
+        strategy: name of the strategy or preset, without added or removed presets.
+        effective: capabilities of the endpoint.
 
     Raises:
         PolicyError: the layers cannot be resolved.
@@ -81,19 +100,19 @@ def _is_user_layer(name: str) -> bool:
 
 def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> JsonObject:
     """Return the value of `RunConfig.routing` for a method choice."""
-    known = {
+    known_fields = {
         name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
         for name, value in effective.capabilities.get_known_values().items()
     }
-    return {"asked": AUTO, **chosen.to_json(), "known": known}
+    return {"asked": AUTO, **chosen.to_json(), "known": known_fields}
 
 
 def list_models_to_probe(run: Run) -> list[Model]:
     """Return the models whose probe trials of the run wait for and whose tool support is unknown."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
-    known = get_capabilities_by_model(models)
-    return [model for model in models if needs_probe(known[model.pk].capabilities)]
+    effective_by_model = get_capabilities_by_model(models)
+    return [model for model in models if needs_probe(effective_by_model[model.pk].capabilities)]
 
 
 def queue_first_probes(run: Run) -> None:
@@ -103,12 +122,16 @@ def queue_first_probes(run: Run) -> None:
 
 
 def decide_waiting_methods(model_id: int) -> int:
-    """Choose the method of the configurations that wait for this model's probe, unless a probe is open.
+    """Complete the configurations that wait for this model's probe.
 
-    After an inconclusive probe, tool support stays unknown and method native is chosen.
+    Nothing is done while a probe of the model is queued or running.
+
+    Method auto is replaced by the chosen method, and tool support and capability layers are stored. Then the trials can
+    start; they end if no method can be used. After an inconclusive probe, tool support stays unknown, and method native
+    counts as possible.
 
     Returns:
-        The number of configurations.
+        The number of configurations; 0 if a probe is queued or running.
     """
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
@@ -117,21 +140,23 @@ def decide_waiting_methods(model_id: int) -> int:
     if configs:
         model = Model.objects.select_related("provider").get(pk=model_id)
         effective = get_model_capabilities(model)
-        support = build_probe_columns(model_id, effective)
+        support_columns = build_probe_columns(model_id, effective)
         with transaction.atomic():
             for config in configs:
-                _decide_config(config, effective, support=support)
+                _decide_config(config, effective, support_columns)
             transaction.on_commit(lambda: notify_workers([model.provider_id]))
     return len(configs)
 
 
 def decide_all_waiting_methods() -> int:
-    """Choose the method of all configurations that wait although no probe is open, since a notification was lost.
+    """Complete all configurations that wait although no probe of their model is queued or running.
 
-    If a model fails, the failure is logged and counted, and the other models are still processed.
+    Call it regularly, since the notification at the end of a probe may be lost.
+
+    An error for one model is logged and counted, and the other models are still processed.
 
     Returns:
-        The number of configurations.
+        The number of configurations that were completed.
     """
     waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_ENDING_STATES)
     decided = 0
@@ -141,10 +166,15 @@ def decide_all_waiting_methods() -> int:
     return decided
 
 
-def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, support: Mapping[str, Any]) -> None:
-    """Store the method of a configuration, or end its queued trials if there is none.
+def _decide_config(config: RunConfig, effective: EffectiveCapabilities, support_columns: Mapping[str, Any]) -> None:
+    """Store the method and layers of a configuration; end its queued trials if no method can be used.
 
-    The trials also end if the installed engine does not accept the frozen settings.
+    The trials also end if the installed engine does not accept the frozen settings, or after an internal error.
+
+    Args:
+        config: a configuration that waits for a probe.
+        effective: the capabilities after the probe.
+        support_columns: the columns of `build_probe_columns`, which are stored too.
     """
     try:
         columns, refusal = _build_decision(config, effective)
@@ -154,13 +184,13 @@ def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, suppo
         logger.exception("The method of configuration %s could not be chosen", config.pk)
         columns = {"method": NO_METHOD}
         refusal = describe_internal_error(error)
-    RunConfig.objects.filter(pk=config.pk, awaits_probe=True).update(awaits_probe=False, **columns, **support)
+    RunConfig.objects.filter(pk=config.pk, awaits_probe=True).update(awaits_probe=False, **columns, **support_columns)
     if refusal:
         _end_as_not_applicable(config, refusal)
 
 
 def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tuple[dict[str, Any], str]:
-    """Return the columns of the decision, and why no method can be used; "" if one can.
+    """Return the columns of the configuration to update, and why its method cannot be used; "" if it can.
 
     Raises:
         PolicyError: the layers cannot be resolved.

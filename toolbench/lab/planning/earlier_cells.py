@@ -20,6 +20,7 @@ _KIND_DESCRIPTIONS = (
     "other models, the same scenario and method",
 )
 MatchKey = tuple[object, ...]
+"""Short name of a kind of similarity, and the values that are equal in all cells of this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class PlannedTrials:
         model: id of the model; None if it was deleted.
         provider: id of the provider.
         kind: kind of the provider.
+        scenario: slug of the scenario.
         max_concurrency: concurrency limit of the provider.
         min_trials: minimum number of trials.
         max_trials: maximum number of trials.
@@ -64,7 +66,9 @@ class SimilarCells:
     Attributes:
         cells: ids of the newest cells of the closest kind of similarity; () if only cells of other models are similar.
         description: that kind in words.
-        others: ids of the newest cells of other models with the same scenario and method, if they are used.
+        others: ids of cells of up to MAX_CELLS_PER_KIND models with the same provider kind, scenario and method, the
+            newest of each; they may repeat ids of `cells`. () unless the closest kind is that of other strategies or
+            that of other models.
     """
 
     cells: tuple[int, ...]
@@ -73,9 +77,9 @@ class SimilarCells:
 
 
 def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
-    """Find similar cells for each planned cell, with two queries.
+    """Find similar cells for each planned cell, with two queries of up to _MAX_CELLS_READ cells.
 
-    Of each other model, only the newest cell is used.
+    For similarity between models, only the newest cell of each model is used.
 
     Returns:
         The similar cells in the order of the planned cells; None for a planned cell without any.
@@ -92,7 +96,7 @@ def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells |
 
 
 def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
-    """Return the similar cells of the closest kind.
+    """Return the similar cells of the closest kind; None if there are no similar cells.
 
     With another strategy, trials may stop earlier. So if only such cells exist, cells of other models are added.
     """
@@ -107,7 +111,7 @@ def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> S
 
 
 def _build_keys(
-    model: object, kind: object, method: object, strategy: object, scenario: object
+    model: object, provider_kind: object, method: object, strategy: object, scenario: object
 ) -> tuple[MatchKey, ...]:
     """Return one key for each kind of similarity, in the order of _KIND_DESCRIPTIONS."""
     return (
@@ -115,16 +119,22 @@ def _build_keys(
         ("strategy", model, method, scenario),
         ("method", model, method),
         ("model", model),
-        ("others", kind, method, scenario),
+        ("others", provider_kind, method, scenario),
     )
 
 
 def _iter_cells(planned: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
-    """Yield ids and key values of cells: of the planned models, then of the planned scenarios, each newest first."""
-    with_requests = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
+    """Yield earlier cells of the planned models, then those of the planned scenarios, both newest first.
+
+    A cell of both is yielded twice.
+
+    Yields:
+        Id of the cell, id of the model, provider kind, method, strategy, scenario.
+    """
+    cells_with_requests = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     columns = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
     models = {trials.model for trials in planned if trials.model is not None}
-    yield from with_requests.filter(config__model_id__in=models).values_list(*columns)[:_MAX_CELLS_READ]
+    yield from cells_with_requests.filter(config__model_id__in=models).values_list(*columns)[:_MAX_CELLS_READ]
     scenarios, kinds = {trials.scenario for trials in planned}, {trials.kind for trials in planned}
-    of_scenarios = with_requests.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
-    yield from of_scenarios.values_list(*columns)[:_MAX_CELLS_READ]
+    scenario_cells = cells_with_requests.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
+    yield from scenario_cells.values_list(*columns)[:_MAX_CELLS_READ]

@@ -78,7 +78,7 @@ def build_plan(request: RunRequest) -> Plan:
 
 
 def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[ConfigChoice], list[SkippedItem]]:
-    """Return the requested configurations, and the profiles that are skipped because they do not apply to a model.
+    """Return the requested configurations, and the profiles that do not apply to a model.
 
     A model without any profile that applies gets the default profile.
     """

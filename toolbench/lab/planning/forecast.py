@@ -40,6 +40,8 @@ class Estimate:
     """Estimated ranges; None if a figure is unknown.
 
     Attributes:
+        tokens: input and output tokens together.
+        cost: dollars.
         seconds: time of the slowest provider, with as many concurrent trials as the limits allow.
         unpriced: names of models without a price, which `cost` does not include.
         sources: the earlier trials and prices that the ranges are based on, in words.
@@ -102,7 +104,7 @@ class _EstimateTotals:
 
 
 def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -> Estimate | None:
-    """Estimate planned trials, with four queries.
+    """Estimate planned trials, with three queries.
 
     Returns:
         The estimate; None if no earlier trials are similar, or if a cell without similar trials has unknown requests.
@@ -128,8 +130,13 @@ def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -
 def estimate_range(samples: Sequence[CellSample], min_trials: int, max_trials: int) -> tuple[float, float]:
     """Return the range of the sum of a figure over `min_trials` to `max_trials` further trials.
 
-    The range is the expected sum minus and plus two standard errors. These include the variance of the further trials,
-    of the observed mean and between cells.
+    Its ends are the expected sum of `min_trials` minus two standard errors, at least 0, and that of `max_trials` plus
+    two. The errors include the variance of the further trials, of the observed mean and between cells.
+
+    Args:
+        samples: samples of the figure, at least one.
+        min_trials: minimum number of further trials.
+        max_trials: maximum number of further trials.
     """
     n = sum(sample.n for sample in samples)
     mean = sum(sample.n * sample.mean for sample in samples) / n
@@ -171,12 +178,14 @@ def _list_samples(
     return [*(samples[cell] for cell in similar.cells if cell in samples), *without_cost]
 
 
-def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[Mapping[str, CellSample]]) -> None:
-    """Add the ranges of planned trials, which follow from the samples of similar cells, to the totals."""
+def _add_trials(
+    totals: _EstimateTotals, trials: PlannedTrials, cell_samples: Sequence[Mapping[str, CellSample]]
+) -> None:
+    """Add the ranges of planned trials, computed from the samples of similar cells, to the totals."""
     ranges = {
         name: estimate_range(samples, trials.min_trials, trials.max_trials)
         for name in ESTIMATED_FIGURES
-        if (samples := [cell[name] for cell in cells if name in cell])
+        if (samples := [by_figure[name] for by_figure in cell_samples if name in by_figure])
     }
     if "requests" in ranges:
         low, high = ranges["requests"]
@@ -206,7 +215,11 @@ def _compute_cost_range(price: Price, ranges: Mapping[str, tuple[float, float]])
 def _apply_limits(
     totals: _EstimateTotals, planned: Sequence[PlannedTrials], limits: RemainingLimits, sources: tuple[str, ...]
 ) -> Estimate:
-    """Build the estimate; all figures are reduced by the same factor if a limit does not allow them in full."""
+    """Build the estimate, with upper ends that the limits allow.
+
+    If a limit is below the upper end of its figure, the upper ends of all figures are reduced by the same factor. A
+    lower end changes only if it would be above the upper end.
+    """
     sums = totals.figures
     tokens = _RangeSum()
     for name in ("input_tokens", "output_tokens"):
@@ -226,7 +239,10 @@ def _apply_limits(
 
 
 def _compute_share(limit: int | None, total: _RangeSum) -> float:
-    """Return the limit as a share of the upper end; 1 without a limit. It may be above 1."""
+    """Return the limit divided by the upper end, which may be above 1.
+
+    It is 1 without a limit or if the upper end is 0.
+    """
     return 1.0 if limit is None or not total.high else limit / total.high
 
 

@@ -12,7 +12,7 @@ from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
 def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
-    """Estimate a plan, with five queries; None if no cell applies or as in `estimate_trials`."""
+    """Estimate a plan, with four queries; return None if no cell applies, or as in `estimate_trials`."""
     models = Model.objects.select_related("provider").in_bulk({config.model for config in plan.configs})
     if not any(cell.applicable for cell in plan.cells):
         return None
@@ -30,10 +30,10 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
 
 
 def estimate_remaining(run: Run) -> Estimate | None:
-    """Estimate the open trials of a run, with five queries; none for a run that neither runs nor is paused.
+    """Estimate the open trials of a run, with four queries; with none if it is neither running nor paused.
 
     Returns:
-        The estimate; None if the run does not exist or has ended, no trial is open, or as in `estimate_trials`.
+        The estimate; None if the run is neither running nor paused, no trial is open, or as in `estimate_trials`.
     """
     if run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         return None
@@ -41,7 +41,7 @@ def estimate_remaining(run: Run) -> Estimate | None:
 
 
 def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate trials to add to cells of a run, with five queries.
+    """Estimate trials to add to cells of a run, with four queries.
 
     Args:
         run: the run.
@@ -65,6 +65,12 @@ def _compute_limits(run: Run) -> RemainingLimits:
 
 
 def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
+    """Yield the open trials of each cell.
+
+    Cells without open trials and cells whose model was deleted are left out.
+
+    For a cell that sequential stopping has not decided, the maximum includes trials that may still be added.
+    """
     for cell in run.cells.select_related("config__model__provider"):
         tally = tally_cells([cell])
         open_trials = tally.queued + tally.running

@@ -100,7 +100,9 @@ class ProviderChoices:
         return tuple(model for group in self.groups for model in group.models)
 
     def filter_models(self, words: str, keep: Container[str]) -> "ProviderChoices":
-        """Return the choices without models that do not match a search.
+        """Return the choices with only the models that match a search, and without empty groups.
+
+        If the search has a word, all remaining models are shown.
 
         Args:
             words: the search; all words have to be in name or hint, in any case.
@@ -230,7 +232,10 @@ def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
 
 
 def _list_scenarios() -> tuple[ChoiceList, ...]:
-    """Return the scenarios and test cases in collapsed lists; the first scenario of a group has the heading."""
+    """Return the scenarios and test cases in collapsed lists.
+
+    The first scenario of a group has the name of the group as its heading.
+    """
     case_study: list[FormChoice] = []
     packs: list[FormChoice] = []
     for name, members in scenarios.group_scenarios().items():

@@ -24,12 +24,12 @@ DEFAULT_PROFILE = "default"
 
 @dataclass(frozen=True, slots=True)
 class PlannedScenario:
-    """A scenario with what the plan of each of its cells needs, drawn once.
+    """A scenario with the data from which each of its cells is planned.
 
     Attributes:
         instance: the published instance.
-        tools: of all messages of the instance.
-        version: version of the instances of the run.
+        tools: the tools of all messages of the instance.
+        version: scenario version of the instance kind that the run uses.
     """
 
     scenario: Scenario
@@ -85,7 +85,7 @@ def look_up_request(request: RunRequest) -> LookupResult:
         f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
     ]
     scenarios = _look_up_scenarios(request, errors)
-    _check_numbers(request, errors)
+    _add_value_errors(request, errors)
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
         raise LaunchError(problems)
     planned = tuple(_draw_scenario(scenario, request.instance_kind) for scenario in scenarios)
@@ -93,11 +93,14 @@ def look_up_request(request: RunRequest) -> LookupResult:
 
 
 def _load_user_presets(strategies: Iterable[str], models: Iterable[Model]) -> Mapping[str, JsonObject]:
-    """Return the patches of the user presets that are named. No query if all names are those of built-in presets."""
-    named = {name for text in strategies for name in parse_strategy(text).names}
-    named.update(name for model in models for name in model.workarounds)
-    named -= {*STRATEGIES, *list_preset_names()}
-    return {row.name: row.patch for row in Preset.objects.filter(builtin=False, name__in=named)} if named else {}
+    """Return the patches of the user presets that the strategies or the models name, by name.
+
+    No query is made if all names are those of strategies and built-in presets.
+    """
+    names = {name for text in strategies for name in parse_strategy(text).names}
+    names.update(name for model in models for name in model.workarounds)
+    names -= {*STRATEGIES, *list_preset_names()}
+    return {row.name: row.patch for row in Preset.objects.filter(builtin=False, name__in=names)} if names else {}
 
 
 def _look_up_scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
@@ -115,7 +118,8 @@ def _draw_scenario(scenario: Scenario, instance_kind: str) -> PlannedScenario:
     return PlannedScenario(scenario, instance, tools, scenario.draw_instance(0, kind=instance_kind).version)
 
 
-def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
+def _add_value_errors(request: RunRequest, errors: dict[str, list[str]]) -> None:
+    """Add an error for each number, stopping rule or instance kind that is invalid."""
     if not 1 <= request.trials <= MAX_RUN_TRIALS:
         errors["trials"].append(f"Trials per cell must be between 1 and {MAX_RUN_TRIALS}.")
     if request.until:

@@ -12,11 +12,11 @@ from toolbench.lab.planning.strategies import parse_strategy
 def build_config_layers(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> Layers:
     """Build the layers of a configuration, lowest first.
 
-    Settings of the whole run are the lowest layer (but see lab/planning/rules.py). The user's overrides are the highest
-    one; the scenario's layer is added later, above them.
+    Settings of the whole run are the lowest layer; `add_rules_layer` later repeats those that presets change. The
+    user's overrides are the highest layer; the scenario's layer is added later, above them.
 
     Raises:
-        LaunchError: a preset is unknown.
+        LaunchError: a workaround of the model is unknown.
     """
     model = lookup.models[choice.model]
     profile = lookup.profiles.get(choice.profile)
@@ -50,28 +50,31 @@ def _find_preset(name: str, lookup: LookupResult) -> JsonObject:
 
 
 def _insert_workarounds(layers: Layers, workaround_layers: Layers) -> Layers:
-    """Return the layers with the workaround layers below those of profile and run, as built-in workarounds are."""
+    """Return the layers with the workaround layers inserted below those of profile and run."""
     index = next((i for i, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
     return (*layers[:index], *workaround_layers, *layers[index:])
 
 
 def _build_launch_patch(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> JsonObject:
-    """Return the patch with the settings of the run, and with the constraint and text format of the endpoint."""
-    run_patch: JsonObject = {
+    """Return the patch with settings of the run, the configuration and the endpoint.
+
+    From the endpoint come the first constraint that holds and the text format, if they are known.
+    """
+    patch: JsonObject = {
         "tool_use_mode": request.tool_use_mode,
         "tool_failure_policy": request.tool_failure_policy,
     }
     if choice.method != AUTO:
-        run_patch["method"] = choice.method
+        patch["method"] = choice.method
     if choice.examples:
-        run_patch["examples"] = choice.examples
+        patch["examples"] = choice.examples
     capabilities = lookup.effective[choice.model].capabilities
     if capabilities.constrained:
-        run_patch["constraint"] = capabilities.constrained[0]
+        patch["constraint"] = capabilities.constrained[0]
     if capabilities.text_format:
-        run_patch["text_format"] = capabilities.text_format
+        patch["text_format"] = capabilities.text_format
     if request.tool_allowlist:
-        run_patch["tool_allowlist"] = list(request.tool_allowlist)
+        patch["tool_allowlist"] = list(request.tool_allowlist)
     if request.tool_denylist:
-        run_patch["tool_denylist"] = list(request.tool_denylist)
-    return run_patch
+        patch["tool_denylist"] = list(request.tool_denylist)
+    return patch

@@ -27,8 +27,10 @@ class PolicyQuery:
     """Query of the page.
 
     Attributes:
-        config: id of a configuration of a run; None for one that could be launched.
-        model: id of the model of the latter; None for the first model.
+        config: id of a configuration of a run; None for a configuration that could be launched, which the other fields
+            describe.
+        model: id of the model; None for the first model.
+        scenario: slug of the scenario whose layer is added, also to a configuration of a run.
     """
 
     config: int | None = None
@@ -42,16 +44,16 @@ class PolicyQuery:
     def from_query(cls, query: Mapping[str, str]) -> "PolicyQuery":
         """Return the query of these URL parameters."""
 
-        def read_name(key: str, default: str) -> str:
+        def parse_name(key: str, default: str) -> str:
             return clean_text(query.get(key, ""), 80) or default
 
         return cls(
             config=parse_whole_number(query.get("config", "")),
             model=parse_whole_number(query.get("model", "")),
-            profile=read_name("profile", "default"),
-            strategy=read_name("strategy", "production"),
-            method=read_name("method", "native"),
-            scenario=read_name("scenario", "happy_path"),
+            profile=parse_name("profile", "default"),
+            strategy=parse_name("strategy", "production"),
+            method=parse_name("method", "native"),
+            scenario=parse_name("scenario", "happy_path"),
         )
 
 
@@ -60,8 +62,8 @@ class PolicyKeyRow:
     """One setting.
 
     Attributes:
-        parts: values with the layers that set them: one for a plain value, one for each element of a list or leaf of an
-            object.
+        parts: (value as JSON, name of the layer that sets it): one for a plain value, one for each element of a list or
+            leaf of an object; before the value of a leaf stands its name.
         usual: whether all parts have the default of the engine.
     """
 
@@ -177,7 +179,7 @@ def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyK
 
 
 def _iter_parts(name: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a setting as JSON, each with the layer that sets it."""
+    """Yield the `parts` of a PolicyKeyRow."""
     for key, origin in origins.items():
         if key == name or key.startswith((f"{name}[", f"{name}.")):
             leaf = key.removeprefix(f"{name}.") if key.startswith(f"{name}.") else ""

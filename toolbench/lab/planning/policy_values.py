@@ -10,7 +10,10 @@ from toolbench.engine.types import JsonObject
 
 
 def flatten_policy(policy: JsonObject) -> dict[str, Any]:
-    """Return every setting by its name, elements of lists as `name[0]` and leaves of objects as `name.leaf`."""
+    """Return every setting by its name.
+
+    Elements of lists are also returned as `name[0]`, leaves of objects as `name.leaf`.
+    """
     values = dict(policy)
     for name, value in policy.items():
         if isinstance(value, list):
@@ -21,5 +24,8 @@ def flatten_policy(policy: JsonObject) -> dict[str, Any]:
 
 
 def hash_policy(policy: Policy) -> str:
-    """Return the SHA-256 of the settings; it does not depend on the layers that set them."""
+    """Return the SHA-256 of the settings as hexadecimal text.
+
+    It does not depend on the layers that set them.
+    """
     return hashlib.sha256(json.dumps(build_policy_json(policy), sort_keys=True).encode()).hexdigest()

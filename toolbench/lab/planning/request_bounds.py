@@ -17,8 +17,9 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
     """Return the maximum number of requests of one trial.
 
-    It assumes that every turn of each user message is used, that each is repeated without tools and each optional
-    parameter is refused once if the policy then sends another request, and that every request uses all attempts.
+    It assumes that every turn of each user message is used. If the policy sends another request in these cases, it also
+    assumes that the endpoint refuses tools in every turn, and each optional parameter once. Each of these requests
+    counts with all its attempts.
     """
     requests_per_turn = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
     optional_count = len(_list_optional_parameters(policy, provider, instance, stream=stream))
@@ -52,6 +53,7 @@ def resolve_frozen_policy(cell: Cell) -> Policy:
     """Resolve the frozen layers of the cell's configuration with the scenario's layer.
 
     Raises:
+        KeyError: the scenario no longer exists.
         PolicyError: the installed engine does not accept them.
     """
     layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer

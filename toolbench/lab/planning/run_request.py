@@ -9,7 +9,8 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.errors import InvalidFieldsError
 
 MAX_CELL_TRIALS = 2_000  # trials of one cell that a form accepts
-MAX_RUN_LIMIT = 2**31 - 1  # of an integer column
+MAX_RUN_LIMIT = 2**31 - 1  # largest request or token limit of a run: the maximum of an integer column
+# Values of `RunRequest.streams` by the option of the form.
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 
@@ -19,7 +20,14 @@ class LaunchError(InvalidFieldsError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """One configuration of a request; `model` is the id of the model."""
+    """One configuration of a request.
+
+    Attributes:
+        model: id of the model.
+        strategy: a strategy expression (lab/planning/strategies.py).
+        examples: name of a few-shot set; "" for none.
+        stream: whether answers are streamed.
+    """
 
     model: int
     profile: str = "default"
@@ -37,11 +45,17 @@ class RunRequest:
     examples and streams. Each is tried with every scenario.
 
     Attributes:
+        title: title of the run; "" for one that is built from the plan.
         models: ids of models.
+        strategies: strategy expressions (lab/planning/strategies.py).
         examples: names of few-shot sets; "" for none.
+        streams: whether answers are streamed: one or both values.
+        scenarios: slugs of scenarios.
         trials: number of trials per cell; with sequential stopping, the maximum.
         until: the StoppingRule of sequential stopping as JSON; {} for a fixed number of trials.
         instance_kind: "parity" or "drawn".
+        tool_allowlist: names of the tools that may be called; () for all.
+        tool_denylist: names of tools that may not be called.
         overrides: a policy patch above all layers but the scenario's.
         request_cap: request limit of the run; None for none.
         token_cap: token limit of the run; None for none.
@@ -50,6 +64,7 @@ class RunRequest:
         connect_seconds: timeout for connecting; None for that of the provider.
         read_seconds: timeout for reading; None for that of the provider.
         jobs: concurrency limit of the run per provider; None for none.
+        purpose: value of `Run.purpose`; "" for an ordinary run.
         enforce_applicability: whether to skip profiles that do not apply to a model.
         probe_unknown: whether models with unknown tool support are probed before their first trial, unless the run has
             a limit. With method auto, they are always probed.
@@ -115,7 +130,10 @@ _DEFAULTS = RunRequest()
 
 
 def _has_field_type(value: object, default: object) -> bool:
-    """Return whether a value has the type of the field's default; for default None, whether it is a number or None."""
+    """Return whether a value has the type of the field's default.
+
+    If the default is None, the value may be None or a number.
+    """
     if default is None:
         return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
     return type(value) is type(default)
@@ -179,8 +197,8 @@ class PlannedCell:
         config: index of the configuration in the plan.
         applicable: whether trials can run; otherwise they end as not applicable.
         deterministic: whether requests send temperature 0.
-        least_requests: minimum number of requests of one trial.
-        most_requests: maximum number of requests of one trial.
+        least_requests: minimum number of requests of one trial; 0 if it is not applicable.
+        most_requests: maximum number of requests of one trial; 0 if it is not applicable.
     """
 
     config: int
@@ -199,8 +217,8 @@ class Plan:
     """The run that a launch would create.
 
     Attributes:
-        trials: number of trials; with sequential stopping, the maximum.
-        least_trials: number of trials that the launch queues.
+        trials: number of trials, including those that do not apply; with sequential stopping, the maximum.
+        least_trials: number of trials that the launch creates; with sequential stopping, those of the first round.
         least_requests: requests if every trial passes at the first attempt, within the request limit.
         most_requests: requests if every turn and every attempt is used, within the request limit.
         paid_requests: maximum number of requests that may cost money, by provider name; probes are included.

@@ -7,17 +7,19 @@ from toolbench.evals.statistics.power import count_trials_to_detect, find_detect
 from toolbench.lab.planning.run_request import Plan
 
 ASSUMED_SUCCESS = 0.9  # success rate of the better configuration
-DEFAULT_POINTS = 10
+DEFAULT_POINTS = 10  # percentage points
 
 
 @dataclass(frozen=True, slots=True)
 class PowerHint:
-    """Power of a comparison of two configurations, at a power of 80 % and a success rate of 90 % of the better one.
+    """Detectable difference between two configurations, and the trials that a difference needs.
+
+    Both assume a power of 80 % and a success rate of 90 % of the better configuration.
 
     Attributes:
-        trials: number of trials of each configuration, without controls.
+        trials: number of trials of each configuration, without controls; with sequential stopping, the maximum.
         least: the detectable difference in percentage points; None if no difference is detectable.
-        points: a difference in percentage points.
+        points: the difference to detect, in percentage points.
         needed: number of trials per scenario that detect it.
     """
 
@@ -32,7 +34,7 @@ def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
 
     Args:
         plan: the plan; its configuration with the fewest tool scenarios counts.
-        points: the difference to detect, in percentage points; None for DEFAULT_POINTS.
+        points: the difference to detect, in percentage points; None or 0 for DEFAULT_POINTS.
 
     Returns:
         The power; None without applicable tool scenarios.

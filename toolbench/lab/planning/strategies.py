@@ -1,4 +1,6 @@
-"""Parser of strategy expressions: a strategy or preset, with presets added (`+`) or workarounds removed (`!`).
+"""Parser of strategy expressions.
+
+An expression is a strategy or preset, with presets added (`+`) or workarounds removed (`!`).
 
 Examples: `production+content_tag_tool_call_fallback`, `production!content_tag_tool_call_fallback`.
 """
@@ -30,7 +32,10 @@ class StrategyExpression:
         return (self.base, *self.added_presets, *self.removed_workarounds)
 
     def list_unknown_names(self, strategies: Container[str], presets: Container[str]) -> tuple[str, ...]:
-        """Return the names in the expression that are not among these."""
+        """Return the names in the expression that do not exist.
+
+        The base may be a strategy or a preset; the other names must be presets.
+        """
         base = () if self.base in strategies or self.base in presets else (self.base,)
         return (*base, *(name for name in (*self.added_presets, *self.removed_workarounds) if name not in presets))
 

@@ -1,7 +1,8 @@
 """Tool support of a model as known at launch, with its source; every configuration stores it.
 
-`RunConfig.support` holds {field, value, source, who, at, ok, error}; {} without a source. `RunConfig.probe` is the
-probe that is the source or was inconclusive.
+`RunConfig.support` holds {field, value, source, who, at, ok, error}; {} without a source. `field` is the capability
+that decides, `at` an ISO time or "". `ok` and `error` are those of the probe if it was inconclusive, else true and "".
+`RunConfig.probe` is the probe that is the source or was inconclusive.
 """
 
 from datetime import datetime
@@ -30,7 +31,10 @@ def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
 
 
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
-    """Return the columns `support` and `probe_id` after a probe; if it was inconclusive, `support` has its error."""
+    """Return the columns `support` and `probe_id` after a probe.
+
+    If the newest probe was inconclusive, `support` says so, with the error of the probe.
+    """
     support, probe = build_support(effective), find_deciding_probe(effective)
     last_probe = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
     if not support and last_probe is not None:

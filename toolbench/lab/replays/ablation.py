@@ -1,4 +1,4 @@
-"""Ablation: replays that leave out one transform or repair at a time, to show which verdicts depend on it."""
+"""Ablation: replays that omit one transform or repair, to show which verdicts depend on it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class Ablation:
 
     Attributes:
         name: the omitted transform or repair; ALL_TRANSFORMS if all are omitted.
-        totals: compared with the stored verdicts.
+        totals: totals of this replay, compared with the stored verdicts.
         changed: changes of the trials whose outcome differs from that under the chosen settings.
         unsure: number of trials whose outcome is unknown in exactly one of the two replays.
     """
@@ -38,7 +38,11 @@ class Ablation:
 
 
 def list_transforms(trial_ids: Sequence[int], settings: WhatIfSettings) -> tuple[str, ...]:
-    """Return the transforms and repairs that the settings apply in any configuration of these trials."""
+    """Return the transforms and repairs that any configuration of these trials applies under the settings.
+
+    Raises:
+        PolicyError: the settings contradict each other.
+    """
     configs = set(Trial.objects.filter(pk__in=trial_ids).values_list("config_id", flat=True))
     names: dict[str, None] = {}
     for _, config in sorted(load_frozen_configs(configs).items()):
@@ -59,7 +63,10 @@ def run_ablation(
         trial_ids: the trials.
         settings: the chosen settings.
         names: transforms and repairs to omit.
-        chosen: the changes under the chosen settings.
+        chosen: the changes of these trials under the chosen settings.
+
+    Raises:
+        PolicyError: the settings contradict each other.
     """
     all_names = tuple(names)
     rows = [(name, (name,)) for name in all_names] + ([(ALL_TRANSFORMS, all_names)] if len(all_names) > 1 else [])

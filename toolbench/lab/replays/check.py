@@ -82,7 +82,10 @@ def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
 
 
 def _find_rules_version(replayed: ReplayedTrial) -> int:
-    """Return the version of the judging rules that introduced the trial's new failure class; 0 if none did."""
+    """Return the version of the judging rules that added the trial's new failure class.
+
+    Only versions after that of the stored verdict are considered; 0 if none of them added it.
+    """
     stored, current = read_judging_version(replayed.trial.verdict), read_judging_version(replayed.columns["verdict"])
     failure_class, versions = replayed.columns["failure_class"], range(stored + 1, current + 1)
     return next((version for version in versions if failure_class in NEW_CLASSES_BY_VERSION.get(version, ())), 0)

@@ -53,7 +53,7 @@ class ReplayKind:
 def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Replay:
     """Return the row of a what-if, creating it if needed; notify workers if none processes it.
 
-    A finished row is replaced by a new one if trials were added or re-judged since.
+    A finished row is replaced by a new one if the number of finished trials has changed or a trial was re-judged since.
     """
     total = scope.get_trials().count()
     with transaction.atomic():
@@ -147,7 +147,10 @@ def _end_failed(leased: QuerySet[Replay], reason: str) -> None:
 
 
 def _run_rejudging(row: Replay, leased: QuerySet[Replay]) -> None:
-    """Re-judge the trials of a run in batches. Each batch is stored, so a further attempt does not repeat it."""
+    """Re-judge the trials of a run in batches, and store the verdicts of each batch at once.
+
+    A further attempt replays all trials again. It does not change the verdicts that are stored already.
+    """
     result = RejudgeResult()
     for _ in rejudge_in_batches(list(list_run_trials(row.scope_id).values_list("pk", flat=True)), result):
         if not leased.update(done=result.processed, lease_until=Now() + LEASE_DURATION):
@@ -156,7 +159,10 @@ def _run_rejudging(row: Replay, leased: QuerySet[Replay]) -> None:
 
 
 def _run_what_if(row: Replay, leased: QuerySet[Replay]) -> None:
-    """Replay the trials in batches and store the counts and the first changes at the end."""
+    """Replay the trials in batches and store the counts and the first changes at the end.
+
+    If the settings contradict each other, this is stored as the error of the row.
+    """
     settings = WhatIfSettings.from_query(parse_qs(row.query))
     ids = ReplayScope(row.kind, row.scope_id).get_trials().values_list("pk", flat=True)
     counts: ChangeCounts = Counter()

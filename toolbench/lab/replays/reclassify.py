@@ -58,13 +58,13 @@ def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, 
     Returns:
         The number of trials that were classified, and of those whose cause changed.
     """
-    done = Trial.objects.filter(WITH_BODIES, state=Trial.State.DONE, run__imported=False)
+    trials = Trial.objects.filter(WITH_BODIES, state=Trial.State.DONE, run__imported=False)
     if run_id is not None:
-        done = done.filter(run_id=run_id)
+        trials = trials.filter(run_id=run_id)
     if not again:
-        done = done.filter(~Q(taxonomy=read_taxonomy_version()))
+        trials = trials.filter(~Q(taxonomy=read_taxonomy_version()))
     classified, changed, last_id = 0, 0, 0
-    while rows := _get_rows(done.filter(pk__gt=last_id).order_by("pk")[:_TRIALS_PER_BATCH]):
+    while rows := _get_rows(trials.filter(pk__gt=last_id).order_by("pk")[:_TRIALS_PER_BATCH]):
         last_id = rows[-1]["pk"]
         classified += len(rows)
         changed += _reclassify_rows(rows)
@@ -72,14 +72,20 @@ def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, 
 
 
 def reclassify_trials(trial_ids: Iterable[int]) -> None:
-    """Classify these trials again. Call it after their verdict has changed."""
+    """Classify these trials again. Call it after their verdict has changed.
+
+    Trials whose bodies were removed are left out.
+    """
     remaining_ids = iter(trial_ids)
     while ids := list(islice(remaining_ids, _TRIALS_PER_BATCH)):
         _reclassify_rows(_get_rows(Trial.objects.filter(WITH_BODIES, pk__in=ids)))
 
 
 def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
-    """Return _READ_COLUMNS, `version` (scenario version of the current verdict) and `judged` of each trial."""
+    """Return _READ_COLUMNS, `version` and `judged` of each trial.
+
+    `version` is the scenario version of the current verdict, `judged` whether the trial has a verdict.
+    """
     current = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
     rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
     return list(rows.values(*_READ_COLUMNS, "version", "judged"))

@@ -64,7 +64,8 @@ class RejudgeResult:
             verdict for each pair of versions.
         flips: trials with a changed outcome, by outcome before and after.
         changed: the first MAX_CHANGES_LISTED of these.
-        processed: trials processed so far.
+        processed: trials processed so far, including those that no other number counts, since they sent no request,
+            were ended by an error of Toolbench, or were executed again in the meantime.
     """
 
     judged: int = 0
@@ -122,7 +123,9 @@ def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
 
 
 def rejudge_in_batches(trial_ids: Iterable[int], result: RejudgeResult) -> Iterator[None]:
-    """Re-judge the finished ones of these trials; yield after each batch is stored, and recompute cells at the end.
+    """Re-judge the finished ones of these trials, and yield after each batch is stored.
+
+    Stale cells of all runs are recomputed at the end.
 
     Must not be called from a running event loop.
 
@@ -172,12 +175,12 @@ def get_judging_state(run_id: int) -> JudgingState:
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
-    """Return all verdicts on the trial's last execution, oldest first; () if it was judged once."""
+    """Return all verdicts on the trial's last execution, oldest first; () unless it was re-judged."""
     return tuple(Judgement.objects.filter(trial=trial, judged_at__gte=trial.finished_at or timezone.now()))
 
 
 def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
-    """Return the first and the current verdict of trials whose outcome changed, for up to MAX_CHANGES_LISTED trials."""
+    """Return (first verdict, current verdict) of up to MAX_CHANGES_LISTED trials whose outcome changed."""
     rows = Judgement.objects.filter(trial__run=run).select_related("trial").defer("trial__rendered_prompt")
     first: dict[int, Judgement] = {}
     current: dict[int, Judgement] = {}

@@ -1,7 +1,8 @@
-"""Replay of stored trials: loop, driver and judge run again on the stored answers, and no request is sent.
+"""Replay of stored trials: loop, driver and judge run again on the stored answers.
 
-Tools run again in the scenario's workspace, since the judge needs its state. Tools are expected to be deterministic. If
-one answers differently, the next request differs from the stored one, and the replay stops with an unknown outcome.
+No request is sent. Tools run again in the scenario's workspace, since the judge needs its state. They are expected to
+be deterministic. If one answers differently, the next request differs from the stored one, and the replay stops with an
+unknown outcome.
 """
 
 import asyncio
@@ -133,6 +134,9 @@ def replay_trials(
         use_current_scenarios: True: a test case is used in its newest version, a scenario in code in the version at
             launch or, if that no longer exists, in its newest. False: the scenario version of the trial's current
             verdict is used.
+
+    Raises:
+        PolicyError: as `transform_config`.
     """
     ids = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
@@ -172,7 +176,10 @@ def _find_scenarios_of_verdicts(trials: Sequence[Trial]) -> dict[int, Scenario]:
 def _map_scenarios(
     versions: Mapping[int, tuple[str, int]], load: Callable[[str, int], Scenario]
 ) -> dict[int, Scenario]:
-    """Load each (slug, version) once and return the scenarios by trial id; those that do not exist are omitted."""
+    """Load each (slug, version) once, and return the scenarios by trial id.
+
+    Trials whose scenario does not exist have no entry.
+    """
     scenarios: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(versions.values()):
         with suppress(KeyError):
@@ -349,7 +356,9 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
 
 
 def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
-    """Return the configuration with the model name of the first request, which a local server may have chosen.
+    """Return the configuration with the model name that the first request contains.
+
+    It may differ from that of the configuration, since a local server may have chosen it.
 
     If the request is not JSON or names no model, the configuration is returned unchanged.
     """
@@ -362,7 +371,10 @@ def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
 
 
 def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderAccess:
-    """Return a provider access with the wire format, the attempt limit and the seed support that were recorded."""
+    """Return a provider access that behaves as the recorded one.
+
+    Its wire format, attempt limit and seed support are those that the stored exchanges show.
+    """
     last_error = load_details(exchanges[-1].body.facts).get("error") or {}
     # A retryable error ended the trial only if no attempt was left. Otherwise one more than ever used is allowed.
     is_limit_reached = trial.end == EndReason.PROVIDER_ERROR.value and last_error.get("retryable")
@@ -379,7 +391,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
 
 
 def _find_wire(url: str) -> str:
-    """Return the wire format whose path ends the URL; "chat" for any other, since it includes raw completions."""
+    """Return the wire format whose path ends the URL; "chat" for any other path (raw completions too)."""
     path = url.partition("?")[0]
     return next(
         (wire for wire in ("anthropic", "responses") if path.endswith(f"/{get_wire_format(wire).path}")), "chat"

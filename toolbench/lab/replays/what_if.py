@@ -21,7 +21,7 @@ _DEADLINE_END = "DEADLINE_EXCEEDED"
 
 
 class NothingToReplayError(Exception):
-    """Raised if the trial, cell or run does not exist or has no finished trial; the message says what to do."""
+    """Raised if there is no finished trial to replay; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ ChangeCounts = Counter[tuple[str, str, bool, bool]]
 
 
 def count_changes(changes: Iterable[TrialChange]) -> ChangeCounts:
-    """Count trials by outcome before and after, and by whether answered success leaves them out before and after."""
+    """Count trials by `before`, `after`, `left_out_before` and `left_out_after`."""
     return Counter((change.before, change.after, change.left_out_before, change.left_out_after) for change in changes)
 
 
@@ -178,7 +178,10 @@ def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPI
     """
 
     def count_answered(key_index: int, outcomes: tuple[str, ...]) -> int:
-        """Count trials with these outcomes before (index 0) or after (index 1), without those that are left out."""
+        """Count trials with these outcomes before (index 0) or after (index 1).
+
+        Trials that answered success leaves out at that time are not counted.
+        """
         return sum(count for key, count in counts.items() if key[key_index] in outcomes and not key[key_index + 2])
 
     flips: Counter[tuple[str, str]] = Counter()

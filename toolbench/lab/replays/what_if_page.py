@@ -116,7 +116,10 @@ def _choose_hint(names: Sequence[str], *, is_allowed: bool) -> str:
 
 
 def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
-    """Return the page with the state or the result of the queued row, which is created if settings are chosen."""
+    """Return the page with the state or the result of the queued row.
+
+    The row is created if settings are chosen.
+    """
     if page.settings == WhatIfSettings():
         return replace(
             page, hint="Choose other settings. A worker will replay these trials, and this page will show its progress."
@@ -137,7 +140,10 @@ def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
 
 
 def _list_changes(changes: Sequence[TrialChange]) -> tuple[tuple[TrialChange, str], ...]:
-    """Return the changes in the order of the page, each with the name of its configuration if there are several."""
+    """Return the changes in the order of the page, each with the name of its configuration.
+
+    The name is "" if all have the same configuration.
+    """
     trials = Trial.objects.filter(pk__in=[change.trial for change in changes]).select_related("config")
     config_names = {trial.pk: str(trial.config) for trial in trials.defer("rendered_prompt", "config__layers")}
     has_several_configs = len(set(config_names.values())) > 1

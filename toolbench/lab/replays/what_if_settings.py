@@ -32,7 +32,7 @@ TRANSFORM_KEYS = (
     "tool_result_transforms",
     "argument_repairs",
 )
-MAX_LIMIT = 10_000_000
+MAX_LIMIT = 10_000_000  # largest value of a limit
 MAX_IGNORED_SHOWN = 5  # unknown values that the page lists
 MAX_IGNORED_CHARS = 60  # characters of each that it shows
 CONTRADICTION_TEXT = "These settings contradict each other: {}"
@@ -42,7 +42,7 @@ _TRANSFORM_NAMES = frozenset(
 )
 # First words of the names of layers that belong to a strategy.
 _STRATEGY_LAYERS = ("strategy", INFRASTRUCTURE, "provider", "workaround", "preset")
-_NON_STRATEGY_LAYER = "provider options"
+_NON_STRATEGY_LAYER = "provider options"  # begins with one of these words, but belongs to the provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +67,30 @@ class WhatIfSettings:
 
     @classmethod
     def from_query(cls, lists: Mapping[str, Sequence[str]]) -> "WhatIfSettings":
-        """Return the settings of these URL parameters.
+        """Return the settings of these URL parameters, with one query.
+
+        If a strategy, text format or limit has several valid values, the last one is used.
 
         Args:
             lists: all values of each key.
         """
         presets = get_all_presets()
-        is_known: Mapping[str, Callable[[str], bool]] = {
+        is_valid: Mapping[str, Callable[[str], bool]] = {
             "strategy": lambda name: name in STRATEGIES or name in presets,
             "preset": presets.__contains__,
             "without": _TRANSFORM_NAMES.__contains__,
             "format": formats.list_format_names().__contains__,
             **dict.fromkeys(LIMIT_KEYS, _is_valid_limit),
         }
-        given_values = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in is_known}
-        values = {key: [value for value in given_values[key] if is_known[key](value)] for key in is_known}
-        unknown = [(key, value) for key in is_known for value in given_values[key] if value not in values[key]]
+        url_values = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in is_valid}
+        valid_values = {key: [value for value in url_values[key] if is_valid[key](value)] for key in is_valid}
+        unknown = [(key, value) for key in is_valid for value in url_values[key] if value not in valid_values[key]]
         return cls(
-            strategy=next(reversed(values["strategy"]), ""),
-            presets=tuple(values["preset"]),
-            without=tuple(values["without"]),
-            text_format=next(reversed(values["format"]), ""),
-            limits=tuple((name, int(values[name][-1])) for name in LIMIT_KEYS if values[name]),
+            strategy=next(reversed(valid_values["strategy"]), ""),
+            presets=tuple(valid_values["preset"]),
+            without=tuple(valid_values["without"]),
+            text_format=next(reversed(valid_values["format"]), ""),
+            limits=tuple((name, int(valid_values[name][-1])) for name in LIMIT_KEYS if valid_values[name]),
             ignored=tuple(
                 f"{key} {escape_unprintable(value[:MAX_IGNORED_CHARS])}" for key, value in unknown[:MAX_IGNORED_SHOWN]
             ),
@@ -160,7 +162,9 @@ def get_all_presets() -> dict[str, JsonObject]:
 
 
 def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
-    """Return the layers of a strategy below the profile and above it, for the current settings of the model.
+    """Return the layers of a strategy below the profile, and those above it.
+
+    They follow from the current settings of the model and its provider.
 
     If the model does not exist and another configuration of the run has the strategy, its frozen layers are used.
     """
@@ -180,10 +184,10 @@ def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers,
 
 
 def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] | None:
-    """Return the strategy's layers below and above the profile from another configuration of the model in the run.
+    """Return the strategy's layers that another configuration of the run has for the same model.
 
     Returns:
-        The layers; None if the run has no such configuration.
+        The layers below the profile and those above it; None if the run has no such configuration.
     """
     same_model = RunConfig.objects.filter(run_id=row.run_id, provider_name=row.provider_name, model_name=row.model_name)
     other = same_model.filter(strategy=strategy).first()

@@ -1,4 +1,4 @@
-"""Checks and steps that several actions on a run share, and the error of an action that is not possible."""
+"""Checks and steps that several actions on a run share, and RunActionError."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def describe_run(run_id: int) -> str:
 
 
 def count_paid_probes(run: Run) -> dict[str, int]:
-    """Return how many paid requests the first-use probes of the run's models may send at most, by provider name."""
+    """Return the maximum number of paid requests of the run's first-use probes, by provider name."""
     paid_requests: Counter[str] = Counter()
     for model in list_models_to_probe(run):
         if may_cost_money(model.provider, model.name, model.price):
@@ -105,6 +105,8 @@ def check_trials(
 
 def reopen_run(run_id: int) -> None:
     """Reopen a run that has open trials again; a paused run stays paused.
+
+    Call it in the transaction that queued the trials. Workers are notified after the commit.
 
     Raises:
         RunActionError: the run was deleted or is being cancelled.

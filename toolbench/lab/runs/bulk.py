@@ -51,6 +51,11 @@ def list_deletable_runs(run_ids: Sequence[int]) -> list[Run]:
 
 @transaction.atomic
 def _get_runs(run_ids: Sequence[int]) -> list[Run]:
+    """Lock these runs and return them, newest first.
+
+    Raises:
+        RunActionError: there are no or too many ids, or one of the runs does not exist.
+    """
     if not run_ids:
         raise RunActionError("No run is selected; nothing was changed.")
     if len(run_ids) > MAX_RUNS_AT_ONCE:

@@ -41,6 +41,7 @@ MAX_ADDED_TRIALS = 1000  # at once to one cell
 MAX_MISSING_TRIALS = 20_000  # at once to several cells
 MAX_LABEL_CHARACTERS = 80
 _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
+# Failure classes of a wrong set-up, such as a missing key.
 SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 
 # Columns that are set when a trial is created or by users; all others have their default before the first execution.
@@ -52,7 +53,10 @@ _PLANNED_COLUMNS = frozenset({
 
 
 def cancel_run(run_id: int) -> None:
-    """Cancel a run. Queued trials end at once; worker sessions cancel trials in flight at their next check."""
+    """Cancel a run.
+
+    Queued trials end at once; worker sessions cancel trials in flight at their next check.
+    """
     if not _update_run(run_id, _OPEN_STATES, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
         raise RunActionError(f"{describe_run(run_id)} is not running, so there is nothing to cancel.")
     cancel_queued_trials()
@@ -123,9 +127,9 @@ def set_limits_and_resume(run_id: int, *, request_cap: int | None, token_cap: in
 
 
 def retry_errored_trials(run_id: int, *, confirmed_requests: int = 0) -> int:
-    """Requeue all trials that ended with an infrastructure error and whose provider exists; return their number.
+    """Requeue trials that ended with an infrastructure error, and return their number.
 
-    Their steps are kept, as steps of a lost execution.
+    Trials of deleted providers are left out. The steps of the others are kept, as steps of a lost execution.
 
     Args:
         run_id: the run.
@@ -153,9 +157,10 @@ def _lock_trials(trials: QuerySet[Trial]) -> list[tuple[int, int]]:
 
 
 def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
-    """Requeue the cancelled trials whose provider exists, without manually added ones; return their number.
+    """Requeue the cancelled trials, and return their number.
 
-    Each gets a new execution. Requests, tokens and steps of an earlier execution are kept and counted.
+    Manually added trials and trials of deleted providers are left out. Each requeued trial gets a new
+    execution. Requests, tokens and steps of an earlier execution are kept and counted.
 
     Args:
         run_id: the run.
@@ -243,7 +248,7 @@ def add_missing_trials(
 
 
 def count_trials_by_cell(run_id: int) -> dict[int, int]:
-    """Return the number of trials by cell id, without cancelled trials and without cells that have no other ones."""
+    """Return the number of trials that were not cancelled, by cell id; cells without any have no entry."""
     trials = Trial.objects.filter(run_id=run_id).exclude(outcome=Trial.Outcome.CANCELLED).order_by()
     return dict(trials.values_list("cell_id").annotate(trials=Count("pk")))
 
@@ -256,12 +261,15 @@ def _lock_cells(run: Run, cell_ids: Collection[int]) -> None:
     """
     if run.cells.filter(pk__in=cell_ids).count() != len(set(cell_ids)):
         raise RunActionError(f"{describe_run(run.pk)} has no such cell.")
-    mark_stale(cell_ids)
+    mark_stale(cell_ids)  # locks the cells
     Run.objects.select_for_update().get(pk=run.pk)
 
 
 def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int) -> None:
-    """Queue more trials of cells of a run, in turn by repeat. Call it in the transaction that locked the cells.
+    """Queue more trials of cells of a run.
+
+    They are placed after all trials of the run, in the order of their repeat number. Call it in the transaction that
+    locked the cells.
 
     Raises:
         RunActionError: a provider was deleted, or as in `check_trials`.
@@ -339,7 +347,7 @@ def set_label(run_id: int, text: str) -> None:
 
 
 def set_body_retention(run_id: int, *, keeps_bodies: bool) -> None:
-    """Choose whether retention leaves the bodies of a run alone. What was removed does not come back."""
+    """Set whether retention keeps the bodies of a run. Bodies that it has removed are not restored."""
     get_run(run_id)
     Run.objects.filter(pk=run_id).update(keeps_bodies=keeps_bodies)
 

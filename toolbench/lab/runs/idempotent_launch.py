@@ -52,7 +52,9 @@ def launch_once(
 
 @contextmanager
 def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKey]:
-    """Provide the row of a key for one transaction; a simultaneous request with the same key waits for its end.
+    """Provide the row of a key for one transaction.
+
+    A simultaneous request with the same key waits for the end of the transaction.
 
     If the row has a run, the key was used before. Otherwise set its `run` to the run that you launch. If you leave it
     None, or an exception ends the block, the key stays unused.

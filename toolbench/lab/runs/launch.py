@@ -22,7 +22,7 @@ from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
-LOCAL_DEMO_PURPOSE = "first_page"  # Run.purpose of the local demo
+WEATHER_PURPOSE = "first_page"  # Run.purpose of the first run of the local demo
 MAX_SEED = 0x7FFFFFFF  # every endpoint accepts seeds up to this
 
 
@@ -67,13 +67,14 @@ def derive_seed(*parts: object) -> int:
 def derive_instance_seed(run_seed: int, scenario: str, index: int) -> int:
     """Return the seed of an instance, the same for all configurations of the run.
 
-    Repeats get consecutive seeds, so that scenarios that alternate choices by seed are balanced within a cell.
+    `index` is the number of the repeat, from 1. Repeats get consecutive seeds, so that scenarios that alternate choices
+    by seed are balanced within a cell.
     """
     return (derive_seed("instance", run_seed, scenario) + index) & MAX_SEED
 
 
 def derive_sampling_seed(run_seed: int, config_position: int, scenario: str, index: int) -> int:
-    """Return the sampling seed of a trial."""
+    """Return the sampling seed of a trial; `index` is the number of the repeat, from 1."""
     return derive_seed("sampling", run_seed, config_position, scenario, index)
 
 
@@ -167,7 +168,10 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
 
 
 def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> Iterator[Trial]:
-    """Yield trials block by block: one trial of each cell, in an order drawn from the run's order seed."""
+    """Yield trials block by block.
+
+    A block has one trial of each cell, in an order drawn from the run's order seed.
+    """
     position = 0
     for block in range(1, blocks + 1):
         for cell_index in _shuffle_cells(run, plan, block):
@@ -179,11 +183,11 @@ def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> It
 def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
     """Return the indexes of the cells in the order of a block.
 
-    In the local demo, cells with method constrained come first.
+    In the first run of the local demo, cells with method constrained come first.
     """
     cell_indexes = list(range(len(plan.cells)))
     random.Random(derive_seed(run.order_seed, block)).shuffle(cell_indexes)
-    if run.purpose == LOCAL_DEMO_PURPOSE:
+    if run.purpose == WEATHER_PURPOSE:
         cell_indexes.sort(key=lambda index: plan.configs[plan.cells[index].config].method != "constrained")
     return cell_indexes
 

@@ -19,10 +19,12 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
+from toolbench.lab.runs.launch import WEATHER_PURPOSE as WEATHER_PURPOSE
 from toolbench.lab.runs.launch import launch
 
+# Local servers of one model: with the model's own chat template, and with Toolbench's.
 OWN_SERVICE, TOOLS_SERVICE = "local-own", "local-tools"
-WEATHER_PURPOSE, INTENT_PURPOSE = "first_page", "first_page_intent"
+INTENT_PURPOSE = "first_page_intent"  # Run.purpose of the second run
 TRIALS_PER_CELL = 10
 INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer than that of the weather task
 EXAMPLE_SET = "weather-1"
@@ -80,9 +82,10 @@ class LocalDemo:
     """State and results of the demo.
 
     Attributes:
-        state: "off" (no local model), "loading", "starting", "live" or "finished".
+        state: "off" (no local model), "loading" (a local server is not ready), "starting" (both are ready, and no run
+            is launched), "live" (trials are open, or the intent run is about to start) or "finished".
         run: the run with six methods; None before its launch.
-        intent_run: None before its launch.
+        intent_run: the run that classifies intents; None before its launch.
         model: name of the model.
         methods: results of the first run.
         intent: results of the intent run.
@@ -180,13 +183,15 @@ def _build_intent_request(tools_model_id: int) -> RunRequest:
     )
 
 
+# (results by run id, name of the model) by the ids of the runs.
 _cached_results: VersionCache[tuple[dict[int, tuple[DemoMethod, ...]], str]] = VersionCache(max_entries=4)
 
 
 def get_local_demo() -> LocalDemo:
     """Return the state and results of the demo.
 
-    Up to six queries if a run was launched, two once the results of its runs are kept in memory, else up to two.
+    It makes up to six queries if a run was launched, but two if its results are cached. Before the launch, it makes up
+    to two.
     """
     runs = list(Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE], deleted_at=None).order_by("-id")[:10])
     run = next((run for run in runs if run.purpose == WEATHER_PURPOSE), None)
@@ -219,7 +224,10 @@ def get_local_demo() -> LocalDemo:
 
 
 def _is_between_runs(run: Run, intent_run: Run | None) -> bool:
-    """Return whether the first run is ending or the intent run may soon start, so that the page has to keep polling."""
+    """Return whether the intent run may soon start, so that the page has to keep polling.
+
+    That is so until the first run has ended, and for INTENT_START_GRACE after its end.
+    """
     finished_at = run.finished_at
     return intent_run is None and (finished_at is None or timezone.now() - finished_at < INTENT_START_GRACE)
 
@@ -286,14 +294,20 @@ def _count_cell_trials(run_ids: Sequence[int]) -> dict[int, _CellCounts]:
 
 
 def _get_main_failures(run_ids: Sequence[int]) -> dict[int, str]:
-    """Return the most frequent failure sentence with its count, by cell id; cells without failures have none."""
+    """Return the most frequent failure sentence with its count, by cell id.
+
+    Cells without failures have no entry.
+    """
     failed = Trial.objects.filter(run_id__in=run_ids, outcome=Trial.Outcome.FAIL)
     grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk")).order_by("times")
     return {row["cell_id"]: f"{row['sentence']} ({row['times']})" for row in grouped}
 
 
 def _estimate_seconds_left(started_at: datetime, done: int, total: int) -> tuple[float | None, float | None]:
-    """Estimate the range of remaining seconds from the pace so far; None before two trials are done or at the end."""
+    """Estimate the range of remaining seconds from the pace so far.
+
+    It is (None, None) before two trials are done and after the end.
+    """
     if done < 2 or done >= total:
         return None, None
     seconds_left = (total - done) * (timezone.now() - started_at).total_seconds() / done

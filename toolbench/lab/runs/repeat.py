@@ -65,7 +65,7 @@ def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
 
 
 def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """Repeat a run with new sampling seeds and otherwise equal settings, so that differences are A/A noise.
+    """Repeat a run with new sampling seeds and otherwise equal settings, to measure A/A noise.
 
     If `run` is such a repeat itself, the original run is repeated.
     """
@@ -80,7 +80,10 @@ def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
 
 
 def _copy_trials(source: Run, planned: Sequence[Trial], copy_settings: CopySettings) -> Run:
-    """Create a run with copies of these trials of `source`, their configurations and cells, and notify workers."""
+    """Create a run with copies of trials of `source`, and notify workers.
+
+    The configurations and cells of the trials are copied too.
+    """
     with transaction.atomic():
         run = _copy_run(source, copy_settings, len(planned))
         configs = _copy_configs({trial.config_id for trial in planned}, run)
@@ -148,7 +151,10 @@ def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunCo
 
 
 def _copy_trial(trial: Trial, cell: Cell) -> Trial:
-    """Build an unsaved copy of a trial. The copy of a trial that was not applicable is done, with the same outcome."""
+    """Build an unsaved copy of a trial.
+
+    The copy of a trial that was not applicable is done, with the same outcome.
+    """
     copy = Trial(
         run=cell.run,
         config=cell.config,

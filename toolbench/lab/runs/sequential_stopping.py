@@ -1,4 +1,4 @@
-"""Sequential stopping: interim analyses after each round of trials, and the next round for undecided cells.
+"""Sequential stopping: interim analyses, and the next round of trials for undecided cells.
 
 An analysis waits until all trials of a round have ended. Earlier counts would be biased, since they would lack the slow
 answers.
@@ -37,9 +37,12 @@ _FINISHED_ROUNDS = load_statement("runs/finished_rounds")
 
 
 def analyse_undecided_runs() -> int:
-    """Analyse cells whose round is over and queue the next round of undecided ones; return the number of queued trials.
+    """Analyse cells whose round is over, and queue the next round of undecided ones.
 
     If a run cannot be analysed, the failure is logged and counted, and the other runs are still analysed.
+
+    Returns:
+        The number of queued trials.
     """
     with connection.cursor() as cursor:
         cursor.execute(_FINISHED_ROUNDS)
@@ -73,7 +76,7 @@ def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
 
 
 def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
-    """Lock the cells that are still undecided and have no open trial; return them with recomputed counters.
+    """Lock and return the cells that are undecided and have no open trial, recomputed.
 
     Another process may have decided or continued the others. Cells are always locked before runs.
     """
@@ -103,7 +106,9 @@ def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
 
 
 def _group_competitors(run: Run, cells: Sequence[Cell], rule: StoppingRule) -> Iterator[list[Cell]]:
-    """Yield the cells that are decided together: each cell alone, or with rule "best" all cells of a scenario.
+    """Yield the cells that are decided together.
+
+    They are all cells of a scenario with rule "best", else each cell alone.
 
     The latter include cells of the run that are decided already.
     """

@@ -1,4 +1,7 @@
-"""Check of ended runs against the alert rules, once for each run; each rule has at most one open alert per series."""
+"""Check of ended runs against the alert rules, once for each run.
+
+A rule has at most one open alert for each series.
+"""
 
 from django.db import transaction
 from django.db.models import Q
@@ -55,7 +58,9 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
 
 
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
-    """Open alerts for conditions that hold and resolve alerts whose condition no longer holds.
+    """Open alerts for conditions that hold, and resolve alerts whose condition no longer holds.
+
+    A cancelled run resolves no alerts. An alert that only says that a run has ended is resolved at once.
 
     Returns:
         The number of new alerts.

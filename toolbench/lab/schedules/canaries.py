@@ -1,4 +1,7 @@
-"""Canaries of aliases: schedules that compare what an alias serves with its approved baseline, and their alarms."""
+"""Canaries of aliases, and their alarms.
+
+A canary is a schedule that compares the configuration that an alias serves with an approved baseline run.
+"""
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -19,7 +22,7 @@ ALARM_KINDS = (AlertRule.Kind.DRIFT, AlertRule.Kind.BELOW_TARGET, AlertRule.Kind
 def create_canary(
     request: RunRequest, baseline: Run, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None
 ) -> Schedule:
-    """Create a schedule for one configuration, with the approved run as its baseline and a rule for drops of success.
+    """Create a schedule with the approved run as its baseline and a rule for drops of success.
 
     Raises:
         ScheduleError: the plan cannot be launched, or a setting is wrong.
@@ -32,7 +35,9 @@ def create_canary(
 
 
 def check_canaries() -> int:
-    """Store the first alarm of each current binding, and return to the last good binding where that was chosen.
+    """Store the first alarm of each current binding.
+
+    A binding with `returns_on_alarm` is then replaced by the last good one.
 
     Returns:
         The number of bindings with a new alarm.
@@ -53,11 +58,15 @@ def _check_binding(binding: AliasBinding) -> bool:
         current.alarm, current.alarm_run = alert.sentence, alert.run
         current.save(update_fields=["alarm", "alarm_run"])
         if current.returns_on_alarm:
-            _return(alias)
+            _restore_last_good(alias)
     return True
 
 
-def _return(alias: ModelAlias) -> None:
+def _restore_last_good(alias: ModelAlias) -> None:
+    """Return to the last good binding, if there is one.
+
+    A binding whose canary has an open alert is not good.
+    """
     open_alerts = Alert.objects.filter(resolved_at=None)
     alerting_ids = [binding.pk for binding in alias.bindings.all() if _find_alert(binding, open_alerts)]
     if return_to_last_good(alias, alerting_ids) is not None:
@@ -67,12 +76,13 @@ def _return(alias: ModelAlias) -> None:
 def _find_alert(binding: AliasBinding, alerts: QuerySet[Alert]) -> Alert | None:
     """Return the first alert of the binding's canary that is about the settings of the binding.
 
-    Settings that a changed preset or profile gives a canary's run are not those that the alias serves.
+    A changed preset or profile changes the settings of the canary's runs, but not those that the alias serves. So an
+    alert counts only if its run had the settings of the binding.
     """
     if binding.canary_id is None:
         return None
-    of_canary = alerts.filter(rule__schedule=binding.canary_id, rule__kind__in=ALARM_KINDS)
-    for alert in of_canary.select_related("run").order_by("pk"):
+    canary_alerts = alerts.filter(rule__schedule=binding.canary_id, rule__kind__in=ALARM_KINDS)
+    for alert in canary_alerts.select_related("run").order_by("pk"):
         configs = alert.run.configs.filter(model=binding.model_id, policy_hash=binding.policy_hash)
         if any(build_series_key(config) == alert.series for config in configs):
             return alert

@@ -55,7 +55,7 @@ class ConditionKind:
     """Kind of condition.
 
     Attributes:
-        find: yields the findings for a run, given the threshold of the rule.
+        find: yields the findings for a run and the threshold of the rule, which is 0 for a kind without a threshold.
         fires_when: the condition in words, with {} for the threshold.
         unit: unit of the threshold; empty for a kind without a threshold.
         default: threshold that the form proposes.
@@ -139,12 +139,13 @@ def _compare_answers(series: RunSeries, point: SeriesPoint) -> tuple[float, floa
         it more than once. None if there are too few answers or no answer of the baseline occurs more than once.
     """
     baseline_ids = [pinned.run.pk for pinned in series.baseline if pinned.run.pk != point.run.pk]
-    known = Counter(_iter_answers(series, baseline_ids))
+    baseline_counts = Counter(_iter_answers(series, baseline_ids))
     answers = list(_iter_answers(series, [point.run.pk]))
-    repeated = sum(count for count in known.values() if count > 1)
-    if min(len(answers), known.total()) < MIN_ANSWERS_COMPARED or not repeated:
+    repeated = sum(count for count in baseline_counts.values() if count > 1)
+    if min(len(answers), baseline_counts.total()) < MIN_ANSWERS_COMPARED or not repeated:
         return None
-    return sum(answer in known for answer in answers) / len(answers), repeated / known.total()
+    share = sum(answer in baseline_counts for answer in answers) / len(answers)
+    return share, repeated / baseline_counts.total()
 
 
 def _iter_answers(series: RunSeries, run_ids: list[int]) -> Iterator[tuple[str, str]]:

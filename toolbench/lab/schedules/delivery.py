@@ -94,7 +94,10 @@ def build_message(alert: Alert, delivery_id: int) -> JsonObject:
 
 
 def build_alert_path(alert: Alert) -> str:
-    """Return the path of the page about the alert: the trend of its series, or the run if it has no series."""
+    """Return the path of the page about the alert.
+
+    It is the trend of the series, or the run if the alert has no series or its rule no schedule.
+    """
     if alert.series and alert.rule.schedule_id:
         return f"{reverse('trend')}?schedule={alert.rule.schedule_id}#s-{alert.series}"
     return reverse("run", args=[alert.run_id])

@@ -18,7 +18,7 @@ MAX_BASELINE_RUNS = 50
 
 
 class ScheduleError(InvalidFieldsError):
-    """Schedule that cannot be saved."""
+    """Raised if a schedule cannot be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class ScheduleSettings:
 
     Attributes:
         every_hours: hours between two runs; None for a nightly schedule.
-        hour_utc: hour of the nightly run; None if `every_hours` is given.
+        hour_utc: hour of the nightly run, from 0 to 23; None if `every_hours` is set.
+        requests_per_run: request limit of each run.
+        requests_per_month: request limit of all runs of a calendar month (UTC).
     """
 
     name: str
@@ -71,7 +73,10 @@ def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> None:
 
 
 def set_active(schedule: Schedule, active: bool) -> None:
-    """Pause a schedule, or activate it from its next due time on."""
+    """Pause or activate a schedule.
+
+    Due times up to now are skipped, and the reason why the last run was skipped is cleared.
+    """
     due = compute_next_due(schedule, timezone.now())
     Schedule.objects.filter(pk=schedule.pk).update(active=active, next_due_at=due, skip_reason="")
 
@@ -106,10 +111,10 @@ def compute_next_due(schedule: Schedule, now: datetime) -> datetime:
 
 
 def _apply_settings(schedule: Schedule, chosen: ScheduleSettings) -> None:
-    rhythm_changed = (schedule.every_hours, schedule.hour_utc) != (chosen.every_hours, chosen.hour_utc)
+    is_new_rhythm = (schedule.every_hours, schedule.hour_utc) != (chosen.every_hours, chosen.hour_utc)
     schedule.name, schedule.every_hours, schedule.hour_utc = chosen.name, chosen.every_hours, chosen.hour_utc
     schedule.requests_per_run, schedule.requests_per_month = chosen.requests_per_run, chosen.requests_per_month
-    if rhythm_changed:
+    if is_new_rhythm:
         schedule.next_due_at = timezone.now()
         schedule.next_due_at = compute_next_due(schedule, schedule.next_due_at)
 
@@ -135,7 +140,7 @@ def _check_settings(chosen: ScheduleSettings) -> None:
 def read_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
     """Return the request that a schedule stores, and the plan of a run launched now.
 
-    The request has no seed, so every run of the schedule draws new instances.
+    The request has no seed, so every run of the schedule draws new instances. Its purpose and title are removed too.
 
     Args:
         source: a plan, or a run whose plan is used.

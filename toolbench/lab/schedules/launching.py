@@ -17,11 +17,14 @@ MAX_REASON_CHARACTERS = 300
 
 
 class SkippedError(Exception):
-    """Run of a schedule that is not launched; the message gives the reason."""
+    """Raised if a run of a schedule is not launched; the message gives the reason."""
 
 
 def launch_due_schedules() -> tuple[int, ...]:
-    """Launch a run of every schedule that is due, or store why it is skipped; return the ids of the new runs."""
+    """Launch a run of every schedule that is due, and return the ids of the new runs.
+
+    If a run cannot be launched, the schedule stores why it was skipped.
+    """
     run_ids = []
     for schedule_id in _list_due_ids(timezone.now()):
         run = _launch_if_due(schedule_id)
@@ -42,7 +45,10 @@ def launch_now(schedule_id: int) -> Run:
 
 
 def count_requests_of_month(schedule: Schedule, now: datetime) -> int:
-    """Return how many requests the runs of this calendar month (UTC) have reserved, including deleted runs."""
+    """Return the number of requests that the runs of this calendar month (UTC) have reserved.
+
+    Deleted runs count too.
+    """
     month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     runs = Run.objects.filter(schedule=schedule, created_at__gte=month)
     return int(runs.aggregate(requests=Sum("requests_reserved"))["requests"] or 0)
@@ -56,7 +62,7 @@ def _launch_if_due(schedule_id: int) -> Run | None:
     """Launch the run and set the next due time in one transaction.
 
     Returns:
-        The run; None if it was skipped, or if another process is launching it.
+        The run; None if it was skipped, if another process is launching it, or if the schedule is no longer due.
     """
     with transaction.atomic():
         now = timezone.now()

@@ -103,7 +103,8 @@ class SchedulePage:
         runs: the newest runs and those of the baseline, newest first.
         pinned: ids of the runs of the baseline.
         spent: number of requests that its runs have reserved this month.
-        plan: description of a run.
+        plan: size of the next run in words, or why it cannot be launched.
+        kinds: all kinds of rules.
     """
 
     schedule: Schedule
@@ -122,9 +123,9 @@ class NewSchedule:
 
     Attributes:
         run: the run whose plan is used; None for a plan that was not launched.
-        plan: description of a run.
-        obstacle: why the plan cannot be scheduled; empty if it can.
-        defaults: first values of the form.
+        plan: size of a run in words; "" if the plan cannot be scheduled.
+        obstacle: why the plan cannot be scheduled; "" if it can.
+        defaults: initial values of the form, by field name.
     """
 
     run: Run | None
@@ -134,9 +135,9 @@ class NewSchedule:
 
 
 def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
-    """Return the form for a plan or for the plan of a run.
+    """Return the data of the form for a new schedule from a plan, or from the plan of a run.
 
-    The proposed budget is the maximum number of requests of the plan.
+    The proposed budget of a run is the maximum number of requests of the plan; that of a month, 31 times as much.
     """
     run = source if isinstance(source, Run) else None
     name = str(source) if isinstance(source, Run) else source.title
@@ -176,12 +177,15 @@ def get_schedule_page(schedule: Schedule) -> SchedulePage:
 
 
 def list_open_alerts() -> tuple[AlertRow, ...]:
-    """Return the newest open alerts of all rules."""
+    """Return the newest open alerts of all rules, up to MAX_ALERTS_LISTED."""
     return list_alerts(Alert.objects.filter(resolved_at=None))
 
 
 def list_alerts(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
-    """Return up to MAX_ALERTS_LISTED of these alerts: open ones first, then the newest; none of a deleted run."""
+    """Return up to MAX_ALERTS_LISTED of these alerts, without those of deleted runs.
+
+    Open alerts come first, the newest first; then the others, the last resolved first.
+    """
     newest = alerts.filter(run__deleted_at=None).order_by(F("resolved_at").desc(nulls_first=True), "-pk")
     newest = newest.select_related("rule__schedule", "run").prefetch_related("deliveries")
     return tuple(

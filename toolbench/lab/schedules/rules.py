@@ -13,7 +13,7 @@ MAX_URL_CHARACTERS = 2000
 
 
 class RuleError(InvalidFieldsError):
-    """Alert rule that cannot be saved."""
+    """Raised if an alert rule cannot be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class RuleSettings:
 
     Attributes:
         kind: value of AlertRule.Kind.
-        threshold: ignored for a kind without a threshold.
+        threshold: in the unit of the kind (CONDITIONS); ignored for a kind without a threshold.
         webhook: URL of the webhook; empty for none.
         email: e-mail address; empty for none.
     """

@@ -17,7 +17,10 @@ _SMTP_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
 
 class SendError(Exception):
-    """Message that was not sent, or perhaps not; the error's text gives the reason without the address."""
+    """Raised if a message was not sent, or if no answer confirms that it was sent.
+
+    The text gives the reason, without the address.
+    """
 
 
 def send_message(rule: AlertRule, channel: str, message: JsonObject) -> None:
@@ -53,7 +56,10 @@ def _send_webhook(rule: AlertRule, message: JsonObject) -> None:
 
 
 async def _post(url: str, message: JsonObject) -> int:
-    """Post the message and return the status of the answer. The body is not read and no redirect is followed."""
+    """Post the message and return the status of the answer.
+
+    The body is not read and no redirect is followed.
+    """
     headers = {"idempotency-key": str(message["id"])}
     async with (
         httpx.AsyncClient(timeout=SEND_SECONDS, trust_env=False) as client,

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.statistics.drift import Drift, RunSample, find_drift
@@ -22,6 +22,7 @@ class SeriesPoint:
 
     Attributes:
         tally: counts of the tool scenarios; of the control scenarios if the run has no others.
+        times: times of the same scenarios; empty if the run is not among the newest MAX_RUNS_SHOWN.
         sample: input of the drift test.
         policy_hash: hash of the configuration's settings.
     """
@@ -46,7 +47,7 @@ class RunSeries:
     Attributes:
         key: key of the configuration, equal in all runs.
         config: the configuration in the newest run.
-        points: all runs, oldest first.
+        points: oldest first: the newest MAX_RUNS_SHOWN runs of the schedule, its baseline, and the runs to test.
         baseline: points of the baseline's runs.
         since: points of the first MAX_TESTED_RUNS runs after the newest run of the baseline.
         drift: the drift that the test found; None if it found none or was not made.
@@ -78,14 +79,16 @@ def load_series(schedule: Schedule) -> tuple[RunSeries, ...]:
     Cancelled runs are left out, since they have only some of the trials of the plan. The series are in the order in
     which their configurations first occur.
     """
-    pinned = set(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
+    baseline_ids = set(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
     finished = schedule.runs.filter(deleted_at=None, state=Run.State.FINISHED)
     newest = finished.order_by("-pk")[:MAX_RUNS_SHOWN]
-    tested = list(finished.filter(pk__gt=max(pinned)).order_by("pk")[: MAX_TESTED_RUNS + 1]) if pinned else []
-    runs = {run.pk: run for run in (*newest, *tested, *Run.objects.filter(pk__in=pinned))}
+    tested = (
+        list(finished.filter(pk__gt=max(baseline_ids)).order_by("pk")[: MAX_TESTED_RUNS + 1]) if baseline_ids else []
+    )
+    runs = {run.pk: run for run in (*newest, *tested, *Run.objects.filter(pk__in=baseline_ids))}
     points = _load_points(runs)
     return tuple(
-        _build_series(key, config, series_points, pinned, error=DRIFT_ERROR / len(points))
+        _build_series(key, config, series_points, baseline_ids, error=DRIFT_ERROR / len(points))
         for key, (config, series_points) in points.items()
     )
 
@@ -129,22 +132,21 @@ def _build_point(run: Run, config: RunConfig, cells: Sequence[Cell], times: Time
     tally = tally_cells(cells)
     answer_counts = tuple(
         sorted(
-            (f"{cell.scenario} v{cell.scenario_version} {cell.instance_kind}", count_answers(cell)) for cell in cells
+            (f"{cell.scenario} v{cell.scenario_version} {cell.instance_kind}", _count_answers(cell)) for cell in cells
         )
     )
     return SeriesPoint(run, config.pk, tally, times, RunSample(tally.passed, answer_counts), config.policy_hash)
 
 
-def count_answers(cell: Cell) -> int:
+def _count_answers(cell: Cell) -> int:
     """Return the number of trials of a cell with an answer, as `Tally.answered` counts them."""
     return cell.passed + cell.failed - cell.deadline_failed
 
 
 def _build_series(
-    key: str, config: RunConfig, points: Sequence[SeriesPoint], pinned: Iterable[int], *, error: float
+    key: str, config: RunConfig, points: Sequence[SeriesPoint], baseline_ids: Container[int], *, error: float
 ) -> RunSeries:
-    pinned = set(pinned)
-    baseline = tuple(point for point in points if point.run.pk in pinned)
+    baseline = tuple(point for point in points if point.run.pk in baseline_ids)
     newest_id = max((point.run.pk for point in baseline), default=None)
     later = tuple(point for point in points if newest_id is not None and point.run.pk > newest_id)
     untested = _find_obstacle(points, baseline)

@@ -1,4 +1,4 @@
-"""Data of the trend page of a schedule: for each configuration its runs and the result of the drift test."""
+"""Data of the trend page of a schedule: runs and drift of each configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,6 +160,7 @@ def _build_line(series: RunSeries, measure: str) -> TrendLine:
 
 
 def _describe_state(series: RunSeries) -> tuple[str, str]:
+    """Return the state (a key of _STATE_ORDER) and its description."""
     if series.untested:
         return "untested", f"Not tested: {series.untested}"
     if series.drift is None or series.drift_start is None:
