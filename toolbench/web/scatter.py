@@ -16,7 +16,7 @@ _CEILING = 101.5  # percent; the closer to 100, the more the axis is stretched t
 _SUCCESS_TICKS = (0, 20, 40, 60, 80, 90, 95, 98, 100)
 _TIME_STEPS_SECONDS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _MAX_TIME_TICKS = 6
-Place = Callable[[float], float]
+Placement = Callable[[float], float]  # returns the coordinate of seconds, or of a success in percent
 _MARGINS = {"left": 34, "right": 10, "top": 14, "bottom": 34}
 
 
@@ -122,7 +122,7 @@ def _build_scatter(page: DecidePage, rows: Sequence[DecideRow], width: int, heig
     )  # fmt: skip
 
 
-def _build_point(row: DecideRow, place_time: Place, place_success: Place, *, number: str) -> ScatterPoint:
+def _build_point(row: DecideRow, place_time: Placement, place_success: Placement, *, number: str) -> ScatterPoint:
     p95 = row.assessment.p95
     assert p95 is not None  # rows without one were left out
     return ScatterPoint(
@@ -139,6 +139,7 @@ def _build_point(row: DecideRow, place_time: Place, place_success: Place, *, num
 
 
 def _stretch(percent: float) -> float:
+    """Return the position of a success in percent on the stretched axis, which has no unit."""
     return -math.log(_CEILING - percent)
 
 

@@ -84,7 +84,7 @@ def span(duration: float | None) -> str:
 
 @register.filter
 def outcome_word(outcome: str) -> str:
-    """Return the word for an outcome on pages."""
+    """Return the word for an outcome on pages; an outcome without a word is returned unchanged."""
     return OUTCOME_WORDS.get(outcome, outcome)
 
 

@@ -104,12 +104,12 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     context: dict[str, object] = {"page": page, "forecast": estimate_remaining(page.run)}
     context["live_grid"] = get_run_grid(page.source, request.GET)
     if not is_part_request(request):
-        context |= _get_unchanging_parts(request, page)
+        context |= _get_context_outside_live_part(request, page)
     return render_page(request, "runs/show.html", context, part="live")
 
 
-def _get_unchanging_parts(request: HttpRequest, page: RunPage) -> dict[str, object]:
-    """Return what the whole run page shows outside its live part."""
+def _get_context_outside_live_part(request: HttpRequest, page: RunPage) -> dict[str, object]:
+    """Return the context of the run page outside its live part, which htmx does not request again."""
     config, scenario = request.GET.get("config", ""), request.GET.get("scenario", "")
     return {
         "judging": get_judging_state(page.run.pk),
