@@ -86,7 +86,7 @@ class NewRun:
         trials: read one by one while they are stored.
         figure_reader: reader of the trials' figures; its counts of implausible figures are complete once `trials` is
             exhausted.
-        trial_count: number of trials, set before the first one is read.
+        trial_count: expected number of trials, for the progress.
         cases: test cases that the trials used.
     """
 

@@ -1,7 +1,7 @@
 """Queue of imports that take longer than a page can wait.
 
 Each import is a row of the replay queue. A worker imports the file and writes its progress to the row. The file stays
-in a folder of its host until the import has ended; workers of other hosts pass the import on to that
+in a folder of the host that received it until the import has ended; workers of other hosts pass the import on to that
 host.
 """
 

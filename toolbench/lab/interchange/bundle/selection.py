@@ -63,6 +63,7 @@ class BundleSelection:
             yield self._use_original_names(trial)
 
     def _use_original_names(self, trial: Trial) -> Trial:
+        """Give the loaded rows of a trial the scenario slugs of the imported file, and return the trial."""
         if self.names:
             original_names = {local_name: original_name for original_name, local_name in self.names.items()}
             for row in (trial, trial.cell, *trial.judgements.all()):
@@ -110,6 +111,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
 
 
 def _use_original_names(selection: BundleSelection) -> BundleSelection:
+    """Return the selection with the scenario slugs of the imported file. Its cells are renamed in place, not saved."""
     original_names = {local_name: original_name for original_name, local_name in selection.names.items()}
     for cell in selection.cells:
         _rename_row(cell, original_names)

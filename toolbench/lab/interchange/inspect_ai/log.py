@@ -96,7 +96,7 @@ class _LogSamples:
 
     Attributes:
         samples: iterator over the samples; a sample is read when the iterator reaches it.
-        count: number of samples.
+        count: number of samples, for the progress. Values that are not objects are included, although they are skipped.
     """
 
     samples: Iterator[JsonObject]

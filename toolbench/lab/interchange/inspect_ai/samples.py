@@ -131,7 +131,11 @@ def build_summary(sample: JsonObject) -> JsonObject:
 
 
 def _describe_target(trial: Trial) -> str:
-    """Return the expected calls, one a line; "" if they are unknown or the trial is imported."""
+    """Return the expected calls or, if no right arguments are known, the tools that have to be called, one a line.
+
+    Returns:
+        The lines; "no call" if no call is expected; "" if the expectation is unknown or the trial is imported.
+    """
     if trial.run.imported:
         return ""
     expected, _ = load_expected_calls(trial, trial.scenario_version)

@@ -68,7 +68,7 @@ def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
 
 
 def _find_main_failure_class(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
-    """Yield the most frequent failure class of all trials, infrastructure errors included."""
+    """Yield the most frequent failure class, infrastructure errors included, or that no trial failed."""
     rows = [row for report in reports for row in report.rows if row["toolbench"]["failure_class"]]
     count_by_class = Counter(row["toolbench"]["failure_class"] for row in rows)
     if not count_by_class:

@@ -1,6 +1,6 @@
 """Labels of configurations in a report.
 
-A label consists of the model and those dimensions of the case study that vary in the run.
+A label consists of the model and of those settings that vary in the run. It always has a profile other than `default`.
 """
 
 import re

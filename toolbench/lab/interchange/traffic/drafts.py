@@ -107,10 +107,10 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
             _count_skipped(skipped, record.reason, record.number)
         else:
             _add_to_group(groups, record, record.exchange, masker)
-    known_digests = set(_list_known_digests(list(groups)))
+    existing_digests = set(_list_existing_digests(list(groups)))
     drafts = []
     for digest, group in groups.items():
-        if digest in known_digests:
+        if digest in existing_digests:
             continue
         try:
             drafts.append(_build_draft(digest, group, file_name))
@@ -120,7 +120,7 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
     TrafficDraft.objects.bulk_create(drafts, batch_size=ROWS_PER_INSERT, ignore_conflicts=True)
     reasons = sorted(skipped.values(), key=lambda entry: -entry.count)
     return TrafficImport(
-        record_count, len(drafts), len(known_digests), sum(draft.masked for draft in drafts), tuple(reasons)
+        record_count, len(drafts), len(existing_digests), sum(draft.masked for draft in drafts), tuple(reasons)
     )
 
 
@@ -138,7 +138,7 @@ def _add_to_group(
     group.model_by_answer.setdefault(answer, exchange.model)
 
 
-def _list_known_digests(digests: list[str]) -> list[str]:
+def _list_existing_digests(digests: list[str]) -> list[str]:
     return list(TrafficDraft.objects.filter(digest__in=digests).order_by().values_list("digest", flat=True))
 
 
