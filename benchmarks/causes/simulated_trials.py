@@ -46,5 +46,5 @@ def _played(one: Trial) -> PlayedTrial:
     steps, verdict = build_wire_steps(one.steps), one.verdict
     graded = grade_calls(steps, one.scenario.build_expected_calls(one.instance))
     trial = {"outcome": verdict.outcome, "end": one.ended.end.value, "failure_class": verdict.failure_class}
-    cause = str(build_cause_columns(steps, trial, scenario=one.scenario.slug, graded=graded)["cause"])
+    cause = str(build_cause_columns(steps, trial, scenario=one.scenario.slug, grades=graded)["cause"])
     return PlayedTrial(one.cell, one.seed, verdict.outcome, verdict.failure_class, cause)

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from toolbench.lab.accounts.people import PeopleError, change_role, create_new_link, invite, list_people, set_open
+from toolbench.lab.accounts.people import PeopleError, change_role, create_new_token, invite, list_people, set_open
 from toolbench.lab.accounts.roles import Role, get_role
 from toolbench.lab.accounts.sign_in import get_first_owner, redeem_token
 
@@ -56,9 +56,9 @@ def test_closed_account_cannot_use_a_link() -> None:
     set_open(user.pk, is_open=False)
     assert redeem_token(token) is None
     with pytest.raises(PeopleError, match="closed"):
-        create_new_link(user.pk)
+        create_new_token(user.pk)
     set_open(user.pk, is_open=True)
-    assert redeem_token(create_new_link(user.pk)[1]) == user
+    assert redeem_token(create_new_token(user.pk)[1]) == user
 
 
 def test_changes_of_an_unknown_account_are_refused() -> None:

@@ -5,29 +5,31 @@ from django.test import Client
 
 from tests.page_html import read_html
 from toolbench.evals import scenarios
-from toolbench.lab.scenarios.page import get_scenario
+from toolbench.lab.scenarios.page import get_scenario_page
 
 
 @pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.list_scenarios()])
 def test_every_scenario_is_readable_in_both_kinds(slug: str) -> None:
-    parity, drawn = get_scenario(slug), get_scenario(slug, "7")
+    parity, drawn = get_scenario_page(slug), get_scenario_page(slug, "7")
     assert (parity.kind, drawn.kind, drawn.seed, drawn.next_seed) == ("parity", "drawn", 7, 8)
     assert parity.rule
     assert parity.checks
 
 
 def test_one_seed_draws_one_instance() -> None:
-    assert get_scenario("happy_path", "41").instance == get_scenario("happy_path", "41").instance
-    assert get_scenario("happy_path", "41").instance != get_scenario("happy_path", "42").instance
+    assert get_scenario_page("happy_path", "41").instance == get_scenario_page("happy_path", "41").instance
+    assert get_scenario_page("happy_path", "41").instance != get_scenario_page("happy_path", "42").instance
 
 
 @pytest.mark.parametrize("seed", ["", "x", "-1", "9" * 5000, "٣", "\0"])
 def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
-    assert get_scenario("happy_path", seed).kind == "parity"
+    assert get_scenario_page("happy_path", seed).kind == "parity"
 
 
 def test_published_wording_is_claimed_only_of_published_scenarios() -> None:
-    claimed = [scenario.slug for scenario in scenarios.list_scenarios() if get_scenario(scenario.slug).published]
+    claimed = [
+        scenario.slug for scenario in scenarios.list_scenarios() if get_scenario_page(scenario.slug).is_published
+    ]
     assert claimed == [scenario.slug for scenario in scenarios.select_scenarios("all")]
     assert len(claimed) == 8
 
@@ -43,15 +45,15 @@ def test_scenario_page_says_own_wording_only_where_it_is(admin_client: Client) -
 
 
 def test_get_scenario_shows_an_earlier_version() -> None:
-    newest, earlier = get_scenario("happy_path", "7"), get_scenario("happy_path", "7", "1")
+    newest, earlier = get_scenario_page("happy_path", "7"), get_scenario_page("happy_path", "7", "1")
     assert (newest.instance.version, earlier.instance.version, newest.versions) == (2, 1, (2, 1))
     assert "Message 1" in earlier.instance.system
     assert "Message 1" not in newest.instance.system
-    assert get_scenario("happy_path", "7", "99").instance == newest.instance
-    assert get_scenario("happy_path").instance.version == 1
+    assert get_scenario_page("happy_path", "7", "99").instance == newest.instance
+    assert get_scenario_page("happy_path").instance.version == 1
 
 
 @pytest.mark.django_db
 def test_an_unknown_scenario_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        get_scenario("no-such")
+        get_scenario_page("no-such")

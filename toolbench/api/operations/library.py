@@ -15,7 +15,7 @@ from toolbench.lab.library.presets import PRESETS
 from toolbench.lab.library.profiles import PROFILES
 from toolbench.lab.library.versions import list_versions, read_content
 from toolbench.lab.models import Preset, SamplingProfile
-from toolbench.lab.scenarios.page import ScenarioPage, get_scenario, get_scenarios
+from toolbench.lab.scenarios.page import ScenarioPage, get_scenario_page, get_scenarios
 
 router = Router()
 _LIST_URLS = {PROFILES.noun: "/profiles/", PRESETS.noun: "/presets/"}
@@ -159,7 +159,7 @@ def read_scenario(request: HttpRequest, slug: str, query: Query[ScenarioQuery]) 
     """Return a scenario with one instance."""
     try:
         seed, version = ("" if value is None else str(value) for value in (query.seed, query.version))
-        return _build_scenario(get_scenario(slug, seed, version))
+        return _build_scenario(get_scenario_page(slug, seed, version))
     except KeyError:
         raise Http404(f"There is no scenario {slug}.") from None
 

@@ -27,7 +27,7 @@ class Person:
 
     Attributes:
         is_open: whether the person can sign in.
-        signed_in_at: None before the first sign-in.
+        signed_in_at: time of the last sign-in; None before the first.
     """
 
     id: int
@@ -67,7 +67,7 @@ def invite(name: str, role: str) -> tuple[User, str]:
     return user, create_token(user)
 
 
-def create_new_link(user_id: int) -> tuple[User, str]:
+def create_new_token(user_id: int) -> tuple[User, str]:
     """Create a new sign-in token for an open account; return the account and the token.
 
     Raises:

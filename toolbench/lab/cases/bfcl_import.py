@@ -47,8 +47,8 @@ def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple
         NotInstalledError: the wheel is not installed.
     """
     if unknown := [name for name in categories if name not in BFCL_CATEGORIES]:
-        known = ", ".join(BFCL_CATEGORIES)
-        raise UnknownCategoryError(f"There is no BFCL category {unknown[0]}. Choose from {known}.")
+        names = ", ".join(BFCL_CATEGORIES)
+        raise UnknownCategoryError(f"There is no BFCL category {unknown[0]}. Choose from {names}.")
     source = f"Berkeley Function Calling Leaderboard v4, bfcl-eval {read_version()}"
     return tuple(
         _import_category(category, list(islice(_iter_cases(category), limit)), source) for category in categories
@@ -64,16 +64,16 @@ def _iter_cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 @transaction.atomic
 def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
     values = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
-    group, _ = CaseSet.objects.update_or_create(
+    case_set, _ = CaseSet.objects.update_or_create(
         name=f"BFCL {category}", defaults=values, create_defaults={**values, "public": True}
     )
-    rows = {case.slug: case for case in Case.objects.filter(set=group)}
-    texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__set=group)}
+    rows = {case.slug: case for case in Case.objects.filter(set=case_set)}
+    texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__set=case_set)}
     counts: dict[str, int] = defaultdict(int)
     for case in cases:
         row, text = rows.get(build_bfcl_slug(case)), json.dumps(asdict(case))
         if row is None:
-            row = Case.objects.create(set=group, slug=build_bfcl_slug(case), title=case.id)
+            row = Case.objects.create(set=case_set, slug=build_bfcl_slug(case), title=case.id)
             counts["added"] += 1
         elif texts[row.pk, row.current] == text:
             counts["unchanged"] += 1

@@ -22,7 +22,7 @@ from toolbench.lab.models import Case, CaseSet, Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 
 DRAFT_SET_NAME = "Playground (drafts)"
-MAX_TITLE_CHARS = 180
+MAX_TITLE_CHARS = 180  # of the title of a run
 SEND_AGAIN_NOTE = "Filled in from trial {id}. Change what you like; the trial and its run stay as they are."
 
 
@@ -73,7 +73,7 @@ def load_transcript(slug: str, trial_id: int) -> Transcript:
 def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[str, UserCase]:
     """Return title and case of a message.
 
-    If nothing is expected, any answer passes.
+    If the draft expects nothing, any answer passes.
 
     Args:
         draft: the fields of the form. With a trial, its message is only the next one.
@@ -105,14 +105,14 @@ def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
     """
     if slug:
         return edit_case(slug, title, definition)
-    if unsent := _find_unsent(title, definition):
-        return unsent
+    if unsent_case := _find_unsent_conversation(title, definition):
+        return unsent_case
     CaseSet.objects.get_or_create(name=DRAFT_SET_NAME, defaults={"kind": CaseSet.Kind.DRAFT})
     return add_case(title, definition, NewCaseOptions(set=DRAFT_SET_NAME))
 
 
-def _find_unsent(title: str, definition: UserCase) -> Case | None:
-    """Return the newest conversation of this title whose only version is the definition and that no run has."""
+def _find_unsent_conversation(title: str, definition: UserCase) -> Case | None:
+    """Return the newest conversation with this title and definition that has one version and is in no run."""
     drafts = Case.objects.filter(set__name=DRAFT_SET_NAME, deleted_at=None, title=title, current=1)
     equal = drafts.filter(versions__definition=render_case(definition))
     return equal.exclude(Exists(Cell.objects.filter(scenario=OuterRef("slug")))).last()
@@ -145,7 +145,11 @@ def build_message_request(case: Case, settings: MessageSettings, trial_id: int |
 
 
 def _read_request(run: Run | None) -> RunRequest:
-    """Return a request with the settings of a run that are not chosen for each message, or with the defaults."""
+    """Return a request with those settings of a run that are not chosen for each message.
+
+    Args:
+        run: the run; None for the defaults, which also replace a stored request that cannot be read.
+    """
     default = RunRequest(tool_use_mode="relaxed", tool_failure_policy="tolerated")
     if run is None or not run.request:
         return default
@@ -167,7 +171,16 @@ def _read_request(run: Run | None) -> RunRequest:
 
 
 def build_case_request(case: Case, trial_id: int, trials: int) -> RunRequest | None:
-    """Return the request for a run of a test case with the settings of the trial that it was made from."""
+    """Return the request for a run of a test case with the settings of the trial that it was made from.
+
+    Args:
+        case: the test case.
+        trial_id: the trial, which must exist.
+        trials: number of trials of the case.
+
+    Returns:
+        The request; None if the model of the trial does not exist here.
+    """
     config = RunConfig.objects.get(trials=trial_id)
     request = build_message_request(case, copy_settings(config, trials), trial_id)
     return replace(request, title="", purpose="") if request else None
@@ -181,7 +194,8 @@ def build_draft_to_send_again(trial_id: int, trials: int) -> tuple[CaseDraft, Me
         trials: how many times the message is to be sent.
 
     Raises:
-        CaseNotCreatedError: there is no such trial, or its messages cannot be sent by a case.
+        CaseNotCreatedError: there is no such trial, its scenario has changed or no longer exists, or a case cannot send
+            its messages.
     """
     trial = Trial.objects.select_related("config").filter(pk=trial_id, run__deleted_at=None).first()
     if trial is None:
@@ -191,7 +205,8 @@ def build_draft_to_send_again(trial_id: int, trials: int) -> tuple[CaseDraft, Me
         draft = build_draft(scenario.title, scenario.case)
     elif is_copyable(scenario):
         instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
-        examples = load_sets(scenario.slug).get(trial.config.examples, ())  # which no test case has
+        # A test case has no example sets, so the examples become messages of its history.
+        examples = load_sets(scenario.slug).get(trial.config.examples, ())
         try:
             case = copy_scenario(scenario, replace(instance, history=(*examples, *instance.history)))
             draft = build_draft(scenario.title, case)
@@ -203,10 +218,10 @@ def build_draft_to_send_again(trial_id: int, trials: int) -> tuple[CaseDraft, Me
 
 
 def save_as_case(trial_id: int) -> Case:
-    """Return the test case that was made from a trial; create it, with the trial's calls as expected, if there is none.
+    """Return the test case that was made from a trial; create it from `build_draft_from_trial` if there is none.
 
     Raises:
-        CaseNotCreatedError: there is no such trial.
+        CaseNotCreatedError: there is no such trial, or no case can be created from it.
         DraftError: the trial's calls cannot be expected, for example because a tool is not among the tools.
     """
     existing = Case.objects.filter(from_trial=trial_id, deleted_at=None, set__kind=CaseSet.Kind.OWN).first()

@@ -14,6 +14,7 @@ from toolbench.lab.errors import InvalidFieldsError
 
 _MESSAGES_PATTERN = re.compile(r"\s*\[\s*\{")
 _TEXT_LIST_PATTERN = re.compile(r"\s*(\[|- )")
+# Fields of CaseDraft with a text to parse, by the key of the parsed value in the JSON document of a case.
 _FIELD_BY_PART = {
     "tools": "tools",
     "messages": "message",
@@ -24,6 +25,7 @@ _FIELD_BY_PART = {
     "workspace": "workspace",
     "settings": "settings",
 }
+# Fields of CaseDraft that the document of a case has under the same key, unchanged.
 _PLAIN_FIELDS = ("turns", "parallel", "group", "control", "behaviour")
 MAX_TITLE_CHARS = 60  # of a default title
 MAX_PROBLEMS_SHOWN = 20
@@ -37,9 +39,13 @@ class DraftError(InvalidFieldsError):
 class CaseDraft:
     """Fields of a case as a user typed them. Empty fields are not part of the case.
 
+    The fields are those of `UserCase`, some under another name.
+
     Attributes:
         tools: JSON or YAML, as are `expect`, `results`, `start`, `workspace` and `settings`.
-        message: the user's message, or a list of messages.
+        message: the user's message, or a list of messages in JSON.
+        system: the system prompt.
+        results: results of the simulated tools, by tool name.
         start: the state before the first message.
         turns: maximum number of turns; None for the default.
         further: a later message of the user, or a list of them.
@@ -65,7 +71,8 @@ class CaseDraft:
 def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
     """Return title and case of a draft.
 
-    A case that expects one call and nothing else ends after the first answer unless `turns` is given.
+    A case that expects one call and nothing else, without later messages and faults, ends after the first answer unless
+    `turns` is given.
 
     Raises:
         DraftError: the draft is not valid; the exception has at most MAX_PROBLEMS_SHOWN problems of the case.
@@ -180,7 +187,7 @@ def _build_messages(document: Any) -> list[Any]:
 
 
 def _is_single_call(document: JsonObject) -> bool:
-    """Return whether the case expects one call in the first answer and nothing else."""
+    """Return whether the case expects one call and nothing else, and has neither later messages nor faults."""
     expect, results = parse_expectation(document.get("expect")), document["results"]
     entries = results.values() if isinstance(results, dict) else ()
     if document.get("further") or any(isinstance(entry, dict) and "fault" in entry for entry in entries):
@@ -197,7 +204,10 @@ def _add_problem(
     errors: dict[str, list[str]],
     unreadable_fields: set[str],
 ) -> None:
-    """Add a problem with its line to the errors of its field, unless the problem follows from an unreadable field."""
+    """Add a problem with its line to the errors of its field.
+
+    A problem that follows from an unreadable field or from missing tools is not added: their own error is enough.
+    """
     part, place = (str(problem.place[0]), problem.place[1:]) if problem.place else ("", ())
     field = _FIELD_BY_PART.get(part, part if part in _PLAIN_FIELDS else "expect")
     has_tools = "tools" not in unreadable_fields and draft.tools.strip()

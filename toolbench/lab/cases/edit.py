@@ -14,7 +14,7 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.traces.step_facts import to_column_text
 
 DEFAULT_SET_NAME = "My cases"
-MAX_SLUG_CHARS = 44  # without the prefix and the number that may be appended
+MAX_SLUG_CHARS = 44  # of a title in a slug, and of a slug to which a number is appended
 SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
 
@@ -127,7 +127,11 @@ def build_slug(title: str) -> str:
 
 
 def find_free_slugs(preferred_slugs: Sequence[str]) -> list[str]:
-    """Return each slug, with a number appended if a case or a cell already has the slug. It needs one query."""
+    """Return a free slug for each preferred slug, in the same order, with one query.
+
+    A number from 2 is appended to a slug that a case, a cell or an earlier one of the preferred slugs has. Cells count
+    so that a new case never shows the trials of another one.
+    """
     prefix = _shorten_slug(preferred_slugs[0]) if len(set(preferred_slugs)) == 1 else SLUG_PREFIX
     cell_slugs = Cell.objects.filter(scenario__startswith=prefix).order_by().values_list("scenario")
     case_slugs = Case.objects.filter(slug__startswith=prefix).order_by().values_list("slug")

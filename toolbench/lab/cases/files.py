@@ -25,7 +25,7 @@ class CaseImportError(Exception):
     """Import of which no case was saved.
 
     Attributes:
-        sentences: the problems, each with its line.
+        sentences: the problems, each with its line if it has one.
     """
 
     def __init__(self, sentences: list[str]) -> None:

@@ -18,7 +18,7 @@ def build_draft_from_scenario(slug: str, seed: str = "", version: str = "") -> t
 
     Args:
         slug: slug of a built-in scenario.
-        seed: seed of the instance; a text that is not a number selects the published wording.
+        seed: whole number from 0 to MAX_SEED, the seed of the instance; any other text selects the published wording.
         version: a known version; any other text selects the newest.
 
     Raises:

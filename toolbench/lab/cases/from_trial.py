@@ -19,9 +19,8 @@ COPY_NOTE = (
     "A copy of the case of trial {id}, with the expectation of the case, not the calls of the trial. To change the "
     "case itself and re-judge its trials, edit the case."
 )
-
-
-ANY_ANSWER: JsonObject = {"checks": [{"answer_given": True}]}  # expectation of a message for which nothing is expected
+# Expectations of a message of the playground for which the user expects nothing: with tools, and without tools.
+ANY_ANSWER: JsonObject = {"checks": [{"answer_given": True}]}
 NO_CALL: JsonObject = {"no_call": True}
 _ANY_EXPECTATIONS = (CaseExpectation(checks=({"answer_given": True},)), CaseExpectation(no_call=True))
 
@@ -75,6 +74,13 @@ def load_trial_scenario(trial: Trial) -> Scenario:
 
 
 def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
+    """Return the draft of a case with this instance, whose tools return the last successful result of the trial.
+
+    Args:
+        title: title of the case.
+        instance: instance of the trial's scenario.
+        steps: tool steps of the trial.
+    """
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
     results = {call["name"]: _build_result(step) for step in steps if (call := _find_call(step)) and _has_result(step)}
     tool_names = {tool.name for tool in instance.tools}
@@ -92,13 +98,13 @@ def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -
 
 
 def _render_calls(tool_steps: list[StepWithDetails]) -> str:
-    """Return the executed calls as what a case expects."""
+    """Return the calls of the tool steps as an expectation, in JSON; calls with unreadable arguments are left out."""
     calls = [call for step in tool_steps if (call := _find_call(step))]
     return render_json(calls[0] if len(calls) == 1 else {"calls": calls} if calls else NO_CALL)
 
 
 def _find_call(step: StepWithDetails) -> JsonObject | None:
-    """Return the call with its arguments; None if the arguments could not be parsed."""
+    """Return the call with its arguments; None if the arguments could not be parsed or the call has no name."""
     arguments, name = step.facts.get("arguments"), step.facts.get("call", {}).get("name")
     return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
 

@@ -49,6 +49,7 @@ def read_configured_servers() -> dict[str, McpServer]:
 
 
 def _build_server(entry: _ServerEntry) -> McpServer:
+    """Return the server of an entry. Of its headers, only Authorization is used; a command beside a URL is ignored."""
     headers = {name.lower(): value for name, value in entry.headers.items()}
     return McpServer(
         url=entry.url,

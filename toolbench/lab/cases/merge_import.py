@@ -67,8 +67,8 @@ def _describe_cases(cases: Sequence[Case]) -> str:
 def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseImportResult:
     """Save the cases, all or none.
 
-    A case whose slug exists, in any set, changes the existing case if it differs. A case with the title and content
-    of an existing case is unchanged. Any other case is new.
+    A case with the slug of a user case, of any set, changes that case if it differs. A case with the title and content
+    of a user case is unchanged. Any other case is new; it gets another slug if its own is taken.
 
     Args:
         parsed_cases: the cases of the file.

@@ -69,8 +69,11 @@ class CaseRun:
     """Cell with trials of the case.
 
     Attributes:
-        judged_version: version of the case by which its trials are judged.
-        failed_checks: its failed checks, the most frequent first.
+        judged_version: version of the case by which its trials are judged; one of them if they differ, and the version
+            of the cell before the first verdict.
+        answered: answered success.
+        delivered: end-to-end success.
+        failed_checks: its failed checks, the most frequent first, at most MAX_FAILED_CHECKS_SHOWN.
     """
 
     run: Run
@@ -99,7 +102,7 @@ class CasePage:
     Attributes:
         tools: pairs of a tool's name and a description of where its results come from.
         runs: the newest cells with trials of the case, the newest first.
-        schema_violations: where the expectation violates the schemas of the tools.
+        schema_violations: sentences about where the expectation violates the schemas of the tools.
     """
 
     case: Case
@@ -210,7 +213,7 @@ def _describe_results(scenario: Scenario, tool: str) -> str:
 
 
 def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[CaseRun, ...]:
-    """Return the newest cells with trials of these cases, with three queries."""
+    """Return the cells with trials of these cases, at most `limit`, newest run first, with three queries."""
     rows = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
     cells = tuple(rows.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
     failed_checks = _get_failed_checks([cell.pk for cell in cells])
@@ -229,11 +232,11 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
 def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     """Return the models by provider as choices of a form, with three queries.
 
-    Ready providers come first; real ones before simulated ones, and your own before the local model that comes with
-    Toolbench. Simulated models are in the order of their file.
+    Ready providers come first. Among them, and among the others, real providers come before simulated ones, and
+    providers with an address before local servers. Simulated models are in the order of their file, others by name.
 
     Returns:
-        Pairs of a provider's title and its models, each with primary key and name.
+        Pairs of a provider's title and its models, each model as a pair of primary key and name.
     """
     models: dict[int, list[Model]] = defaultdict(list)
     for model in Model.objects.filter(retired=False).order_by("name"):

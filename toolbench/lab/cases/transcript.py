@@ -56,11 +56,11 @@ def _iter_answers(steps: Sequence[StepWithDetails]) -> Iterator[Message]:
 
     A refused answer, after which the loop asked again, and a blank answer are left out.
     """
-    answered = [index for index, step in enumerate(steps) if not step.is_tool and step.step.ok]
-    for index in answered:
+    answer_indexes = [index for index, step in enumerate(steps) if not step.is_tool and step.step.ok]
+    for index in answer_indexes:
         executed = tuple(takewhile(lambda step: step.is_tool, steps[index + 1 :]))
         message = _build_answer(steps[index], executed)
-        if executed or (index == answered[-1] and message["content"]):
+        if executed or (index == answer_indexes[-1] and message["content"]):
             yield message
             yield from (_build_result(step) for step in executed)
 
@@ -75,8 +75,9 @@ def _build_answer(step: StepWithDetails, executed: Sequence[StepWithDetails]) ->
 
 def _build_call(step: StepWithDetails) -> JsonObject:
     call, arguments = get_object(step.facts.get("call")), step.facts.get("arguments")
-    written = call.get("arguments")
-    text = json.dumps(arguments) if isinstance(arguments, dict) else written if isinstance(written, str) else "{}"
+    raw_arguments = call.get("arguments")
+    raw_text = raw_arguments if isinstance(raw_arguments, str) else "{}"
+    text = json.dumps(arguments) if isinstance(arguments, dict) else raw_text
     function = {"name": str(call.get("name") or ""), "arguments": text}
     return {"id": _get_call_id(step), "type": "function", "function": function}
 
@@ -100,5 +101,5 @@ def _compute_state(case: UserCase, steps: Sequence[StepWithDetails]) -> JsonObje
         if step.is_tool and step.facts.get("executed") and isinstance(arguments, dict):
             with suppress(ToolArgumentError, RuntimeError):  # a refusal or a fault, as in the trial
                 tools.call(step.step.tool_name, arguments, _get_call_id(step))
-    hidden = WORKSPACE_STATE if case.workspace else set()
-    return {name: value for name, value in tools.snapshot().items() if name not in hidden}
+    hidden_names = WORKSPACE_STATE if case.workspace else set()
+    return {name: value for name, value in tools.snapshot().items() if name not in hidden_names}

@@ -37,7 +37,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BackupManifest:
-    """What a backup holds.
+    """Description of a backup, stored in it.
 
     Attributes:
         created_at: time at which the backup began, as ISO 8601.
@@ -61,7 +61,7 @@ class BackupManifest:
 
 
 def list_key_files() -> dict[str, Path]:
-    """Return the files by name without which stored keys, sessions and share links are useless elsewhere."""
+    """Return the files that decrypt stored keys and verify sessions and share links, by their names in a backup."""
     return {"provider_keys.key": Path(settings.KEY_FILE), "secret_key": Path(settings.VAR_DIR) / "secret_key"}
 
 
@@ -73,7 +73,7 @@ def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None =
     Args:
         path: the new file. It is written under another name first, readable only by its owner.
         with_keys: whether the backup contains the files of `list_key_files`, unencrypted.
-        programs: folder of pg_dump; None for the one that Toolbench brings.
+        programs: folder of pg_dump; None for the one that Toolbench brings, or else the one on the PATH.
 
     Raises:
         BackupError: the file exists or cannot be written, or the database is empty.
@@ -126,7 +126,7 @@ def read_manifest(archive: zipfile.ZipFile) -> BackupManifest:
     """Return the manifest of a backup.
 
     Raises:
-        BackupError: the file is not a backup, or has another format.
+        BackupError: the file is not a backup, is damaged, or has another format.
     """
     try:
         document = json.loads(archive.read(MANIFEST_NAME))

@@ -71,7 +71,7 @@ class RemovalPass:
 
 
 def preview_removal(policy: RetentionPolicy) -> tuple[DueTrials, ...]:
-    """Return what the rules would remove now, by kind. Nothing is changed; one query reads all trials."""
+    """Return what each rule would remove now, in the order of the rules. One query reads all trials."""
     if not policy.days_by_kind:
         return ()
     parameters = {**_build_parameters(policy), "sample_size": SAMPLE_SIZE}
@@ -138,7 +138,7 @@ class RetentionJob:
         self._due_at = clock()
 
     def run(self) -> int:
-        """Remove the bodies that are due, unless the last pass ended less than a day ago.
+        """Remove the bodies that are due, unless a pass by the same rules ended less than a day ago.
 
         Returns:
             The number of trials whose bodies were removed.

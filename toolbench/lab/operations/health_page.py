@@ -9,10 +9,11 @@ from toolbench.lab.worker.health import Health, get_health
 
 @dataclass(frozen=True, slots=True)
 class HealthPage:
-    """What the page shows.
+    """Data of the health page.
 
     Attributes:
-        problems: problems other than a missing worker, cells that are set aside and failed jobs: `health` has those.
+        health: processes, a missing worker, cells that are set aside and failed jobs.
+        problems: all other problems.
     """
 
     health: Health
@@ -21,11 +22,11 @@ class HealthPage:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether neither `health` nor `problems` has a problem."""
         return self.health.is_healthy and not self.problems
 
 
 def get_health_page() -> HealthPage:
-    """Read what the page shows."""
+    """Return the data of the page, read from the database and the disk."""
     health, space = get_health(), measure_storage_space()
     return HealthPage(health, find_problems(health, space), space)

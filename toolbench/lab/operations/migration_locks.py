@@ -16,8 +16,8 @@ from django.db.migrations.loader import MigrationLoader
 from toolbench.lab.operations.storage_space import format_bytes
 
 MAX_LOCK_SECONDS = 1.0
-NO_SQL = "THIS OPERATION CANNOT BE WRITTEN AS SQL"
-# Megabytes of a table for each second, as measured with 400,000 rows (docs/operations.md).
+NO_SQL = "THIS OPERATION CANNOT BE WRITTEN AS SQL"  # what Django writes for an operation in Python
+# Megabytes of a table per second, as measured with 400,000 rows (docs/operations.md).
 _READ_RATE, _INDEX_RATE, _WRITE_RATE = 300.0, 100.0, 20.0
 _TABLE = r'"?(lab_\w+)"?'
 _SELECT_SIZES = """
@@ -32,7 +32,7 @@ class StatementKind:
 
     Attributes:
         pattern: matches the statement; its group is the table.
-        rate: megabytes of the table for each second.
+        rate: megabytes of the table that the statement works on per second.
         blocks_reading: whether pages that only read the table wait, too.
     """
 
@@ -48,7 +48,7 @@ STATEMENT_KINDS = (
     StatementKind(re.compile(rf"ALTER TABLE {_TABLE} ALTER COLUMN \S+ SET NOT NULL", re.S), _READ_RATE, True),
     StatementKind(re.compile(rf"(?:UPDATE|DELETE FROM)\s+{_TABLE}"), _WRITE_RATE, False),
 )
-_EXCLUSIVE = re.compile(rf"ALTER TABLE {_TABLE}")
+_EXCLUSIVE = re.compile(rf"ALTER TABLE {_TABLE}")  # such a statement blocks reading until the end of the migration
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class TableSize:
 
     Attributes:
         rows: number of rows, as PostgreSQL estimates it.
-        size: bytes without indexes.
+        data_bytes: bytes without indexes.
     """
 
     rows: int
-    size: int
+    data_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class TableLock:
     """A lock that a migration holds on a table for a long time.
 
     Attributes:
-        seconds: estimated time.
+        seconds: estimated time for which the lock is held.
         blocks_reading: whether pages that only read the table wait, too.
     """
 
@@ -81,24 +81,29 @@ class TableLock:
     @property
     def sentence(self) -> str:
         """What waits, and for how long."""
-        size = format_bytes(self.size.size)
-        who = "pages that read or change it" if self.blocks_reading else "what changes it, such as workers,"
-        return f"{self.table} ({self.size.rows:,} rows, {size}): {who} wait for about {self.seconds:.0f} s."
+        size = format_bytes(self.size.data_bytes)
+        blocked = "pages that read or change it" if self.blocks_reading else "what changes it, such as workers,"
+        return f"{self.table} ({self.size.rows:,} rows, {size}): {blocked} wait for about {self.seconds:.0f} s."
 
 
 def find_long_locks(statements: Sequence[str], sizes: dict[str, TableSize]) -> tuple[TableLock, ...]:
-    """Return the locks that the statements of one migration hold for longer than MAX_LOCK_SECONDS, by table."""
+    """Return the locks that one migration is estimated to hold for longer than MAX_LOCK_SECONDS, sorted by table.
+
+    Args:
+        statements: the SQL statements of the migration.
+        sizes: sizes of the existing tables, by name.
+    """
     seconds: dict[str, float] = {}
-    exclusive = {found[1] for statement in statements for found in _EXCLUSIVE.finditer(statement)}
+    unreadable_tables = {match[1] for statement in statements for match in _EXCLUSIVE.finditer(statement)}
     for statement in statements:
         for kind in STATEMENT_KINDS:
-            for found in kind.pattern.finditer(statement):
-                table = found[1]
+            for match in kind.pattern.finditer(statement):
+                table = match[1]
                 if table in sizes:
-                    seconds[table] = seconds.get(table, 0.0) + sizes[table].size / 1e6 / kind.rate
-                    exclusive |= {table} if kind.blocks_reading else set()
+                    seconds[table] = seconds.get(table, 0.0) + sizes[table].data_bytes / 1e6 / kind.rate
+                    unreadable_tables |= {table} if kind.blocks_reading else set()
     return tuple(
-        TableLock(table, sizes[table], duration, table in exclusive)
+        TableLock(table, sizes[table], duration, table in unreadable_tables)
         for table, duration in sorted(seconds.items())
         if duration > MAX_LOCK_SECONDS
     )
@@ -116,9 +121,12 @@ def print_long_locks(
 
 
 def describe_plan(migrations: Sequence[Migration]) -> Iterator[str]:
-    """Yield a line for each lock that a migration holds for longer than MAX_LOCK_SECONDS, and for unknown times."""
+    """Yield a line for each long lock of a migration, and for each migration whose time cannot be estimated.
+
+    Nothing is yielded while the tables are empty.
+    """
     sizes = _read_sizes()
-    if not any(table.size for table in sizes.values()):
+    if not any(table.data_bytes for table in sizes.values()):
         return
     loader = MigrationLoader(connection, replace_migrations=False)
     for migration in migrations:

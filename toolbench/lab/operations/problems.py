@@ -21,7 +21,7 @@ MAX_TEXT_LAG_SECONDS = 300
 MIN_FREE_SHARE = 0.05
 MIN_FREE_BYTES = 1_000_000_000
 MIN_DAYS_LEFT = 7
-REPLACED_SECONDS = 3_600  # for which a process that ended without a stop and was replaced is named
+REPLACED_SECONDS = 3_600  # a replaced process that ended without a stop is reported for so long
 _SELECT_STUCK_WORK = load_statement("operations/stuck_work")
 
 
@@ -44,7 +44,7 @@ class HealthProblem:
 
 @dataclass(frozen=True, slots=True)
 class WaitingProvider:
-    """A provider whose next trial waits although no trial of it is running and its requests are not paused.
+    """A provider whose next trial waits although none of its trials is running and no rate control delays its requests.
 
     Attributes:
         reason: why the provider is paused; "" if it is not.
@@ -63,30 +63,30 @@ class StuckWork:
         stale_cells: cells of runs that ended more than SETTLE_SECONDS ago and are not recomputed.
         expired_trials: running trials whose lease ended more than SETTLE_SECONDS ago.
         waiting: providers whose next trial has waited for more than MAX_WAIT_SECONDS.
-        database_offset: seconds by which the clock of this process is ahead of the database's.
+        clock_offset_seconds: seconds by which the clock of this process is ahead of the database's.
     """
 
     stale_cells: int
     expired_trials: int
     waiting: tuple[WaitingProvider, ...]
-    database_offset: float
+    clock_offset_seconds: float
 
 
 def find_problems(health: Health, space: StorageSpace) -> tuple[HealthProblem, ...]:
-    """Return every problem, the most urgent kind first, with two more queries.
+    """Return every problem that `health` does not state itself, the most urgent kind first, with three queries.
 
-    A missing worker, cells that are set aside and failed background jobs are in `health` and have parts of their own
-    on the page.
+    `health` states a missing worker, cells that are set aside and failed background jobs, and the page shows them in
+    parts of their own.
     """
     work = read_stuck_work()
     return (
-        *_check_disk(space),
-        *_check_processes(health.processes),
-        *_check_waiting(work, has_worker=health.has_worker),
-        *_check_repairs(work),
-        *_check_clocks(health.processes, work),
-        *_check_search("search", TRIALS, get_text_lag(TRIALS)),
-        *_check_search("gateway_search", GATEWAY_TRACES, get_text_lag(GATEWAY_TRACES)),
+        *_iter_disk_problems(space),
+        *_iter_process_problems(health.processes),
+        *_iter_queue_problems(work, has_worker=health.has_worker),
+        *_iter_repair_problems(work),
+        *_iter_clock_problems(health.processes, work),
+        *_iter_search_problems("search", TRIALS, get_text_lag(TRIALS)),
+        *_iter_search_problems("gateway_search", GATEWAY_TRACES, get_text_lag(GATEWAY_TRACES)),
     )
 
 
@@ -102,11 +102,11 @@ def read_stuck_work() -> StuckWork:
         stale_cells=stale_cells,
         expired_trials=expired_trials,
         waiting=tuple(WaitingProvider(**provider) for provider in json.loads(waiting)),
-        database_offset=(timezone.now() - database_time).total_seconds(),
+        clock_offset_seconds=(timezone.now() - database_time).total_seconds(),
     )
 
 
-def _check_disk(space: StorageSpace) -> Iterator[HealthProblem]:
+def _iter_disk_problems(space: StorageSpace) -> Iterator[HealthProblem]:
     disk = space.disk
     if disk is None:
         return
@@ -124,10 +124,11 @@ def _check_disk(space: StorageSpace) -> Iterator[HealthProblem]:
     )
 
 
-def _check_processes(processes: Sequence[ProcessStatus]) -> Iterator[HealthProblem]:
+def _iter_process_problems(processes: Sequence[ProcessStatus]) -> Iterator[HealthProblem]:
     """Yield problems of processes.
 
-    A silent process is named while no other of its kind is alive on its host, otherwise for an hour.
+    A process without a recent heartbeat is reported while no other of its kind is alive on its host. Otherwise it was
+    replaced, and is reported for REPLACED_SECONDS.
     """
     alive = {(process.kind, process.host) for process in processes if process.is_alive}
     silent = [process for process in processes if not process.is_alive]
@@ -163,20 +164,20 @@ def _list_names(processes: Sequence[ProcessStatus]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def _check_waiting(work: StuckWork, *, has_worker: bool) -> Iterator[HealthProblem]:
+def _iter_queue_problems(work: StuckWork, *, has_worker: bool) -> Iterator[HealthProblem]:
     if not has_worker:
         return
     for provider in work.waiting:
-        because = f" {provider.reason}" if provider.reason else ""
+        reason = f" {provider.reason}" if provider.reason else ""
         yield HealthProblem(
             "queue",
             f"Trials of {provider.name} wait",
-            f"Its next trial has waited {_format_seconds(provider.waiting_seconds)} and none is running.{because}",
+            f"Its next trial has waited {_format_seconds(provider.waiting_seconds)} and none is running.{reason}",
             "Look at the provider's page, and at the log of the worker.",
         )
 
 
-def _check_repairs(work: StuckWork) -> Iterator[HealthProblem]:
+def _iter_repair_problems(work: StuckWork) -> Iterator[HealthProblem]:
     if work.expired_trials:
         yield HealthProblem(
             "sessions",
@@ -193,27 +194,27 @@ def _check_repairs(work: StuckWork) -> Iterator[HealthProblem]:
         )
 
 
-def _check_clocks(processes: Sequence[ProcessStatus], work: StuckWork) -> Iterator[HealthProblem]:
+def _iter_clock_problems(processes: Sequence[ProcessStatus], work: StuckWork) -> Iterator[HealthProblem]:
     offsets = {process.host: process.clock_offset_ms / 1000 for process in processes if process.is_alive}
-    wrong = {host: offset for host, offset in offsets.items() if abs(offset) > MAX_CLOCK_SECONDS}
-    if abs(work.database_offset) > MAX_CLOCK_SECONDS:
-        wrong["this web server"] = work.database_offset
-    if not wrong:
+    wrong_offsets = {host: offset for host, offset in offsets.items() if abs(offset) > MAX_CLOCK_SECONDS}
+    if abs(work.clock_offset_seconds) > MAX_CLOCK_SECONDS:
+        wrong_offsets["this web server"] = work.clock_offset_seconds
+    if not wrong_offsets:
         return
-    listed = ", ".join(
+    differences = ", ".join(
         f"{host} is {_format_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}"
-        for host, offset in sorted(wrong.items())
+        for host, offset in sorted(wrong_offsets.items())
     )
     yield HealthProblem(
         "clock",
         "Clocks differ from the database's",
-        f"By the database's clock, {listed}. Leases and durations are right, since they use the database's time and "
-        "a steady clock; dates that these hosts write are wrong.",
+        f"By the database's clock, {differences}. Leases and durations are right, since they use the database's time "
+        "and a steady clock; dates that these hosts write are wrong.",
         "Synchronise the clocks, for example with NTP.",
     )
 
 
-def _check_search(code: str, source: TextSource, lag_seconds: float) -> Iterator[HealthProblem]:
+def _iter_search_problems(code: str, source: TextSource, lag_seconds: float) -> Iterator[HealthProblem]:
     if lag_seconds > MAX_TEXT_LAG_SECONDS:
         yield HealthProblem(
             code,

@@ -23,9 +23,9 @@ _COUNT_WORK = load_statement("operations/count_work")
 
 def render_metrics() -> bytes:
     """Return all metrics as text."""
-    collectors = CollectorRegistry()
-    collectors.register(InstallationCollector())
-    text: bytes = generate_latest(collectors)
+    registry = CollectorRegistry()
+    registry.register(InstallationCollector())
+    text: bytes = generate_latest(registry)
     return text
 
 
@@ -47,13 +47,13 @@ class InstallationCollector:
 
 
 def _build_process_metrics(page: HealthPage) -> Iterator[Metric]:
-    silence = GaugeMetricFamily(
+    heartbeat_age = GaugeMetricFamily(
         "toolbench_heartbeat_age_seconds", "Time since the last heartbeat", labels=["kind", "process"]
     )
     lag = GaugeMetricFamily(
         "toolbench_event_loop_lag_seconds", "Largest event-loop lag between two heartbeats", labels=["kind", "process"]
     )
-    clock = GaugeMetricFamily(
+    clock_offset = GaugeMetricFamily(
         "toolbench_clock_offset_seconds", "How far a clock is ahead of the database's", labels=["kind", "process"]
     )
     alive = GaugeMetricFamily(
@@ -61,9 +61,9 @@ def _build_process_metrics(page: HealthPage) -> Iterator[Metric]:
     )
     for process in page.health.processes:
         labels = [process.kind, process.name]
-        silence.add_metric(labels, process.silent_seconds)
+        heartbeat_age.add_metric(labels, process.silent_seconds)
         lag.add_metric(labels, process.lag_ms / 1000)
-        clock.add_metric(labels, process.clock_offset_ms / 1000)
+        clock_offset.add_metric(labels, process.clock_offset_ms / 1000)
     for kind in ("scheduler", "worker"):
         alive.add_metric([kind], sum(process.is_alive for process in page.health.processes if process.kind == kind))
     failures = GaugeMetricFamily(
@@ -71,7 +71,7 @@ def _build_process_metrics(page: HealthPage) -> Iterator[Metric]:
     )
     for (job, error), count in _sum_failures(page).items():
         failures.add_metric([job, error], count)
-    yield from (alive, silence, lag, clock, failures)
+    yield from (alive, heartbeat_age, lag, clock_offset, failures)
 
 
 def _sum_failures(page: HealthPage) -> Counter[tuple[str, str]]:

@@ -34,7 +34,7 @@ from toolbench.lab.operations.backup import (
 from toolbench.lab.operations.database_programs import (
     DatabaseProgramError,
     find_program,
-    read_last_message,
+    read_last_line,
     start_program,
 )
 from toolbench.lab.sql import load_statement
@@ -53,7 +53,7 @@ class UnfinishedRestoreError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What was restored.
+    """Result of the restoration of a backup.
 
     Attributes:
         paused_runs: number of runs that were running, and are paused now so that no request is sent unasked.
@@ -74,11 +74,11 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
     Args:
         path: the backup.
         replace: whether runs that are in the database now may be deleted.
-        programs: folder of pg_restore and psql; None for those that Toolbench brings.
+        programs: folder of pg_restore and psql; None for those that Toolbench brings, or else those on the PATH.
 
     Raises:
-        BackupError: the file is no intact backup or a newer one, processes use the database, or it has runs and
-            `replace` is False. Nothing was changed.
+        BackupError: the file is no intact backup, a newer version of Toolbench wrote it, processes use the database, or
+            the database has runs and `replace` is False. Nothing was changed.
         DatabaseProgramError: a program is missing or failed. Nothing was changed.
         UnfinishedRestoreError: the database was replaced, but a later step failed.
     """
@@ -98,8 +98,8 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
 
 
 def _check_version(manifest: BackupManifest) -> None:
-    known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
-    if unknown := [name for name in manifest.migrations if name not in known]:
+    migrations = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+    if unknown := [name for name in manifest.migrations if name not in migrations]:
         raise BackupError(
             f"The backup is of a newer version of Toolbench ({unknown[-1]} is not known here): install that first."
         )
@@ -155,8 +155,8 @@ def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> tuple[int, in
             ):
                 _pipe(dump, restore, psql_process)
         except DatabaseProgramError as error:
-            raise DatabaseProgramError(read_last_message(messages) or str(error)) from error
-        paused_runs, paused_schedules = read_last_message(Path(folder) / "results").split("|")
+            raise DatabaseProgramError(read_last_line(messages) or str(error)) from error
+        paused_runs, paused_schedules = read_last_line(Path(folder) / "results").split("|")
     return int(paused_runs), int(paused_schedules)
 
 

@@ -18,7 +18,7 @@ class RetentionPolicy:
     """All rules.
 
     Attributes:
-        days_by_kind: days after which bodies are removed, by kind; a kind that is missing is kept.
+        days_by_kind: days after which bodies are removed, by kind of trials; bodies of other kinds are kept.
     """
 
     days_by_kind: Mapping[Kind, int]
@@ -35,7 +35,7 @@ class RetentionPolicy:
 
 
 def describe_rule(kind: Kind, days: int) -> str:
-    """Return a rule in words, as trials keep it."""
+    """Return a rule in words, as it is stored with the trials whose bodies it removes."""
     return f"{kind.label} after {days} day{'' if days == 1 else 's'}"
 
 
@@ -54,7 +54,10 @@ def save_retention_policy(policy: RetentionPolicy) -> None:
 
 
 def parse_retention_policy(values: Mapping[str, str]) -> RetentionPolicy:
-    """Read rules from text by kind; an empty text or a missing kind means no rule.
+    """Parse rules.
+
+    Args:
+        values: days as text, by kind; an empty text or a missing kind means no rule.
 
     Raises:
         InvalidFieldsError: a text is not a whole number from 1 to MAX_DAYS.

@@ -52,12 +52,13 @@ class StorageSpace:
 
     Attributes:
         groups: (name, bytes) of groups of tables with their indexes, the largest first.
-        trial_bytes: bytes of the tables of trials.
-        trials: trials of all runs, also of deleted ones, which are still stored.
-        recent_trials: trials of runs that were launched in the last GROWTH_DAYS days.
+        trial_bytes: bytes of the tables of trials with their indexes.
+        trials: number of planned and ended trials of all runs, deleted runs included, since they are still stored.
+        recent_trials: number of trials of runs that were launched in the last GROWTH_DAYS days.
         disk: None if the database runs on another machine, or its folder cannot be read.
-        recent_traces: gateway traces of the last GROWTH_DAYS days.
-        trace_growth_bytes: bytes of these traces, less those of the traces that are deleted within GROWTH_DAYS days.
+        recent_traces: number of gateway traces of the last GROWTH_DAYS days.
+        trace_growth_bytes: estimated bytes of these traces, less those of the traces that are deleted within
+            GROWTH_DAYS days; at least 0.
     """
 
     groups: tuple[tuple[str, int], ...]
@@ -80,7 +81,7 @@ class StorageSpace:
 
     @property
     def bytes_per_day(self) -> float | None:
-        """Growth per day at the rate of the last GROWTH_DAYS days.
+        """Growth in bytes per day at the rate of the last GROWTH_DAYS days.
 
         None if the size of a trial is unknown and gateway traces do not grow.
         """

@@ -17,7 +17,7 @@ from toolbench.lab.planning.lookup import METHODS
 from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 from toolbench.lab.query_params import clean_text, parse_whole_number
-from toolbench.lab.scenarios.catalogue import list_user_cases, load_scenario
+from toolbench.lab.scenarios.catalogue import list_user_case_slugs, load_scenario
 
 MAX_CASES = 200  # test cases of users among the choices
 
@@ -159,7 +159,7 @@ def _find_scenario_version(choice: PolicyQuery) -> int | None:
 
 def _list_scenarios(chosen: str) -> tuple[str, ...]:
     """Return the slugs of the scenarios in code, of test cases, and the chosen one."""
-    slugs = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_cases(MAX_CASES))
+    slugs = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_case_slugs(MAX_CASES))
     return slugs if chosen in slugs else (*slugs, chosen)
 
 

@@ -126,7 +126,7 @@ def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: 
             steps,
             scenario.build_expected_calls(scenario.draw_instance(row["instance_seed"], kind=row["instance_kind"])),
         )
-    return build_cause_columns(steps, row, scenario=row["scenario"], graded=grades)
+    return build_cause_columns(steps, row, scenario=row["scenario"], grades=grades)
 
 
 def _find_scenario(slug: str, version: int) -> Scenario | None:

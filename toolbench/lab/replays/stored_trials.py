@@ -348,9 +348,9 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_seed=trial.instance_seed,
         seed=trial.seed,
         left_out=tuple(
-            OmittedParameter(parameter.name, parameter.why)
+            OmittedParameter(parameter.name, parameter.reason)
             for parameter in parse_omitted_parameters(trial.left_out)
-            if parameter.known
+            if parameter.was_known
         ),
     )
 

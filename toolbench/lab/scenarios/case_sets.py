@@ -33,25 +33,27 @@ def build_set_word(case_set: CaseSet) -> str:
 def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
     """Replace words of sets by the slugs of their cases, without repetitions. One query if a word is of a set.
 
-    A word of an unknown set stays as it is.
+    Other words, and the word of a set that is unknown or empty, stay as they are.
     """
-    unique_words = tuple(words)
-    members = _find_members([word for word in unique_words if word.startswith(SET_PREFIX)])
-    return tuple(dict.fromkeys(slug for word in unique_words for slug in members.get(word, (word,))))
+    words = tuple(words)
+    members = _find_members([word for word in words if word.startswith(SET_PREFIX)])
+    return tuple(dict.fromkeys(slug for word in words for slug in members.get(word, (word,))))
 
 
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the slugs of the cases that each word of a command names. Words that name no case have no key.
+    """Return the slugs of the cases that each word of a command names. A word that names no case is no key.
 
     A word is `set:` with a set's name or number, or a case's slug, in upper or lower case.
     """
     words_by_name = {word.strip().lower(): word for word in words}
-    names = {
+    set_words = {
         f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{set_id}"
         for set_id, name in CaseSet.objects.values_list("pk", "name")
     }
-    members = _find_members([names.get(name, name) for name in words_by_name if name.startswith(SET_PREFIX)])
-    slugs = {word: members[key] for name, word in words_by_name.items() if (key := names.get(name, name)) in members}
+    members = _find_members([set_words.get(name, name) for name in words_by_name if name.startswith(SET_PREFIX)])
+    slugs = {
+        word: members[key] for name, word in words_by_name.items() if (key := set_words.get(name, name)) in members
+    }
     cases = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(words_by_name))
     return slugs | {words_by_name[low]: (slug,) for low, slug in cases.values_list("low", "slug")}
 

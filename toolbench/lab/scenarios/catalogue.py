@@ -77,7 +77,7 @@ def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
     return {slug: by_slug[slug] for slug in unique_slugs if slug in by_slug}
 
 
-def list_user_cases(limit: int) -> tuple[str, ...]:
+def list_user_case_slugs(limit: int) -> tuple[str, ...]:
     """Return the slugs of the newest user cases, at most `limit`, the newest first."""
     cases = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
     return tuple(cases.values_list("slug", flat=True)[:limit])

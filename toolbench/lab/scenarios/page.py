@@ -49,7 +49,7 @@ class ScenarioPage:
         layer: the policy patch of the scenario as indented JSON; "" if it has none.
         values: names and values of the instance, the values as JSON.
         rule: what counts as a pass, in words.
-        published: whether the scenario is part of the case study, which published its wording.
+        is_published: whether the scenario is part of the case study, which published its wording.
         has_case_study_rule: whether trials are also judged by the case study's rule.
         checks: names of the checks.
         examples: names of the example sets.
@@ -57,9 +57,9 @@ class ScenarioPage:
         constraint_support: the support of each constraint for the tools' schemas; () if there are no tools.
         seed: the seed of the instance; 0 for the published wording.
         kind: PUBLISHED_WORDING or DRAWN.
-        case: whether the scenario is a case, which has a single instance.
+        is_case: whether the scenario is a case, which has a single instance.
         versions: the versions that can be shown, the newest first.
-        copyable: whether a test case can be made from the instance.
+        is_copyable: whether a test case can be made from the instance.
     """
 
     scenario: Scenario
@@ -68,7 +68,7 @@ class ScenarioPage:
     layer: str
     values: tuple[tuple[str, str], ...]
     rule: str
-    published: bool
+    is_published: bool
     has_case_study_rule: bool
     checks: tuple[str, ...]
     examples: tuple[str, ...]
@@ -77,9 +77,9 @@ class ScenarioPage:
     seed: int
     kind: str
     next_seed: int
-    case: bool
+    is_case: bool
     versions: tuple[int, ...]
-    copyable: bool
+    is_copyable: bool
 
     @property
     def copy_query(self) -> str:
@@ -93,18 +93,19 @@ def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
     return scenarios.group_scenarios()
 
 
-def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
+def get_scenario_page(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
     """Return the page data of one instance. Only a case needs a query.
 
     Args:
         slug: the slug.
-        seed: a whole number from which the instance is drawn; any other text gives the published wording.
+        seed: whole number from 0 to MAX_SEED, from which the instance is drawn; any other text gives the published
+            wording.
         version: a known version; any other text gives the newest version.
 
     Raises:
         KeyError: the slug is unknown.
     """
-    code_versions = tuple(known.version for known in scenarios.list_versions(slug))
+    code_versions = tuple(scenario.version for scenario in scenarios.list_versions(slug))
     scenario, instance = choose_instance(slug, seed, version)
     verdict = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
     return ScenarioPage(
@@ -114,7 +115,7 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         layer=_render_json(instance.layer) if instance.layer else "",
         values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
         rule=verdict.rule,
-        published=scenarios.is_published(slug),
+        is_published=scenarios.is_published(slug),
         has_case_study_rule=verdict.parity_pass is not None,
         checks=tuple(check.name for check in verdict.checks),
         examples=tuple(scenarios.load_example_sets(slug)),
@@ -125,14 +126,14 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
         seed=instance.seed,
         kind=instance.kind,
         next_seed=instance.seed + 1,
-        case=not code_versions,
+        is_case=not code_versions,
         versions=code_versions or (scenario.version,),
-        copyable=is_copyable(scenario),
+        is_copyable=is_copyable(scenario),
     )
 
 
 def choose_instance(slug: str, seed: str, version: str) -> tuple[Scenario, Instance]:
-    """Return the scenario and the instance that `get_scenario` shows for the same arguments.
+    """Return the scenario and the instance that `get_scenario_page` shows for the same arguments.
 
     Raises:
         KeyError: the slug is unknown.

@@ -19,7 +19,7 @@ from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.expected_calls import CallGrades
 from toolbench.lab.traces.step_facts import to_column_json, to_column_text
 
-CAUSE_COLUMNS = {
+CAUSE_COLUMNS = {  # PostgreSQL types by column
     "failed_calls": "integer",
     "missing_calls": "integer",
     "type_calls": "integer",
@@ -44,7 +44,7 @@ MAX_PATHS = 40  # stored paths of wrong arguments per trial
 
 
 def build_cause_columns(
-    steps: Sequence[WireStep], trial_columns: Mapping[str, object], *, scenario: str, graded: CallGrades
+    steps: Sequence[WireStep], trial_columns: Mapping[str, object], *, scenario: str, grades: CallGrades
 ) -> JsonObject:
     """Return a value for each of the CAUSE_COLUMNS of a finished trial.
 
@@ -52,18 +52,18 @@ def build_cause_columns(
         steps: steps of the trial's current execution, in order.
         trial_columns: columns of the trial, of which outcome, end and failure_class are read.
         scenario: slug of the scenario, part of the cause's signature.
-        graded: grades of the trial's calls against the expected calls.
+        grades: grades of the trial's calls against the expected calls.
     """
     occurrences = find_occurrences(steps)
     outcome, end, failure_class = (str(trial_columns[name]) for name in ("outcome", "end", "failure_class"))
-    trial_end = TrialEnd(outcome, end, failure_class, graded.call_expected, graded.needs)
+    trial_end = TrialEnd(outcome, end, failure_class, grades.call_expected, grades.needs)
     cause = find_cause(steps, occurrences, trial_end)
     return {
         **count_steps(steps, occurrences),
-        "call_expected": graded.call_expected,
-        "arguments_asked": graded.graded,
-        "arguments_right": graded.right,
-        "wrong_paths": _list_stored_paths(graded.wrong_paths),
+        "call_expected": grades.call_expected,
+        "arguments_asked": grades.graded,
+        "arguments_right": grades.right,
+        "wrong_paths": _list_stored_paths(grades.wrong_paths),
         "cause": cause.code if cause else "",
         "cause_signature": to_column_text(build_cause_signature(cause, scenario), 240) if cause else "",
         "causes": [_to_stored_cause(occurrence) for occurrence in group_occurrences(occurrences)[:MAX_CAUSES]],

@@ -42,7 +42,7 @@ class StoredChatRequest:
 
 
 def parse_chat_request(body: bytes) -> StoredChatRequest:
-    """Parse the body of chat completions, completions, Messages or Responses."""
+    """Parse the body of a request of chat completions, completions, Messages or Responses."""
     return _build_request(_read_object(body))
 
 
@@ -130,7 +130,7 @@ def _iter_calls(message: JsonObject, blocks: list[JsonObject]) -> Iterator[JsonO
 
 
 def _convert_item(item: JsonObject) -> Iterator[Message]:
-    """Yield the message of an item of a Responses request; an item of reasoning has none."""
+    """Yield the messages of an item of a Responses request or answer; items such as reasoning have none."""
     kind = item.get("type", "message")
     if kind == "function_call":
         call = build_chat_call(item.get("call_id"), item.get("name"), item.get("arguments"))

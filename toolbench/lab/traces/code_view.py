@@ -46,18 +46,19 @@ def render_body(body: bytes, *, size: int | None = None) -> CodeView:
         body: the body, or its beginning.
         size: size of the whole body in bytes; None if `body` is the whole.
     """
-    whole = len(body) if size is None else size
-    return _truncate_lines(render_body_lines(body, whole=whole), whole, cut=whole > len(body[:MAX_BYTES]))
+    body_bytes = len(body) if size is None else size
+    lines = render_body_lines(body, body_bytes=body_bytes)
+    return _truncate_lines(lines, body_bytes, cut=body_bytes > len(body[:MAX_BYTES]))
 
 
-def render_body_lines(body: bytes, *, whole: int) -> Iterator[CodeLine]:
+def render_body_lines(body: bytes, *, body_bytes: int) -> Iterator[CodeLine]:
     """Return the lines of a body; complete JSON of at most MAX_BYTES is indented.
 
     Args:
         body: the body, or its beginning.
-        whole: size of the whole body in bytes.
+        body_bytes: size of the whole body.
     """
-    value = _parse_json(body) if whole == len(body) <= MAX_BYTES else None
+    value = _parse_json(body) if body_bytes == len(body) <= MAX_BYTES else None
     if value is not None:
         return render_json_lines(value[0])
     text = body[:MAX_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")

@@ -11,15 +11,15 @@ class OmissionNote:
     """A parameter that requests left out.
 
     Attributes:
-        why: the endpoint's reason for the refusal.
-        known: whether the refusal was known before the trial began.
-        differs: sentence about what the trial does not measure without the parameter; "" if there is no difference.
+        reason: the endpoint's reason for the refusal.
+        was_known: whether the refusal was known before the trial began.
+        difference: sentence about what the trial does not measure without the parameter; "" if there is no difference.
     """
 
     name: str
-    why: str
-    known: bool
-    differs: str
+    reason: str
+    was_known: bool
+    difference: str
 
 
 def parse_omitted_parameters(stored: object) -> tuple[OmissionNote, ...]:

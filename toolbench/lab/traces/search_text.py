@@ -21,7 +21,7 @@ from toolbench.lab.traces.removed_bodies import WITH_BODIES
 from toolbench.lab.traces.trial_text import build_trial_texts
 
 TEXTS_PER_BATCH = 200
-MAX_TEXTS_PER_SWEEP = 4_000  # of each source; whole batches
+MAX_TEXTS_PER_SWEEP = 4_000  # of each source
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def update_search_texts(
 
 
 def get_text_lag(source: TextSource = TRIALS) -> float:
-    """Return the seconds for which the oldest row without a search text has waited; 0.0 if none waits."""
+    """Return the seconds for which the oldest row with a stale search text has waited; 0.0 if none waits."""
     oldest = source.stale.aggregate(oldest=Min(source.time_column))["oldest"]
     return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
 

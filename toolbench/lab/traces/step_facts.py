@@ -112,7 +112,7 @@ def load_details(facts: bytes | memoryview) -> JsonObject:
 
 
 def to_column_text(value: object, limit: int = MAX_COLUMN_CHARS) -> str:
-    """Return `str(value)` without NUL and lone surrogates, at most `limit` characters; "" for None."""
+    """Return `str(value)`, cut off at `limit` characters and with NUL and lone surrogates replaced; "" for None."""
     text = "" if value is None else str(value)[:limit]
     if "\x00" in text or not text.isascii():
         text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
@@ -120,7 +120,11 @@ def to_column_text(value: object, limit: int = MAX_COLUMN_CHARS) -> str:
 
 
 def to_column_json(value: Any) -> Any:
-    """Return the value as JSON that `jsonb` accepts; NaN and infinity become None."""
+    """Return the value as JSON that `jsonb` accepts.
+
+    NaN and infinity become None, NUL and lone surrogates in texts are replaced, and a text of more than
+    MAX_COLUMN_CHARS characters is cut off.
+    """
     return value if _is_column_json(value) else _convert_to_column_json(value)
 
 

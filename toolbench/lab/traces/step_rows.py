@@ -6,7 +6,7 @@ from toolbench.lab.traces.step_facts import build_exchange_details, build_tool_d
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
-STEP_COLUMNS = {
+STEP_COLUMNS = {  # PostgreSQL types by column
     "trial_id": "bigint",
     "execution": "integer",
     "ordinal": "integer",

@@ -37,7 +37,10 @@ class FinishedExecution:
 
 
 def build_trial_columns(execution: FinishedExecution) -> JsonObject:
-    """Return the columns of outcome, times, counts, tokens and server, with values that PostgreSQL accepts."""
+    """Return the columns of outcome, times, counts, tokens, server and omitted parameters.
+
+    PostgreSQL accepts all values.
+    """
     return {
         **_build_outcome_columns(execution),
         **_build_time_columns(execution),
@@ -50,12 +53,12 @@ def build_trial_columns(execution: FinishedExecution) -> JsonObject:
 
 def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
     """Return the parameters that requests left out, as JSON, each with `why` and `known` of the last such request."""
-    left_out = (
+    parameters = (
         parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.omitted_parameters
     )
     by_name = {
         parameter.name: {"name": parameter.name, "why": parameter.reason, "known": parameter.was_omitted_from_start}
-        for parameter in left_out
+        for parameter in parameters
     }
     return list(by_name.values())
 
@@ -99,17 +102,17 @@ def verdict_to_json(verdict: Verdict) -> JsonObject:
     }
 
 
-def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
+def find_first_bad_ordinal(location: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
     """Return the ordinal of the step with the first problem; None without a problem.
 
     The step is the tool execution of the call, or else the last exchange of the turn; None if the turn has neither.
     """
-    if first is None:
+    if location is None:
         return None
-    turn_steps = [step for step in steps if step.turn == first.turn]
+    turn_steps = [step for step in steps if step.turn == location.turn]
     tool_ordinals = [step.ordinal for step in turn_steps if isinstance(step, ToolStep)]
-    if first.call is not None and first.call < len(tool_ordinals):
-        return tool_ordinals[first.call]
+    if location.call is not None and location.call < len(tool_ordinals):
+        return tool_ordinals[location.call]
     exchange_ordinals = [step.ordinal for step in turn_steps if isinstance(step, ExchangeStep)]
     return exchange_ordinals[-1] if exchange_ordinals else None
 
@@ -165,7 +168,7 @@ def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
 
 
 def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
-    """Count the attempts that follow an answer in the same turn, because such a retry is a new sample of the model."""
+    """Count the attempts that follow an answer, valid or not, in the same turn: each is a new sample of the model."""
     return sum(
         after.turn == before.turn and (before.turn_read is not None or _is_model_output_error(before))
         for before, after in pairwise(exchanges)
@@ -173,7 +176,7 @@ def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
 
 
 def _is_model_output_error(step: ExchangeStep) -> bool:
-    """Return whether the model's output caused the error. A refused request did not reach the model."""
+    """Return whether the model's output caused the error; False without an error, and for a refused request."""
     error = step.error
     return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSAL_CODES
 

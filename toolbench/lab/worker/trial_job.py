@@ -255,7 +255,7 @@ class TrialJob:
     def _build_cause_columns(self, outcome: JsonObject, expected_calls: ExpectedCalls) -> JsonObject:
         steps = build_wire_steps(self.steps)
         return build_cause_columns(
-            steps, outcome, scenario=self.trial.scenario, graded=grade_calls(steps, expected_calls)
+            steps, outcome, scenario=self.trial.scenario, grades=grade_calls(steps, expected_calls)
         )
 
     def _put_outcome(self, columns: JsonObject) -> None:

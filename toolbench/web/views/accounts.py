@@ -42,7 +42,7 @@ def act(request: HttpRequest, user_id: int) -> HttpResponse:
     action = request.POST.get("action", "")
     try:
         if action == "link":
-            user, token = people.create_new_link(user_id)
+            user, token = people.create_new_token(user_id)
             record(request, Action.ADDED, f"sign-in link of {user.username}", reverse("people"))
             return _render_people(request, invited=user, token=token)
         change = people.change_account(user_id, action, request.POST.get("role", ""))

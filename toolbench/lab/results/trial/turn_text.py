@@ -196,7 +196,7 @@ def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes
 def _render_raw(step: Step, body: bytes) -> Iterator[str]:
     if not step.ok:
         yield f"HTTP {step.status or '–'}, {step.error_code}"
-    yield from (line.text for line in render_body_lines(body, whole=max(step.response_bytes, len(body))))
+    yield from (line.text for line in render_body_lines(body, body_bytes=max(step.response_bytes, len(body))))
 
 
 def _parse_arguments(arguments: Any) -> Any:

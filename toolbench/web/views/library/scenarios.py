@@ -3,7 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.scenarios.page import get_scenario, get_scenarios
+from toolbench.lab.scenarios.page import get_scenario_page, get_scenarios
 from toolbench.web.rendering import render_page
 
 
@@ -17,7 +17,7 @@ def list_scenarios(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, slug: str) -> HttpResponse:
     """Show an instance of a scenario for ?seed= and ?version=; without a seed, in the published wording."""
     try:
-        page = get_scenario(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
+        page = get_scenario_page(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
     except KeyError as error:
         raise Http404 from error
     return render_page(request, "scenarios/show.html", {"page": page})
