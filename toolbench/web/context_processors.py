@@ -160,10 +160,9 @@ class SavedViews:
     Attributes:
         user_id: id of the user, whose own views have a button that deletes them.
         address: path and query string of the page.
-        live_address: full address of the page; without ?upto=, it also shows later runs.
-        frozen_address: full address that shows only runs up to ?upto= or, without it, up to `newest_run`; empty if the
-            page cannot be limited.
-        newest_run: id of the newest run; 0 without runs.
+        live_address: full address of the page without ?upto=, which also shows later runs.
+        frozen_address: full address that shows only runs up to `last_run`; empty if the page cannot be limited.
+        last_run: value of ?upto= or, without it, the id of the newest run; 0 without runs.
     """
 
     views: Sequence[ListedView]
@@ -171,7 +170,7 @@ class SavedViews:
     address: str
     live_address: str
     frozen_address: str
-    newest_run: int
+    last_run: str
 
 
 def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
@@ -182,17 +181,21 @@ def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
     user = getattr(request, "user", None)
     if request.path not in RESULT_PATHS or not isinstance(user, User):
         return {"saved": None}
-    menu, frozen_query = read_view_menu(user), request.GET.copy()
-    frozen_query.setdefault("upto", str(menu.newest_run))
+    menu, live_query = read_view_menu(user), request.GET.copy()
+    last_run = live_query.get("upto") or str(menu.newest_run)
+    live_query.pop("upto", None)
+    frozen_query = live_query.copy()
+    frozen_query["upto"] = last_run
+    live_path = f"{request.path}?{live_query.urlencode()}".removesuffix("?")
     frozen_path = f"{request.path}?{frozen_query.urlencode()}"
     return {
         "saved": SavedViews(
             views=menu.views,
             user_id=user.pk,
             address=request.get_full_path(),
-            live_address=request.build_absolute_uri(),
+            live_address=request.build_absolute_uri(live_path),
             frozen_address=request.build_absolute_uri(frozen_path) if request.path in _FREEZABLE_PATHS else "",
-            newest_run=menu.newest_run,
+            last_run=last_run,
         )
     }
 

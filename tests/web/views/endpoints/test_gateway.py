@@ -9,6 +9,7 @@ from tests.factories import make_config, make_gateway_trace, make_measured_confi
 from tests.lab.interchange.traffic.records import build_logged
 from tests.page_html import read_html
 from toolbench.lab.models import (
+    AuditEntry,
     DecisionRecord,
     ModelAlias,
     Provider,
@@ -216,6 +217,7 @@ def test_trace_becomes_a_draft_of_a_case(owner_client: Client) -> None:
     assert "A draft was made." in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
     assert TrafficDraft.objects.get().title.startswith("get_weather")
     assert "is a draft already" in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
+    assert AuditEntry.objects.get().action == AuditEntry.Action.ADDED
 
 
 @pytest.mark.parametrize("fields", [{"stream": True}, {"dialect": "messages"}])

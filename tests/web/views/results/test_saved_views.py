@@ -85,5 +85,6 @@ def test_a_frozen_address_leaves_later_runs_out(owner_client: Client) -> None:
     page = read_html(owner_client.get(frozen))
     assert "3 trials measured here" in page
     assert "Frozen: runs up to" in page
+    assert re.findall(r'data-copy="http://testserver([^"]+)"', page) == addresses
     for path in ("/trials/", "/failures/", "/decide/"):
         assert f'href="{path}?upto=' in page, path

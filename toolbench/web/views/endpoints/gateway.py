@@ -138,5 +138,6 @@ def make_draft(request: HttpRequest, trace_id: int) -> HttpResponse:
         return redirect("gateway-trace", trace.pk)
     reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
     messages.success(request, reasons or ("A draft was made." if result.added else "This request is a draft already."))
-    record(request, Action.ADDED, f"draft of a case from trace {trace.pk}", reverse("case-drafts"))
+    if result.added:
+        record(request, Action.ADDED, f"draft of a case from trace {trace.pk}", reverse("case-drafts"))
     return redirect("case-drafts")
