@@ -80,7 +80,7 @@ def _build_multiple(line: TrendLine, measure: str, top: float) -> Multiple:
     step = (_RIGHT - _LEFT) / max(1, len(points) - 1)
     xs = [round(_LEFT + step * index, 1) if len(points) > 1 else (_LEFT + _RIGHT) / 2 for index in range(len(points))]
     measured = [(x, point) for x, point in zip(xs, points, strict=True) if point.measured]
-    drift_xs = [x for x, point in zip(xs, points, strict=True) if point.drifted]
+    drift_xs = [x for x, point in zip(xs, points, strict=True) if point.has_drifted]
     days = [f"{point.point.run.created_at:%-d %b}" for point in points]
     return Multiple(
         line,
@@ -102,7 +102,7 @@ def _scale(value: float, top: float) -> float:
 
 def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float) -> ChartDot:
     assert point.measured is not None
-    kind = state if point.drifted else "pinned" if point.pinned else ""
+    kind = state if point.has_drifted else "pinned" if point.is_baseline else ""
     run = point.point.run
     value = point.point.answered.text if measure == "success" else f"{point.measured.value:.4g}"
     notes = f" · {', '.join(point.notes)}" if point.notes else ""

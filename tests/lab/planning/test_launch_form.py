@@ -40,9 +40,9 @@ def test_the_cast_is_folded_until_one_is_looked_for() -> None:
 
 
 def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
-    assert personas().away == "not running"
+    assert personas().unavailable_reason == "not running"
     ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
-    assert personas().away == ""
+    assert personas().unavailable_reason == ""
 
 
 def test_long_lists_are_folded_and_offer_all_the_same() -> None:
@@ -51,7 +51,7 @@ def test_long_lists_are_folded_and_offer_all_the_same() -> None:
     assert [choice.value for choice in choices.strategies[0].choices] == [
         "production", "baseline", "raw", "wire_standard",
     ]  # fmt: skip
-    assert [strategy.fold for strategy in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
+    assert [strategy.collapsed_title for strategy in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
     assert [choice.value for choice in choices.profiles[0].choices] == ["default"]
     assert len(list_choices(choices.profiles)) == SamplingProfile.objects.count()
     assert {choice.value for choice in list_choices(choices.scenarios)} == {

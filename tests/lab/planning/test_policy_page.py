@@ -36,7 +36,7 @@ def test_each_key_says_which_layer_decided_it(deepseek: Model) -> None:
 
 
 def test_what_some_layer_decided_comes_before_the_engines_defaults(deepseek: Model) -> None:
-    usual = [key.usual for key in get_policy_page(PolicyQuery(model=deepseek.pk)).keys]
+    usual = [key.is_default for key in get_policy_page(PolicyQuery(model=deepseek.pk)).keys]
     assert usual == sorted(usual)
 
 

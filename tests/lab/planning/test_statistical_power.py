@@ -9,23 +9,23 @@ from toolbench.evals.statistics.power import count_trials_to_detect
 from toolbench.lab.models import SamplingProfile
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.planning.statistical_power import get_power_hint
+from toolbench.lab.planning.statistical_power import compute_power_hint
 
 pytestmark = pytest.mark.django_db
 
 
 def test_controls_find_nothing_and_scenarios_add_up() -> None:
     run_request = RunRequest(models=(make_model().pk,), scenarios=("happy_path", "long_arguments_guard", "chat_only"))
-    hint = get_power_hint(build_plan(run_request), None)
+    hint = compute_power_hint(build_plan(run_request), None)
     assert hint is not None
     assert (hint.trials, hint.points) == (20, 10)
-    assert hint.needed == -(-count_trials_to_detect(0.1, share=0.9) // 2)
-    assert hint.least is not None
-    assert count_trials_to_detect(hint.least / 100, share=0.9) <= 20
+    assert hint.needed_trials == -(-count_trials_to_detect(0.1, share=0.9) // 2)
+    assert hint.detectable_points is not None
+    assert count_trials_to_detect(hint.detectable_points / 100, share=0.9) <= 20
 
 
 def test_a_plan_of_controls_only_gets_no_hint() -> None:
-    assert get_power_hint(build_plan(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
+    assert compute_power_hint(build_plan(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
 
 
 def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> None:

@@ -176,8 +176,8 @@ def test_a_run_says_how_many_trials_older_versions_judged_and_what_changed(corre
     rejudge_trials(list_scenario_trials(STRICT).values_list("pk", flat=True))
     after = get_judging_state(corrected.pk)
 
-    assert (before.outdated, before.again) == (2, 0)
-    assert (after.outdated, after.again) == (0, 2)
+    assert (before.outdated, before.rejudged) == (2, 0)
+    assert (after.outdated, after.rejudged) == (0, 2)
     assert [(first.outcome, now.outcome) for first, now in get_changes(corrected)] == [("fail", "pass")] * 2
 
 

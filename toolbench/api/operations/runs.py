@@ -31,7 +31,7 @@ from toolbench.lab.models import Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.planning.statistical_power import get_power_hint
+from toolbench.lab.planning.statistical_power import compute_power_hint
 from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import list_runs_before
 from toolbench.lab.results.run.page import get_run_page
@@ -87,13 +87,13 @@ def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
     """Plan and estimate a run. Nothing is saved, and no request is sent."""
     run_request = _build_request(body)
     plan = build_plan(run_request)
-    power = get_power_hint(plan, None) if plan.cells else None
+    power = compute_power_hint(plan, None) if plan.cells else None
     names = ("configs", "skipped", "trials", "least_trials", "least_requests", "most_requests", "paid_requests")
     return {name: getattr(plan, name) for name in names} | {
         "cells": len(plan.cells),
         "agreed": plan.most_paid if plan.needs_confirmation else 0,
         "estimate": estimate_plan(plan, run_request),
-        "detectable_points": power.least if power else None,
+        "detectable_points": power.detectable_points if power else None,
     }
 
 

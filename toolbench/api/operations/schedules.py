@@ -204,7 +204,7 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
     return {name: getattr(schedule, name) for name in ScheduleDocument.model_fields} | {
         "plan": page.plan,
         "runs": [run.pk for run in page.runs],
-        "baseline": sorted(page.pinned),
+        "baseline": sorted(page.baseline_ids),
         "requests_of_month": page.spent,
         "rules": [_build_rule(row) for row in page.rules],
     }
@@ -362,8 +362,8 @@ def _build_trend_line(line: TrendLine) -> dict[str, Any]:
             "low": point.measured.low if point.measured else None,
             "high": point.measured.high if point.measured else None,
             "notes": point.notes,
-            "in_baseline": point.pinned,
-            "drifted": point.drifted,
+            "in_baseline": point.is_baseline,
+            "drifted": point.has_drifted,
         }
         for point in line.points
     ]

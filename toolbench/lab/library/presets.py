@@ -205,8 +205,8 @@ def _get_effective_settings(name: str, model_id: int | None) -> EffectiveSetting
     return EffectiveSettings(
         model=model_id if model_id in model_ids else first_id,
         title=page.title,
-        keys=tuple(key for key in page.keys if not key.usual),
-        unchanged=sum(key.usual for key in page.keys),
+        keys=tuple(key for key in page.keys if not key.is_default),
+        unchanged=sum(key.is_default for key in page.keys),
         errors=page.errors,
         models=page.models,
     )

@@ -57,11 +57,11 @@ class ChoiceList:
     """Choices that are shown together.
 
     Attributes:
-        fold: title of a collapsed list; "" for a list that is always shown.
+        collapsed_title: title of a collapsed list; "" for a list that is always shown.
     """
 
     choices: tuple[FormChoice, ...]
-    fold: str = ""
+    collapsed_title: str = ""
 
 
 def list_choices(lists: tuple[ChoiceList, ...]) -> list[FormChoice]:
@@ -83,7 +83,7 @@ class ProviderChoices:
 
     Attributes:
         open: whether all models are shown; otherwise only chosen models and search results are.
-        away: why the provider is not available; "" if it is.
+        unavailable_reason: why the provider is not available; "" if it is.
     """
 
     pk: int
@@ -92,7 +92,7 @@ class ProviderChoices:
     simulated: bool
     groups: tuple[ModelGroup, ...]
     open: bool
-    away: str
+    unavailable_reason: str
 
     @property
     def models(self) -> tuple[FormChoice, ...]:
@@ -164,11 +164,13 @@ def _list_providers() -> tuple[ProviderChoices, ...]:
             simulated=provider.kind == Provider.Kind.SIMULATED,
             open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MAX_MODELS_EXPANDED,
             groups=_group_models(provider, models),
-            away=reasons.get(provider.pk, ""),
+            unavailable_reason=reasons.get(provider.pk, ""),
         )
         for provider, models in grouped
     )
-    return tuple(sorted(providers, key=lambda choices: (bool(choices.away), choices.simulated, choices.provider)))
+    return tuple(
+        sorted(providers, key=lambda choices: (bool(choices.unavailable_reason), choices.simulated, choices.provider))
+    )
 
 
 def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:

@@ -64,13 +64,13 @@ class PolicyKeyRow:
     Attributes:
         parts: (value as JSON, name of the layer that sets it): one for a plain value, one for each element of a list or
             leaf of an object; before the value of a leaf stands its name.
-        usual: whether all parts have the default of the engine.
+        is_default: whether all parts have the default of the engine.
     """
 
     name: str
     doc: str
     parts: tuple[tuple[str, str], ...]
-    usual: bool
+    is_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyK
     for row in describe_keys():
         parts = tuple(_iter_parts(row.name, values, origins))
         keys.append(PolicyKeyRow(row.name, row.doc, parts, all(origin == ENGINE_LAYER for _, origin in parts)))
-    return tuple(sorted(keys, key=lambda key: key.usual))
+    return tuple(sorted(keys, key=lambda key: key.is_default))
 
 
 def _iter_parts(name: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -18,18 +18,18 @@ class PowerHint:
 
     Attributes:
         trials: number of trials of each configuration, without controls; with sequential stopping, the maximum.
-        least: the detectable difference in percentage points; None if no difference is detectable.
+        detectable_points: the detectable difference in percentage points; None if no difference is detectable.
         points: the difference to detect, in percentage points.
-        needed: number of trials per scenario that detect it.
+        needed_trials: number of trials per scenario that detect it.
     """
 
     trials: int
-    least: int | None
+    detectable_points: int | None
     points: int
-    needed: int
+    needed_trials: int
 
 
-def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
+def compute_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
     """Return the power of a plan.
 
     Args:
@@ -47,7 +47,7 @@ def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
     chosen_points = points or DEFAULT_POINTS
     return PowerHint(
         trials=fewest * repeats,
-        least=None if difference is None else round(100 * difference),
+        detectable_points=None if difference is None else round(100 * difference),
         points=chosen_points,
-        needed=-(-count_trials_to_detect(chosen_points / 100, share=ASSUMED_SUCCESS) // fewest),
+        needed_trials=-(-count_trials_to_detect(chosen_points / 100, share=ASSUMED_SUCCESS) // fewest),
     )

@@ -97,12 +97,12 @@ class JudgingState:
 
     Attributes:
         outdated: trials with bodies that older versions than the current ones judged.
-        again: trials that were re-judged.
+        rejudged: trials that were re-judged.
         without_bodies: trials that cannot be judged again, since their bodies were removed.
     """
 
     outdated: int
-    again: int
+    rejudged: int
     without_bodies: int
 
 
@@ -161,7 +161,7 @@ def get_judging_state(run_id: int) -> JudgingState:
         cursor.execute(_COUNT_JUDGING_VERSIONS, [run_id])
         rows = cursor.fetchall()
     current = {key: _find_current_version(*key) for key in {(slug, tried) for slug, tried, *_ in rows}}
-    outdated = again = without_bodies = 0
+    outdated = rejudged = without_bodies = 0
     for slug, tried_version, first_judging, scenario_version, judging_version, has_bodies, count in rows:
         verdict = {} if first_judging is None else {"judging": first_judging}
         first_versions = (tried_version, read_judging_version(verdict))
@@ -170,8 +170,8 @@ def get_judging_state(run_id: int) -> JudgingState:
         is_outdated = version and judged_by != (version, judging.VERSION)
         outdated += count if is_outdated and has_bodies else 0
         without_bodies += 0 if has_bodies else count
-        again += count if scenario_version else 0
-    return JudgingState(outdated, again, without_bodies)
+        rejudged += count if scenario_version else 0
+    return JudgingState(outdated, rejudged, without_bodies)
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:

@@ -51,7 +51,7 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
         ScheduleError: the plan cannot be launched, or a setting is wrong.
     """
     _check_settings(chosen)
-    request, _ = read_plan(source)
+    request, _ = build_schedule_plan(source)
     with transaction.atomic():
         schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
         _apply_settings(schedule, chosen)
@@ -137,7 +137,7 @@ def _check_settings(chosen: ScheduleSettings) -> None:
         raise ScheduleError(errors)
 
 
-def read_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
+def build_schedule_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
     """Return the request that a schedule stores, and the plan of a run launched now.
 
     The request has no seed, so every run of the schedule draws new instances. Its purpose and title are removed too.

@@ -10,7 +10,7 @@ from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, Plan, RunRequest
 from toolbench.lab.schedules.conditions import CONDITIONS, ConditionKind, Kind, describe_rule
 from toolbench.lab.schedules.delivery import build_alert_path
-from toolbench.lab.schedules.edit import ScheduleError, read_plan
+from toolbench.lab.schedules.edit import ScheduleError, build_schedule_plan
 from toolbench.lab.schedules.launching import count_requests_of_month
 
 MAX_RUNS_LISTED = 30
@@ -101,7 +101,7 @@ class SchedulePage:
 
     Attributes:
         runs: the newest runs and those of the baseline, newest first.
-        pinned: ids of the runs of the baseline.
+        baseline_ids: ids of the runs of the baseline.
         spent: number of requests that its runs have reserved this month.
         plan: size of the next run in words, or why it cannot be launched.
         kinds: all kinds of rules.
@@ -109,7 +109,7 @@ class SchedulePage:
 
     schedule: Schedule
     runs: tuple[Run, ...]
-    pinned: frozenset[int]
+    baseline_ids: frozenset[int]
     spent: int
     plan: str
     rules: tuple[RuleRow, ...]
@@ -143,7 +143,7 @@ def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
     name = str(source) if isinstance(source, Run) else source.title
     defaults: dict[str, object] = {"name": name, "rhythm": "nightly", "hour_utc": 2}
     try:
-        _, plan = read_plan(source)
+        _, plan = build_schedule_plan(source)
     except ScheduleError as error:
         return NewSchedule(run, "", str(error), defaults)
     most = plan.most_requests
@@ -161,13 +161,13 @@ def get_schedules_page() -> SchedulesPage:
 
 def get_schedule_page(schedule: Schedule) -> SchedulePage:
     """Return the page of a schedule."""
-    pinned = frozenset(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
+    baseline_ids = frozenset(schedule.baseline_runs.filter(deleted_at=None).values_list("pk", flat=True))
     newest_runs = schedule.runs.filter(deleted_at=None).order_by("-pk")[:MAX_RUNS_LISTED]
-    runs = {run.pk: run for run in (*newest_runs, *Run.objects.filter(pk__in=pinned))}
+    runs = {run.pk: run for run in (*newest_runs, *Run.objects.filter(pk__in=baseline_ids))}
     return SchedulePage(
         schedule,
         tuple(runs[pk] for pk in sorted(runs, reverse=True)),
-        pinned,
+        baseline_ids,
         count_requests_of_month(schedule, timezone.now()),
         _describe_request(schedule.request),
         list_rules(schedule),

@@ -43,15 +43,15 @@ class TrendPoint:
     Attributes:
         measured: value of the measure; None if it is unknown for the run.
         notes: remarks about the run, such as "baseline" and "settings changed".
-        pinned: whether the run is in the baseline.
-        drifted: whether drift was found and had begun by this run.
+        is_baseline: whether the run is in the baseline.
+        has_drifted: whether drift was found and had begun by this run.
     """
 
     point: SeriesPoint
     measured: MeasuredValue | None
     notes: tuple[str, ...]
-    pinned: bool
-    drifted: bool
+    is_baseline: bool
+    has_drifted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class TrendPage:
         schedule: the chosen schedule; None if there is none.
         measure: a key of MEASURES.
         lines: in the order of _STATE_ORDER.
-        pinned: runs of the baseline.
+        baseline_runs: runs of the baseline.
         alerts: open alerts of the schedule.
     """
 
@@ -99,7 +99,7 @@ class TrendPage:
     schedule: Schedule | None
     measure: str
     lines: tuple[TrendLine, ...] = ()
-    pinned: tuple[Run, ...] = ()
+    baseline_runs: tuple[Run, ...] = ()
     alerts: tuple[AlertRow, ...] = ()
 
     @property

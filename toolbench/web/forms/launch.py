@@ -191,11 +191,11 @@ class LaunchForm(forms.Form):
 
     def list_available(self) -> tuple[ProviderChoices, ...]:
         """Return the available providers, with the models that match the filter `find` or are chosen."""
-        return tuple(provider for provider in self._filter_providers() if not provider.away)
+        return tuple(provider for provider in self._filter_providers() if not provider.unavailable_reason)
 
     def list_unavailable(self) -> tuple[ProviderChoices, ...]:
         """Return the unavailable providers, with the models that match the filter `find` or are chosen."""
-        return tuple(provider for provider in self._filter_providers() if provider.away)
+        return tuple(provider for provider in self._filter_providers() if provider.unavailable_reason)
 
     def is_unavailable_expanded(self) -> bool:
         """Return whether the list of unavailable providers is expanded.
@@ -203,7 +203,7 @@ class LaunchForm(forms.Form):
         It is if the field `find` has a text, or a model of these providers is chosen.
         """
         chosen = self._list_chosen("models")
-        unavailable = (provider for provider in self.choices.providers if provider.away)
+        unavailable = (provider for provider in self.choices.providers if provider.unavailable_reason)
         return bool(self["find"].value()) or any(
             model.value in chosen for provider in unavailable for model in provider.models
         )

@@ -13,7 +13,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.launch_form import get_launch_choices
 from toolbench.lab.planning.run_request import Plan, RunRequest
-from toolbench.lab.planning.statistical_power import get_power_hint
+from toolbench.lab.planning.statistical_power import compute_power_hint
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.replays.rejudge import get_judging_state
 from toolbench.lab.results.run.frozen_settings import get_frozen_settings
@@ -80,7 +80,7 @@ def _estimate(form: LaunchForm, run_request: RunRequest | None, plan: Plan | Non
     if plan is None or run_request is None:
         return {}
     budgets = list_provider_budgets(config.provider for config in plan.configs)
-    power = get_power_hint(plan, form.read_points())
+    power = compute_power_hint(plan, form.read_points())
     return {"forecast": estimate_plan(plan, run_request), "power": power, "budgets": budgets}
 
 
