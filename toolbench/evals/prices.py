@@ -39,6 +39,10 @@ class Price:
         """Return whether the tokens cost nothing."""
         return self.input == 0 and self.output == 0
 
+    def to_json(self) -> dict[str, float | str]:
+        """Return the fields that `read_price` reads."""
+        return {"input": self.input, "output": self.output, "date": self.date, "source": self.source}
+
     def compute_cost(self, input_tokens: float, output_tokens: float) -> float:
         """Return the cost of the tokens in US dollars."""
         return (self.input * input_tokens + self.output * output_tokens) / _TOKENS_PER_PRICE

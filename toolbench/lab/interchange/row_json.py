@@ -30,7 +30,7 @@ _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
             "keeps_bodies",
         }
     ),
-    RunConfig: frozenset({"price"}),
+    RunConfig: frozenset(),
     Trial: frozenset(
         {"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note", "text_stale"}
     ),

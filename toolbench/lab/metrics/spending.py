@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from django.db.models import QuerySet
 
 from toolbench.engine.bounds import MAX_COST_USD
-from toolbench.evals.prices import Price
+from toolbench.evals.prices import Price, read_price
 from toolbench.lab.models import RunConfig
 from toolbench.lab.paid_requests import find_model_price
 from toolbench.lab.sql import load_statement
@@ -30,8 +30,8 @@ COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQ
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     """Return the price of each configuration that has one, by its id, with one query.
 
-    It is the price that a user had set for the model when the run started, else the list price, else 0 for a provider
-    on this machine or network. Configurations of deleted providers have none.
+    It is the price that a user had set for the model when the run started, or that a bundle states, else the list
+    price, else 0 for a provider on this machine or network. Configurations without a provider have only the first two.
     """
     prices = {config.pk: _find_price(config) for config in _select_price_columns(configs)}
     return {pk: price for pk, price in prices.items() if price is not None}
@@ -58,12 +58,12 @@ def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float
 
 
 def _select_price_columns(configs: QuerySet[RunConfig]) -> QuerySet[RunConfig]:
-    """Return the configurations of existing providers with the columns that their price follows from."""
+    """Return the configurations with the columns that their price follows from."""
     provider_columns = ("provider__kind", "provider__base_url", "provider__template")
-    configs_with_provider = configs.filter(provider__isnull=False).select_related("provider")
-    return configs_with_provider.only("provider_name", "model_name", "price", *provider_columns)
+    return configs.select_related("provider").only("provider_name", "model_name", "price", *provider_columns)
 
 
 def _find_price(config: RunConfig) -> Price | None:
-    assert config.provider is not None  # `_select_price_columns` omits configurations without one
+    if config.provider is None:
+        return read_price(config.price, "", config.model_name)
     return find_model_price(config.provider, config.model_name, config.price)

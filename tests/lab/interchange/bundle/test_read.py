@@ -67,6 +67,7 @@ def test_reexported_bundle_has_same_evidence() -> None:
     kept = {name for name in manifest.members if name != "index.html"}  # the index says when it was written
     assert {name: manifest.members[name] for name in kept} == {name: again.members[name] for name in kept}
     assert (copy.imported, copy.trial_count) == (True, 6)
+    assert set(copy.cells.values_list("cost", flat=True)) == {0.0}
     check = check_replay(copy.pk)
     assert (check.same, check.differing, check.unknown) == (6, (), ())
     assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0

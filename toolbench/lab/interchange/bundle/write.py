@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, TypeVar
@@ -45,7 +45,8 @@ from toolbench.lab.interchange.manifest import (
 )
 from toolbench.lab.interchange.row_json import row_to_json
 from toolbench.lab.interchange.streamed_file import PartWriter, iter_file_chunks, run_writer
-from toolbench.lab.models import Run, Step, StepBody, Trial
+from toolbench.lab.metrics.spending import find_prices
+from toolbench.lab.models import Run, RunConfig, Step, StepBody, Trial
 from toolbench.providers.masking.secrets import Masker
 
 _Row = TypeVar("_Row", bound=Model)
@@ -176,10 +177,19 @@ def _run_to_json(selection: BundleSelection) -> JsonObject:
         run |= {"state": Run.State.CANCELLED, "stopped_reason": "The run had not ended when its bundle was written."}
     return {
         "run": run,
-        "configs": [row_to_json(config) for config in selection.configs],
+        "configs": _configs_to_json(selection.configs),
         "private": sorted(selection.private),
         "cells": [{"config": config_positions[cell.config_id], "cell": row_to_json(cell)} for cell in selection.cells],
     }
+
+
+def _configs_to_json(configs: Sequence[RunConfig]) -> list[JsonObject]:
+    """Return the configurations with the price that counts, since their provider does not exist where they are read."""
+    prices = find_prices(RunConfig.objects.filter(pk__in=[config.pk for config in configs]))
+    for config in configs:
+        if config.pk in prices:
+            config.price = prices[config.pk].to_json()
+    return [row_to_json(config) for config in configs]
 
 
 def _mask_steps(trial: Trial, masker: Masker) -> tuple[Step, ...]:
