@@ -1,10 +1,11 @@
-"""Collection of the secrets of providers and local servers, to mask them in data that leaves the machine."""
+"""Secrets of all providers and local servers, to mask them in data that leaves the machine."""
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolbench.lab.credentials.keys import (
+    KeyNotInEnvironmentError,
     KeyUnavailableError,
     read_endpoint_headers,
     read_endpoint_key,
@@ -21,7 +22,7 @@ class LoadedMasker:
 
     Attributes:
         unreadable_providers: names of the providers whose secrets the masker lacks. A provider whose key variable is
-            not set is not listed: there is no secret.
+            not set is not listed, since this process has no key to mask.
     """
 
     masker: Masker
@@ -40,17 +41,20 @@ def load_known_secrets(extra_secrets: Iterable[str] = ()) -> LoadedMasker:
     for provider in Provider.objects.all():
         secrets += list_url_secrets(provider)
         try:
-            secrets += _list_endpoint_secrets(provider)
-        except KeyUnavailableError:
-            if provider.key_source != Provider.KeySource.ENVIRONMENT or provider.key_env in os.environ:
+            secrets += _list_stored_secrets(provider)
+            secrets.append(read_endpoint_key(provider))
+        except KeyNotInEnvironmentError:
+            if provider.key_env in os.environ:  # set, but empty
                 unreadable_providers.append(provider.name)
+        except KeyUnavailableError:
+            unreadable_providers.append(provider.name)
     return LoadedMasker(Masker(secrets), tuple(unreadable_providers))
 
 
-def _list_endpoint_secrets(provider: Provider) -> list[str]:
+def _list_stored_secrets(provider: Provider) -> list[str]:
+    """Return the secret headers, the proxy login and the private key; some of them may be ""."""
     values = [str(value) for name, value in read_endpoint_headers(provider).items() if not is_public_header(name)]
-    # The token also without the scheme before it, such as Bearer.
+    # A body may contain the token of a header without the scheme before it, such as Bearer.
     tokens = [value.partition(" ")[2].strip() for value in values]
     network = read_network_access(provider)
-    values += [network.proxy_login, network.proxy_login.partition(":")[2], network.certificate_key]
-    return [secret for secret in (read_endpoint_key(provider), *values, *tokens) if secret]
+    return [*values, *tokens, network.proxy_login, network.proxy_login.partition(":")[2], network.certificate_key]

@@ -1,0 +1,22 @@
+import json
+
+import pytest
+
+from tests.factories import make_provider
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.credentials.known_secrets import load_known_secrets
+
+pytestmark = pytest.mark.django_db
+
+
+def test_load_known_secrets_without_key_variable_masks_stored_header() -> None:
+    headers = {"X-Tenant": "tenant-secret-1234"}
+    make_provider(
+        key_source="environment",
+        key_env="UNSET_KEY",
+        header_names=list(headers),
+        headers_encrypted=encrypt(json.dumps(headers)),
+    )
+    loaded = load_known_secrets()
+    assert loaded.masker.mask_text("a tenant-secret-1234 b") == f"a {'*' * 18} b"
+    assert loaded.unreadable_providers == ()
