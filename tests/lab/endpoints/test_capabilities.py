@@ -197,7 +197,7 @@ def test_many_models_have_the_counts_of_pooled_and_of_other_runs(monkeypatch: py
     add_calls(models[0], 2, state=Run.State.RUNNING)
     from_cells = get_measured_calls(models)
 
-    monkeypatch.setattr(capabilities, "MAX_MODELS_READ", 1)
+    monkeypatch.setattr(capabilities, "MAX_UNCACHED_MODELS", 1)
 
     assert get_measured_calls(models) == from_cells
     assert {pk: counts.answers_with_calls for pk, counts in from_cells.items()} == {models[0].pk: 7, models[1].pk: 7}
@@ -207,7 +207,7 @@ def test_many_models_have_the_counts_of_pooled_and_of_other_runs(monkeypatch: py
 def test_counts_of_many_models_are_kept_until_a_pooled_run_changes(
     monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    monkeypatch.setattr(capabilities, "MAX_MODELS_READ", 1)
+    monkeypatch.setattr(capabilities, "MAX_UNCACHED_MODELS", 1)
     models = [make_model(f"vendor/{number}") for number in range(2)]
     cell = add_calls(models[0], 5)
     refresh_pools()

@@ -12,7 +12,7 @@ from toolbench.lab.credentials.keys import KeyUnavailableError, read_network_acc
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.endpoints import connect, offered_models
 from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError
-from toolbench.lab.endpoints.network import KEY_IN_CERTIFICATE, REROUTED, NetworkSettings
+from toolbench.lab.endpoints.network import KEY_IN_CERTIFICATE, REROUTED_KEY_ERROR, NetworkSettings
 from toolbench.lab.models import Provider
 from toolbench.lab.worker.trial_plan import load_provider_access
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
@@ -107,7 +107,7 @@ def test_stored_key_is_not_sent_past_a_new_ca_unless_entered_again() -> None:
     provider = connect_with(NetworkSettings())
     with pytest.raises(ConnectionSettingsError) as refused:
         edit(provider, NetworkSettings(ca=COMPANY.pem))
-    assert refused.value.errors == {"key": [REROUTED]}
+    assert refused.value.errors == {"key": [REROUTED_KEY_ERROR]}
     edited = edit(provider, NetworkSettings(ca=COMPANY.pem), key="sk-12345678")
     assert edit(edited, NetworkSettings(ca=COMPANY.pem, proxy="http://proxy.test:1")).ca_pem == COMPANY.pem.strip()
 

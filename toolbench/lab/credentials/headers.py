@@ -18,12 +18,15 @@ def list_unchanged_names(provider: Provider, new: Collection[str], removed: Coll
 
 
 def list_secret_names(names: Collection[str]) -> tuple[str, ...]:
-    """Return the names of headers that may contain a secret, which only the host they were entered for may get."""
+    """Return the names of headers that may contain a secret.
+
+    Only the host for which such a header was entered may receive it.
+    """
     return tuple(name for name in names if not is_public_header(name))
 
 
 def change_headers(provider: Provider, new: JsonObject, removed: Collection[str] = ()) -> None:
-    """Set the HEADER_FIELDS of the provider; the caller saves it.
+    """Set the fields in HEADER_FIELDS of the provider; the caller saves it.
 
     Args:
         provider: the provider.

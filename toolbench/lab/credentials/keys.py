@@ -63,6 +63,7 @@ def decrypt(stored: bytes | memoryview) -> str:
     Raises:
         InvalidToken: the secret was encrypted with another key file.
         FileNotFoundError: there is no key file.
+        ValueError: the key file contains no valid key.
     """
     file_key = Path(settings.KEY_FILE).read_bytes()
     return Fernet(file_key.strip()).decrypt(bytes(stored)).decode()

@@ -1,4 +1,4 @@
-"""Masking of logs: the keys in use are masked in every record of every logger, tracebacks included."""
+"""Masking of logs: the secrets that this process has used are masked in every record and traceback."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ from toolbench.providers.masking.secrets import mask_known_secrets
 
 
 class MaskedRecord(logging.LogRecord):
-    """Log record that masks the keys that this process has used, in message and traceback."""
+    """Log record that masks the secrets that this process has used, in message and traceback."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -37,6 +37,6 @@ def _print_masked(error_type: type[BaseException], error: BaseException, trace: 
     sys.stderr.write(mask_known_secrets("".join(traceback.format_exception(error_type, error, trace))))
 
 
-def _print_masked_in_thread(failed: threading.ExceptHookArgs) -> None:
-    if failed.exc_value is not None and failed.exc_type is not SystemExit:
-        _print_masked(failed.exc_type, failed.exc_value, failed.exc_traceback)
+def _print_masked_in_thread(hook_args: threading.ExceptHookArgs) -> None:
+    if hook_args.exc_value is not None and hook_args.exc_type is not SystemExit:
+        _print_masked(hook_args.exc_type, hook_args.exc_value, hook_args.exc_traceback)

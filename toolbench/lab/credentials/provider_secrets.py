@@ -1,4 +1,4 @@
-"""Secrets of a provider and of the environment, which fields that pages show must not contain."""
+"""Secrets of a provider and of the environment. Fields that pages show must not contain them."""
 
 import os
 import re
@@ -24,9 +24,10 @@ def list_environment_secrets(environment: Mapping[str, str] = os.environ) -> tup
 
 
 def list_provider_secrets(provider: Provider, entered: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the secrets of the environment and of the provider; secrets with blanks are returned in parts too.
+    """Return the secrets of the environment and of the provider.
 
-    Secrets of the provider that cannot be read are left out.
+    Those of the provider are its key, its secret headers and the password of its proxy, without any that cannot be
+    read. A secret with blanks is returned whole and in its parts.
 
     Args:
         provider: the provider.

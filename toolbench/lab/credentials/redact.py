@@ -1,6 +1,7 @@
 """Redaction of known secrets in rows of all tables and in log files, by text of the same length.
 
-Every field with text, JSON or bytes is searched, so that a new table needs no change here.
+Every field with text, JSON or bytes is searched, except those in `_SKIPPED_FIELDS` and `_SKIPPED_TABLES`, so that a new
+table needs no change here.
 """
 
 from collections.abc import Iterator
@@ -36,14 +37,15 @@ FieldNames = frozenset[str]
 if TYPE_CHECKING:
     Fields = dict[str, models.Field[Any, Any]]  # by column name
 
-# Fields and tables that are not searched, since they store secrets on purpose.
+# Fields and tables that are not searched, since requests and sign-ins need their contents unchanged.
 _SKIPPED_FIELDS: dict[type[models.Model], FieldNames] = {
     Provider: frozenset(
         {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names", "network_encrypted"}
     )
 }
 _SKIPPED_TABLES = (ServiceAddress, SignInLink, ApiToken)
-_DERIVED_TABLES = (CellPool, CausePool)  # deleted, since the next sweep computes them from redacted rows
+_DERIVED_TABLES = (CellPool, CausePool)  # their rows are deleted; the next sweep computes them from redacted rows
+# By table of search texts, the table from whose rows these texts are made.
 _TEXT_OWNERS: "dict[type[models.Model], type[models.Model]]" = {TrialText: Trial, GatewayTraceText: GatewayTrace}
 _MASKED_COLUMN = "masked"  # True if a secret was masked in the row
 
@@ -121,12 +123,12 @@ def _select_fields(model: type[models.Model]) -> "Fields":
 
 def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *, dry_run: bool) -> RedactionResult:
     rows = model._base_manager.order_by("pk")
-    size = BODY_BATCH_ROWS if any(isinstance(field, models.BinaryField) for field in fields.values()) else BATCH_ROWS
+    batch_rows = BODY_BATCH_ROWS if _has_bodies(fields) else BATCH_ROWS
     searched, changed, last_id = 0, 0, None
     while True:
         with transaction.atomic():
             remaining = rows if last_id is None else rows.filter(pk__gt=last_id)
-            batch = list(remaining.select_for_update().values("pk", *fields)[:size])
+            batch = list(remaining.select_for_update().values("pk", *fields)[:batch_rows])
             masked = {row["pk"]: _mask_row(row, fields, masker) for row in batch}
             changed_rows = {pk: columns for pk, columns in masked.items() if columns}
             if not dry_run:
@@ -134,6 +136,10 @@ def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *
         if not batch:
             return RedactionResult(model._meta.db_table, searched, changed)
         searched, changed, last_id = searched + len(batch), changed + len(changed_rows), batch[-1]["pk"]
+
+
+def _has_bodies(fields: "Fields") -> bool:
+    return any(isinstance(field, models.BinaryField) for field in fields.values())
 
 
 def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, Any]:
@@ -146,6 +152,7 @@ def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str
         before = bytes(before) if isinstance(field, models.BinaryField) else before
         after = masker.mask_body(before) if isinstance(before, bytes) else masker.mask_value(before)
         if after is not before:
+            # A secret with characters beyond ASCII has more bytes, and so more stars, than characters.
             columns[name] = after[: field.max_length] if isinstance(after, str) and field.max_length else after
     return columns
 
@@ -160,7 +167,7 @@ def _write_masked(model: type[models.Model], changed_rows: dict[Any, dict[str, A
             with transaction.atomic():
                 row.update(**columns, **mark)
         except IntegrityError:  # unique names that differed only in the secret
-            row.update(**_append_number(columns, f" {pk}"), **mark)
+            row.update(**_replace_ends(columns, f" {pk}"), **mark)
     if model is StepBody and changed_rows:
         Step.objects.filter(pk__in=changed_rows).update(**{_MASKED_COLUMN: True})
     if owner := _TEXT_OWNERS.get(model):  # the sweep writes text and search words again
@@ -168,10 +175,13 @@ def _write_masked(model: type[models.Model], changed_rows: dict[Any, dict[str, A
         owner._base_manager.filter(pk__in=changed_rows).update(text_stale=True)
 
 
-def _append_number(columns: dict[str, Any], number: str) -> dict[str, Any]:
-    """Return the columns with `number` as the end of each text. Texts longer than `number` keep their length."""
+def _replace_ends(columns: dict[str, Any], suffix: str) -> dict[str, Any]:
+    """Return the columns with `suffix` in place of the last characters of each text.
+
+    A text that is shorter than `suffix` is replaced by it.
+    """
     return {
-        name: value[: -len(number)] + number if isinstance(value, str) else value for name, value in columns.items()
+        name: value[: -len(suffix)] + suffix if isinstance(value, str) else value for name, value in columns.items()
     }
 
 

@@ -25,8 +25,8 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
 PROBE_MAX_AGE = timedelta(days=7)  # older probes are ignored
-MIN_TRIALS_WITHOUT_CALLS = 20  # trials that needed a call; fewer without one are no evidence
-MAX_MODELS_READ = 20  # of more models, the counts of pooled runs are kept in memory
+MIN_TRIALS_WITHOUT_CALLS = 20  # fewer trials that needed a call and got none are no evidence
+MAX_UNCACHED_MODELS = 20  # for more models, the counts of pooled (finished) runs are cached in memory
 _TEXT_METHOD = Q(config__method="text_json")
 _NATIVE_METHOD = Q(config__method="native")
 _HAS_STRUCTURED_CALLS = _NATIVE_METHOD & Q(structured_answers__gt=0)
@@ -88,7 +88,9 @@ class MeasuredCalls:
 
 
 def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
-    """Return the merged capabilities of each model, by its id, with two queries; of many models, with up to five.
+    """Return the merged capabilities of each model, by its id.
+
+    It takes two queries, or up to five for more than `MAX_UNCACHED_MODELS` models.
 
     Args:
         models: models with their providers loaded; each provider that is not loaded costs one more query.
@@ -126,7 +128,10 @@ def get_model_capabilities(model: Model) -> EffectiveCapabilities:
 
 
 def get_template_slug(provider: Provider) -> str:
-    """Return the slug of the template whose declared capabilities apply to the provider's models."""
+    """Return the slug of the template whose declared capabilities apply to the provider's models.
+
+    It is "" for a provider without a template. The local servers that Toolbench installs run llama.cpp.
+    """
     return "llama-cpp" if provider.kind == Provider.Kind.LOCAL else provider.template
 
 
@@ -178,15 +183,19 @@ _pooled_counts: VersionCache[Mapping[int, MeasuredCalls]] = VersionCache(max_ent
 
 
 def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
-    """Count the stored trials of these models with one query; of many models, with up to four.
+    """Return the counts of the stored trials of these models.
+
+    It takes one query, or up to four for more than `MAX_UNCACHED_MODELS` models: the counts of pooled runs, whose
+    trials no longer change, are then cached for all models.
 
     Returns:
         The counts by the model's id, without models that have no counted trials.
     """
     model_ids = [model.pk for model in models]
-    if len(model_ids) > MAX_MODELS_READ and (version := read_usable_version()):
+    if len(model_ids) > MAX_UNCACHED_MODELS and (version := read_usable_version()):
         pooled = _pooled_counts.get(version, "all models", lambda: _count_calls(Q(run__pooled=True)))
         others = _count_calls(Q(run__pooled=False))
+        # If a run was pooled between the queries, its trials may be in both counts or in neither.
         if read_usable_version() == version:
             added = {pk: others[pk].add(pooled.get(pk, MeasuredCalls())) for pk in others}
             merged = {**pooled, **added}
@@ -250,6 +259,9 @@ def _build_measured_records(measured: MeasuredCalls, probed: Sequence[Capability
 
 
 def _is_refused_since(ended_at: datetime | None, probed: Sequence[CapabilityRecord]) -> bool:
-    """Return whether a probe after `ended_at` found that the endpoint refuses tools; any such probe counts for None."""
+    """Return whether a probe after `ended_at` found that the endpoint refuses tools.
+
+    If `ended_at` is None, every such probe counts.
+    """
     refusals = (record.at for record in probed if record.capabilities.tools_field == "refused")
     return any(ended_at is None or (at is not None and at > ended_at) for at in refusals)

@@ -13,7 +13,7 @@ from toolbench.lab.endpoints.model_page import render_value
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.providers.probing.probes import MAX_REQUESTS
 
-CAPABILITY_COLUMNS = (
+CAPABILITY_COLUMNS = (  # (field of Capabilities, title)
     ("supports_tool_use", "Tool calls"),
     ("tools_field", "Tools field"),
     ("tool_choice_values", "tool_choice"),
@@ -48,7 +48,7 @@ class CapabilityCell:
     """One capability of one model.
 
     Attributes:
-        value: the value in words.
+        value: the value in words; "" if the capability is unknown.
         source: declared, probed or measured; "" if the capability is unknown.
         who: the declaration, probe or trials that the value comes from, in words.
         at: when the value was declared or seen; None if that is unknown.
@@ -82,7 +82,7 @@ class ProviderTable:
         titles: the titles of the capabilities that are known for at least one model, those with the most known values
             first.
         unknown: the titles of the other capabilities.
-        rows: the models by name.
+        rows: the models that are not retired, ordered by name.
         declared: the capabilities declared by the provider's template; None if it declares none.
         max_requests: the maximum number of requests that probing all models sends.
     """
@@ -100,13 +100,16 @@ class ProviderTable:
         return self.provider.kind == Provider.Kind.SIMULATED
 
     @property
-    def not_probed(self) -> int:
+    def unprobed_count(self) -> int:
         """The number of models that were never probed."""
         return sum(row.probe is None for row in self.rows)
 
 
 def get_provider_tables() -> tuple[ProviderTable, ...]:
-    """Return a table for every provider that has models, with four queries; simulated providers come last."""
+    """Return a table for every provider that has models; simulated providers come last.
+
+    It takes four queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
+    """
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
     effective, probes = get_capabilities_by_model(models), _get_latest_probes()
     grouped = groupby(models, key=lambda model: model.provider)

@@ -12,7 +12,7 @@ from toolbench.lab.credentials.headers import change_headers, list_secret_names,
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.network import (
-    REROUTED,
+    REROUTED_KEY_ERROR,
     NetworkSettings,
     change_network,
     is_rerouted,
@@ -91,7 +91,7 @@ class ConnectionSettings:
 
     @property
     def has_secret(self) -> bool:
-        """Return whether a key, a header, which may contain a secret, a login or a private key is entered."""
+        """Return whether a key, a header, a proxy login or a private key is entered; any header may be secret."""
         return bool(self.key or self.headers or self.network.has_secret)
 
     @property
@@ -141,7 +141,7 @@ def connect_provider(settings: ConnectionSettings) -> Provider:
         ConnectionSettingsError: the settings are invalid.
     """
     existing = Provider.objects.filter(name=settings.name.strip()).first()
-    if existing is not None and _is_without_key(existing, settings):
+    if existing is not None and _matches_without_key(existing, settings):
         return edit_provider(existing.pk, settings)
     _check_settings(settings, Provider())
     return _save_provider(Provider(), settings)
@@ -174,7 +174,7 @@ def delete_provider(provider_id: int) -> None:
     finish_runs()
 
 
-def _is_without_key(provider: Provider, settings: ConnectionSettings) -> bool:
+def _matches_without_key(provider: Provider, settings: ConnectionSettings) -> bool:
     """Return whether the provider has the template and host of the settings, and no usable key."""
     is_same = settings.template in load_templates() and provider.template == settings.template
     return is_same and is_same_origin(provider.base_url, settings.base_url) and not _has_key(provider)
@@ -249,7 +249,7 @@ def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
         return ""
     if _is_other_host(settings, provider):
         return "The URL has another host: enter the key for it, or choose to remove the stored key."
-    return REROUTED if is_rerouted(settings.network, provider) else ""
+    return REROUTED_KEY_ERROR if is_rerouted(settings.network, provider) else ""
 
 
 def _find_header_error(settings: ConnectionSettings, provider: Provider) -> str:
@@ -275,7 +275,7 @@ def _find_decryption_error(provider: Provider) -> str:
 
 
 def _is_other_host(settings: ConnectionSettings, provider: Provider) -> bool:
-    """Return whether the entered base URL is valid and has another scheme, host or port than the stored one."""
+    """Return whether the entered base URL is valid and differs in scheme, host or port from the stored one."""
     return not find_url_error(settings.base_url) and not is_same_origin(provider.base_url, settings.base_url)
 
 
@@ -336,7 +336,11 @@ def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider
 
 
 def _set_key(provider: Provider, settings: ConnectionSettings) -> None:
-    """Set the columns of the key: the entered key, else the named variable, else no key, or the stored key is kept."""
+    """Set the columns of the key.
+
+    An entered key is stored; else the key comes from the entered variable. Without both, a stored key is kept unless it
+    is to be removed.
+    """
     if key := settings.key.strip():
         provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""
     elif variable := settings.key_env.strip():

@@ -17,7 +17,7 @@ class TextFormatRow:
     """A text format.
 
     Attributes:
-        is_native: whether model servers parse the format.
+        is_native: whether model servers know the format and models were trained on it.
         has_template: whether Toolbench can render turns in it, for the method template.
         has_grammar: whether Toolbench has a grammar for it, for the method constrained.
         example: an example call in the format.
@@ -33,7 +33,10 @@ class TextFormatRow:
 
 
 def get_text_format_rows() -> tuple[TextFormatRow, ...]:
-    """Return a row for each text format, in the order of FORMATS, with three queries."""
+    """Return a row for each text format, in the order of FORMATS.
+
+    It takes three queries, or up to six for more than `MAX_UNCACHED_MODELS` models.
+    """
     models = {model.pk: model for model in Model.objects.select_related("provider")}
     models_by_format: dict[str, list[Model]] = {}
     for pk, effective in get_capabilities_by_model(models.values()).items():

@@ -9,7 +9,7 @@ from toolbench.engine import formats
 from toolbench.engine.partial_json import read_partial
 from toolbench.engine.types import Finding, JsonObject
 
-TRUNCATED_CALL_CODE = "call_cut"  # of the finding for a call that the end of the text truncates
+TRUNCATED_CALL_CODE = "call_cut"  # code of the finding for a call that is incomplete at the end of the text
 EXAMPLE_CALL = formats.TextCall("get_weather", {"city": "Oslo"}, id="call_1")
 EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
     {
@@ -88,7 +88,9 @@ class FormatReadings:
 
 
 def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> FormatReadings:
-    """Parse a text with every text format. No text is an error; invalid calls are findings.
+    """Parse a text with every text format. No text causes an error; invalid calls are findings.
+
+    Formats that read the same calls with the same findings share one result.
 
     Args:
         text: the text.

@@ -1,4 +1,4 @@
-"""Detection of model servers on their usual ports of this machine, started by a user."""
+"""Detection of model servers that a user has started on this machine, at the servers' usual ports."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class DetectedServer:
 
     Attributes:
         models: the number of models that the server lists; None if no server answered.
-        provider_id: the provider that was created from the template already; None if there is none.
+        provider_id: id of a provider that was created from the template; None if there is none.
     """
 
     template: ProviderTemplate

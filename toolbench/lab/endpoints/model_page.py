@@ -1,4 +1,4 @@
-"""Data of a model's page: capabilities with their sources, probes, and possible causes of calls in text."""
+"""Data of a model's page: capabilities, their sources, probes, and possible causes of calls in text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +17,7 @@ from toolbench.lab.models import Model, Probe, Provider
 from toolbench.providers.probing.probes import MAX_REQUESTS
 
 MAX_PROBES_SHOWN = 10
+# Templates of servers that users run themselves.
 SELF_HOSTED_TEMPLATES = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
 
 
@@ -25,6 +26,7 @@ class CapabilityRow:
     """One capability of the model.
 
     Attributes:
+        doc: what the capability means.
         value: the value in words; "not known" if it is unknown.
         source: declared, probed or measured; "" if the capability is unknown.
         who: the declaration, probe or trials that the value comes from, in words.
@@ -41,7 +43,7 @@ class CapabilityRow:
     overruled_values: tuple[tuple[str, str], ...]
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the capability is known."""
         return bool(self.source)
 
@@ -52,7 +54,7 @@ class ModelPage:
 
     Attributes:
         capabilities: one row for each capability, known ones first.
-        probes: the last `MAX_PROBES_SHOWN` probes.
+        probes: the last `MAX_PROBES_SHOWN` probes, newest first.
         proposal: the preset that follows from the capabilities.
         causes: possible causes of calls that are written in the text.
         refused: parameters that the endpoint refused in runs and the model's workarounds do not leave out yet.
@@ -94,11 +96,14 @@ def get_model_page(model_id: int) -> ModelPage:
 def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityRow, ...]:
     """Return a row for every capability, known ones first."""
     rows = [_build_row(name, effective) for name in DOCS]
-    return tuple(sorted(rows, key=lambda row: not row.known))
+    return tuple(sorted(rows, key=lambda row: not row.is_known))
 
 
 def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCallCause, ...]:
-    """Return the possible causes of calls in the text of this model's answers, with three queries.
+    """Return the possible causes of calls in the text of this model's answers.
+
+    Models with the same canonical name are compared with it. It takes three queries, or up to six if these are more
+    than `MAX_UNCACHED_MODELS`.
 
     Args:
         model: a model with its provider loaded.

@@ -29,7 +29,7 @@ _RESERVED_HEADERS = frozenset(
 KEY_IN_CERTIFICATE = (
     "This contains a private key, which pages would show: create a new key and enter it in its own field."
 )
-REROUTED = (
+REROUTED_KEY_ERROR = (
     "With another proxy or CA file, another machine may read the key: enter the key again, or choose to remove the "
     "stored key."
 )

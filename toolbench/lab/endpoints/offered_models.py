@@ -1,4 +1,7 @@
-"""Models of a provider: the list that its API returns, kept until the web server restarts, and models to add."""
+"""Models of a provider: the list that its API returns, and models that a user adds.
+
+The list is kept until the web server restarts.
+"""
 
 import asyncio
 import hashlib
@@ -111,7 +114,7 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 
 
 def _build_cache_key(provider: Provider) -> str:
-    """Return the cache key of the list, which changes with every setting that may change the list."""
+    """Return the cache key of the list. It changes with the address, since another endpoint has another list."""
     address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
     network = (provider.proxy_url, provider.ca_pem, provider.client_certificate)
     key_parts = (provider.pk, provider.created_at, *address, *network)
@@ -132,7 +135,7 @@ def list_provider_models(provider_id: int) -> tuple[str, ...]:
         raise ModelListError("This API does not list deployments: enter the names of your deployments below.")
     try:
         endpoint = build_model_endpoint(load_provider_access(provider), provider.service, "")
-        return asyncio.run(_request_models(endpoint))
+        return asyncio.run(_fetch_names(endpoint))
     except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
         raise ModelListError(str(error)) from error
     except ProviderRequestError as error:
@@ -141,8 +144,8 @@ def list_provider_models(provider_id: int) -> tuple[str, ...]:
         raise ModelListError(f"{status}{error.error.message}{hint}") from error
 
 
-async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """Request the list within `LIST_TIMEOUT_SECONDS`, since a page waits for it.
+async def _fetch_names(endpoint: Endpoint) -> tuple[str, ...]:
+    """Request the names of the models within `LIST_TIMEOUT_SECONDS`, since a page waits for them.
 
     Raises:
         ModelListError: the time limit has passed.
@@ -158,13 +161,16 @@ async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def add_models(provider_id: int, names: Iterable[str]) -> int:
-    """Add models that the provider does not have yet, with the workarounds that the engine knows for their names.
+    """Add models that the provider does not have yet, with the engine's workarounds for their names.
 
     Ignored are names that are blank or longer than `MAX_MODEL_NAME_CHARACTERS`, and, for a simulated provider, names
     that are not simulated models.
 
     Returns:
         The number of models added.
+
+    Raises:
+        Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
     cleaned = (clean_text(name) for name in names)
@@ -185,5 +191,5 @@ def _build_model(provider: Provider, name: str) -> Model:
         name=name,
         canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
         workarounds=list(list_model_workarounds(name)),
-        mixed_upstreams=name.endswith(":nitro"),
+        mixed_upstreams=name.endswith(":nitro"),  # OpenRouter's suffix for the fastest upstream of the moment
     )

@@ -1,4 +1,4 @@
-"""Queue and execution of probes: a worker claims a queued row, sends its requests and stores each check.
+"""Queue and execution of probes: a worker claims a probe, sends its requests and stores each check.
 
 A probe whose worker has stopped is queued again when its lease expires. The exchanges of its finished checks are kept.
 """
@@ -83,14 +83,16 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
 
 
 def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe]:
-    """Queue a conformance probe of every model of the provider, unless one is open. They run one after the other.
+    """Queue a conformance probe of every model of the provider, unless the model has an open one.
+
+    They run one after the other.
 
     Args:
         provider_id: the provider.
         confirmed_requests: the number of paid requests that a user has confirmed.
 
     Returns:
-        The new and open probes, by the name of the model.
+        The new and open probes, ordered by the name of the model.
 
     Raises:
         PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
@@ -105,12 +107,15 @@ def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe
 
 
 def queue_conformance_probes(models: Iterable[Model], *, why: str, confirmed_requests: int = 0) -> list[Probe]:
-    """Queue a conformance probe of every model, unless one is open.
+    """Queue a conformance probe of every model, unless the model has an open one.
 
     Args:
         models: models with their provider loaded.
         why: the reason that the pages of the probes show.
         confirmed_requests: the number of paid requests that a user has confirmed, over all providers.
+
+    Returns:
+        The new and open probes, in the order of the models.
 
     Raises:
         PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
@@ -170,9 +175,10 @@ def run_probe(
 
 
 def _list_next_probes(excluded_id: int) -> list[int]:
-    """Return the id of the next queued probe of every provider, except `excluded_id`.
+    """Return the ids of the next queued probes, one of each provider.
 
-    A first-use probe, for which a run waits, comes before a conformance probe.
+    The probe `excluded_id` is left out: if it was requeued, it must not start again at once. A first-use probe, for
+    which a run waits, comes before a conformance probe.
     """
     queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
     next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
@@ -180,10 +186,10 @@ def _list_next_probes(excluded_id: int) -> list[int]:
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
-    """Return the endpoint of the probe's model, and the address of its local server, or None if it has none.
+    """Return the endpoint of the probe's model, and the address of its local server or None.
 
     Raises:
-        ProbeInterruptedError: the local server stopped during this probe and is not ready yet.
+        ProbeInterruptedError: the local server is not ready in a repeated execution, since it may have stopped.
         ServedElsewhereError: another machine serves the model.
         ServerNotReadyError: the local server is not ready.
         KeyUnavailableError: the key cannot be read.
@@ -261,6 +267,7 @@ class _ProbeRun:
         self._last_exchange = step
 
     async def _check_may_continue(self) -> None:
+        """Raise ProbeLeaseLostError or ProbeInterruptedError if the probe must not send another request."""
         if self._is_lease_lost:
             raise ProbeLeaseLostError
         if self.stopping():
@@ -268,6 +275,7 @@ class _ProbeRun:
         await self._check_server()
 
     async def _check_server(self) -> None:
+        """Raise ProbeInterruptedError if the local server stopped during the last exchange."""
         if self._server is None or self._last_exchange is None or self.claimed.execution >= MAX_EXECUTIONS:
             return
         if await self._server.has_lost_server([self._last_exchange]):
@@ -279,7 +287,7 @@ class _ProbeRun:
 
     @asynccontextmanager
     async def _keep_lease(self) -> AsyncIterator[None]:
-        """Renew the lease every `settings.HEARTBEAT_SECONDS` during the block, also while an answer is awaited."""
+        """Renew the lease every `settings.HEARTBEAT_SECONDS` in the block, also while an answer is awaited."""
 
         async def renew_until_lost() -> None:
             while not self._is_lease_lost:

@@ -54,8 +54,10 @@ class ProbePage:
         total: the number of checks of a probe of this kind.
         requests: the number of exchanges of all executions, including those of a lost execution.
         tokens: the input and output tokens of all executions.
-        cost: the cost of all executions in dollars: what answers state, else by the price; None if it is unknown.
+        cost: the cost of all executions in dollars: the sum of the costs that answers state; if no answer states
+            one, the cost by the model's price; None if that is unknown.
         awaited: the probe of the same provider that runs now, which a queued probe waits for; None without one.
+        proposal: the preset that follows from the capabilities that the probe found.
         shown: the requested exchange; None if none was requested or it does not exist.
     """
 
@@ -85,7 +87,7 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
 
     Args:
         probe_id: the probe.
-        exchange: the number of the exchange to show; "" for none.
+        exchange: the number of the exchange to show, of several executions that of the newest one; "" for none.
 
     Raises:
         Probe.DoesNotExist: there is no such probe.
@@ -110,7 +112,10 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
 
 
 def _compute_cost(probe: Probe, input_tokens: int, output_tokens: int) -> float | None:
-    """Return the cost by the price of the model; None if the price is unknown or no tokens were counted."""
+    """Return the cost by the price of the model; None if it is unknown.
+
+    It is unknown without a price, and if no tokens were counted unless the price is zero.
+    """
     price = find_model_price(probe.provider, probe.model_name, probe.model.price)
     is_known = price is not None and (price.is_zero or input_tokens + output_tokens > 0)
     return price.compute_cost(input_tokens, output_tokens) if price and is_known else None

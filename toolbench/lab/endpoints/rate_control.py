@@ -1,4 +1,4 @@
-"""Rate control of a provider: rules of its settings, and what its page shows."""
+"""Rate control of a provider: the limits of its settings, and the data of its page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from toolbench.lab.worker.pacing.shared_state import read_settings
 from toolbench.lab.worker.pacing.state import PaceState
 
 MAX_PER_MINUTE = 1_000_000_000  # requests or tokens
-MAX_POINTS = 360  # of the chart; an hour without a pause
-NEWEST_HOURS = 24
+MAX_POINTS = 360  # of the chart; a point is about ten seconds, so 360 are an hour of requests without a pause
+CHART_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class RateControlPage:
     """The rate control of a provider.
 
     Attributes:
-        points: newest points of the last day, in the order of time.
+        points: the newest points of the last day, at most `MAX_POINTS`, oldest first.
         limit: present concurrency limit; None before the first request.
         requests_per_minute: present limit of requests a minute, rounded; None without one.
-        held_until: no request is sent before; None if requests may be sent.
+        held_until: no request is sent before this time; None if requests may be sent.
     """
 
     points: tuple[PacePoint, ...]
@@ -44,16 +44,16 @@ class RateControlPage:
 
     @property
     def rejected_percent(self) -> float:
-        """Return the share of rejections, in percent."""
+        """Return the share of rejections among answers and rejections, in percent; 0 without both."""
         return 100 * self.rejections / max(1, self.answers + self.rejections)
 
 
 def get_rate_control(provider: Provider) -> RateControlPage | None:
-    """Return the rate control of a provider with two queries; None if its settings need none."""
+    """Return the rate control of a provider with two queries; None if its settings limit no rate."""
     settings = read_settings(provider)
     if not settings.is_active:
         return None
-    since = timezone.now() - timedelta(hours=NEWEST_HOURS)
+    since = timezone.now() - timedelta(hours=CHART_HOURS)
     newest = PacePoint.objects.filter(provider=provider, at__gt=since).order_by("-at")[:MAX_POINTS]
     pace = ProviderPace.objects.filter(provider=provider).first()
     rate = compute_rate(PaceState.from_json(pace.state) if pace else PaceState(), settings)

@@ -30,7 +30,7 @@ class SuggestedOmission:
 
 
 def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
-    """Return the refused parameters that the model's workarounds do not leave out yet, with at most two queries."""
+    """Return the refused parameters that the model's workarounds do not omit yet, with at most two queries."""
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
     omissions = {
         row.name: SuggestedOmission(row.name, row.why, describe_difference(row.name), row.run_id)
@@ -46,6 +46,8 @@ def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
 @transaction.atomic
 def adopt_omissions(model_id: int) -> Preset:
     """Save a preset that leaves out all suggested parameters, and add it to the model's workarounds.
+
+    Parameters that an earlier preset of this function leaves out stay left out.
 
     Strategy production uses it from the next launch on; existing runs keep their settings.
 

@@ -18,7 +18,7 @@ from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
-MAX_CHOSEN_MODELS = 12  # a plan with more is chosen by hand
+MAX_CHOSEN_MODELS = 12  # if a provider has more, the user chooses the models of the first run
 _IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))  # of a local server
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
 
@@ -33,7 +33,7 @@ class ProviderRow:
         state_text: the state in words.
         models: the number of models that are not retired.
         runs: the number of runs that use the provider; 0 in the list of providers.
-        rate_control: the rate control; None in the list of providers, or if the settings need none.
+        rate_control: the rate control; None in the list of providers, or if the settings limit no rate.
         budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
         plan_query: query string of the plan of a first run of its models; "" in the list of providers, and without
             models.
@@ -51,12 +51,18 @@ class ProviderRow:
 
     @property
     def address(self) -> str:
-        """The base URL with keys masked, which earlier versions may have stored, or the name of the local server."""
+        """The base URL, or the name of the local server.
+
+        Keys in the URL are masked, since earlier versions may have stored them there.
+        """
         return mask_provider_url(self.provider.base_url, list_provider_secrets(self.provider)) or self.provider.service
 
     @property
     def is_connected(self) -> bool:
-        """Whether a user connected the provider and can edit and delete it; the others are installed with Toolbench."""
+        """Whether a user connected the provider and can edit and delete it.
+
+        The other providers are installed with Toolbench.
+        """
         return not self.provider.service or self.provider.template == SIMULATED
 
 
@@ -112,6 +118,7 @@ class ProfileRow:
     """One sampling profile.
 
     Attributes:
+        applies_to: pattern of the names of models, such as qwen*.
         options: the names of the sampling options with their values as JSON.
         models: the number of models to which the profile applies.
     """
@@ -133,7 +140,9 @@ def get_providers() -> tuple[ProviderRow, ...]:
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Return one provider with the number of its runs and its budget, with three queries and more for budget and rates.
+    """Return one provider with the number of its runs, its rate control, its budget and the query of a plan.
+
+    It takes three queries, and more if the provider has a budget or rate control.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
@@ -150,7 +159,7 @@ def get_provider(provider_id: int) -> ProviderRow:
 
 
 def _render_plan_query(model_ids: tuple[int, ...]) -> str:
-    """Choose the typical scenarios, and the models unless there are too many for a first run."""
+    """Return the query string of a plan with the typical scenarios and the models, unless these are too many."""
     if not model_ids:
         return ""
     chosen = model_ids if len(model_ids) <= MAX_CHOSEN_MODELS else ()
@@ -183,7 +192,9 @@ def _find_state(provider: Provider, is_running: bool, models: int) -> tuple[str,
 
 
 def get_models(search: str = "") -> tuple[ProviderModels, ...]:
-    """Return the models of each provider that has any, retired models last, with three queries.
+    """Return the models of each provider that has any, retired models last.
+
+    It takes three queries, or up to six for more than `MAX_UNCACHED_MODELS` models.
 
     Args:
         search: text in the name or canonical name of the models, in any case; "" for all models.

@@ -11,10 +11,11 @@ DEFAULT_PREFIX = "/v1"
 
 
 def fill_from_template(settings: ConnectionSettings) -> ConnectionSettings:
-    """Return the settings with defaults for a blank name, URL, API prefix, wire format, query or key header.
+    """Return the settings with defaults in place of blank values.
 
-    The defaults are those of the template. Without a template they are the host as the name, DEFAULT_PREFIX, and the
-    chat completions API. DEFAULT_PREFIX also applies if the user enters a URL in place of that of the template.
+    Name, URL, API prefix, wire format, query and key header have defaults. The defaults are those of the template.
+    Without a template they are the host as the name, DEFAULT_PREFIX, and the chat completions API. DEFAULT_PREFIX also
+    applies if the user enters a URL in place of that of the template.
     """
     template = load_templates().get(settings.template)
     base_url = settings.base_url.strip()

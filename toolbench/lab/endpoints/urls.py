@@ -16,43 +16,43 @@ LOOPBACK_HOST = "127.0.0.1"
 _LOOPBACK_NAMES = ("localhost", "::1", "0.0.0.0")
 
 
-def find_url_error(text: str, known: Iterable[str] = ()) -> str:
+def find_url_error(text: str, known_secrets: Iterable[str] = ()) -> str:
     """Return why a base URL is invalid; "" if it is valid.
 
     The URL is shown and stored with every step, so it must not contain a secret.
 
     Args:
         text: the base URL.
-        known: secrets of the provider; the URL must not contain them in any encoding.
+        known_secrets: secrets of the provider; the URL must not contain them in any encoding.
     """
     parts = _split_url(text)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         return "The address is invalid: it must begin with http:// or https:// and contain a host."
-    return _find_secret_error("address", text, "@" in parts.netloc, known)
+    return _find_secret_error("address", text, "@" in parts.netloc, known_secrets)
 
 
-def find_prefix_error(text: str, known: Iterable[str] = ()) -> str:
+def find_prefix_error(text: str, known_secrets: Iterable[str] = ()) -> str:
     """Return why the prefix between base URL and path is invalid; "" if it is valid.
 
     Args:
         text: the prefix.
-        known: secrets of the provider; the prefix must not contain them in any encoding.
+        known_secrets: secrets of the provider; the prefix must not contain them in any encoding.
     """
-    if error := _find_secret_error("prefix", text, "@" in text, known):
+    if error := _find_secret_error("prefix", text, "@" in text, known_secrets):
         return error
     return "The prefix contains a space: enter a plain path, such as /v1." if " " in text.strip() else ""
 
 
-def _find_secret_error(url_name: str, text: str, has_user: bool, known: Iterable[str]) -> str:
+def _find_secret_error(url_name: str, text: str, has_user: bool, known_secrets: Iterable[str]) -> str:
     has_part = {"a user name or password": has_user, "a query": "?" in text, "a fragment": "#" in text}
-    has_part["a probable key in its path"] = bool(find_keys(text.strip(), known))
+    has_part["a probable key in its path"] = bool(find_keys(text.strip(), known_secrets))
     part = next((name for name, is_present in has_part.items() if is_present), "")
     return REFUSED_TEXT.format(url_name=url_name, part=part) if part else ""
 
 
-def mask_provider_url(text: str, known: Iterable[str] = ()) -> str:
+def mask_provider_url(text: str, known_secrets: Iterable[str] = ()) -> str:
     """Return a stored base URL for a page or file, with every possible secret masked."""
-    return mask_address(text, (*list_environment_secrets(), *known))
+    return mask_address(text, (*list_environment_secrets(), *known_secrets))
 
 
 def is_same_origin(first: str, second: str) -> bool:
