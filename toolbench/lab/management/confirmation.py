@@ -1,4 +1,4 @@
-"""Question of commands before they send paid requests."""
+"""Confirmation on the terminal, which commands ask for before they send paid requests."""
 
 import sys
 

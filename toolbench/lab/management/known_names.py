@@ -23,10 +23,10 @@ def check_scenario_exists(slug: str) -> None:
     """Check that a scenario, a test case or a stored trial has this slug.
 
     Raises:
-        CommandError: the slug is unknown; the message names similar slugs.
+        CommandError: the slug is unknown; the message names similar slugs, or all scenarios in code if none is similar.
     """
-    known = [scenario.slug for scenario in scenarios.list_scenarios()]
-    if slug in known or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():
+    code_slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
+    if slug in code_slugs or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():
         return
-    near = find_similar_words(slug, (*known, *Case.objects.values_list("slug", flat=True))) or known
+    near = find_similar_words(slug, (*code_slugs, *Case.objects.values_list("slug", flat=True))) or code_slugs
     raise CommandError(f"There is no scenario {slug!r}; the nearest: {', '.join(near)}.", returncode=REFUSED_EXIT_CODE)

@@ -1,4 +1,4 @@
-"""Options of commands that work with another installation through its API, and parameters in words."""
+"""Options and client of commands that work with another installation, and parsing of NAME=VALUE arguments."""
 
 import os
 from argparse import ArgumentParser
@@ -31,10 +31,11 @@ def open_server(server: str, token: str) -> Iterator[ToolbenchClient]:
 
     Args:
         server: address of the installation.
-        token: API token; "" for that of the environment.
+        token: API token; "" for that in the environment variable TOKEN_VARIABLE.
 
     Raises:
-        CommandError: there is no token, the request was refused, or the server did not answer.
+        CommandError: there is no token, the address cannot be used, a request was refused, or the server did not
+            answer.
     """
     token = token or os.environ.get(TOKEN_VARIABLE, "")
     if not token:
@@ -47,25 +48,32 @@ def open_server(server: str, token: str) -> Iterator[ToolbenchClient]:
         raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
 
 
-def parse_parameters(words: Sequence[str], known: Collection[str]) -> QueryDict:
-    """Parse words such as `a_run=12` to the parameters of the page's address.
+def parse_parameters(words: Sequence[str], names: Collection[str]) -> QueryDict:
+    """Parse words such as `a_run=12` to the parameters of a page's address.
+
+    Args:
+        words: the words, each with the form NAME=VALUE.
+        names: the allowed names.
 
     Raises:
-        CommandError: a word is not of this form, or its name is unknown.
+        CommandError: a word has another form, or its name is not allowed.
     """
     pairs = [(name, value) for name, _, value in (word.partition("=") for word in words)]
     for word, (name, _) in zip(words, pairs, strict=True):
-        if "=" not in word or name not in known:
-            message = f"There is no parameter {word!r}: write NAME=VALUE with one of {', '.join(sorted(known))}."
+        if "=" not in word or name not in names:
+            message = f"There is no parameter {word!r}: write NAME=VALUE with one of {', '.join(sorted(names))}."
             raise CommandError(message, returncode=REFUSED_EXIT_CODE)
     return QueryDict(urlencode(pairs))
 
 
-def check_read(ignored: Sequence[str]) -> None:
-    """Check that every parameter could be read.
+def check_no_unreadable(parameters: Sequence[str]) -> None:
+    """Check that no parameter is unreadable.
+
+    Args:
+        parameters: the parameters that could not be read, as text.
 
     Raises:
-        CommandError: some could not.
+        CommandError: there is one; the message names all of them.
     """
-    if ignored:
-        raise CommandError(f"Change {', '.join(ignored)}: this cannot be read.", returncode=REFUSED_EXIT_CODE)
+    if parameters:
+        raise CommandError(f"Change {', '.join(parameters)}: this cannot be read.", returncode=REFUSED_EXIT_CODE)

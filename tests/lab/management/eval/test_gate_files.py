@@ -20,7 +20,7 @@ def test_threshold_fails_cells_below_it_and_cells_without_answer() -> None:
 
     root = ElementTree.fromstring(render_junit(results))
 
-    assert results.below == (BAD, SILENT)
+    assert results.cells_below == (BAD, SILENT)
     assert [len(root.findall(f".//{name}")) for name in ("testcase", "failure", "skipped", "error")] == [4, 2, 1, 0]
     assert root[0].attrib == {"name": "Run 7", "tests": "4", "failures": "2", "errors": "0"}
 

@@ -40,8 +40,8 @@ class Command(BaseCommand):
         except NotInstalledError as error:
             raise CommandError(str(error)) from error
         golden = [comparison for comparison in comparisons if comparison.kind == "golden"]
-        agreed = sum(comparison.agrees for comparison in golden)
-        self.stdout.write(f"Golden answers: {agreed} of {len(golden)} are judged alike.")
+        golden_agreed = sum(comparison.agrees for comparison in golden)
+        self.stdout.write(f"Golden answers: {golden_agreed} of {len(golden)} are judged alike.")
         differing = [comparison for comparison in comparisons if not comparison.agrees]
         agreed = len(comparisons) - len(differing)
         self.stdout.write(f"All answers: {agreed} of {len(comparisons)} are judged alike.")

@@ -7,7 +7,12 @@ from django.core.management.base import BaseCommand, CommandError
 
 from toolbench.lab.management.eval.baseline import read_compared_rows
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE, check_run_exists
-from toolbench.lab.management.remote_server import add_server_arguments, check_read, open_server, parse_parameters
+from toolbench.lab.management.remote_server import (
+    add_server_arguments,
+    check_no_unreadable,
+    open_server,
+    parse_parameters,
+)
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.results.compare.export import export_comparison
 from toolbench.lab.results.compare.query import PARAMETER_NAMES, CompareQuery
@@ -35,7 +40,7 @@ class Command(BaseCommand):
             [*map("=".join, zip(("a_run", "b_run"), runs, strict=False)), *words], PARAMETER_NAMES
         )
         query = CompareQuery.from_query(parameters)
-        check_read(query.ignored)
+        check_no_unreadable(query.ignored)
         if len(runs) > 2 or not query.is_complete or query.is_published or query.has_more_than_two:
             raise CommandError("Name two different sides of measured trials.", returncode=REFUSED_EXIT_CODE)
         if server:

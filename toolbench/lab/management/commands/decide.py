@@ -6,7 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.management.remote_server import add_server_arguments, check_read, open_server, parse_parameters
+from toolbench.lab.management.remote_server import (
+    add_server_arguments,
+    check_no_unreadable,
+    open_server,
+    parse_parameters,
+)
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DEFAULTS, DecideQuery
 from toolbench.lab.results.decide.records import describe_row, row_to_json
@@ -32,7 +37,7 @@ class Command(BaseCommand):
         """
         parameters = parse_parameters(rule, PARAMETER_NAMES)
         query = DecideQuery.from_query(parameters)
-        check_read(query.ignored)
+        check_no_unreadable(query.ignored)
         if server:
             with open_server(server, token) as client:
                 decision = client.decide(**dict(parameters.lists()))

@@ -81,12 +81,13 @@ class Command(BaseCommand):
         """Launch or resume a run, run its trials and print the results; with `dry_run`, only print the plan.
 
         Raises:
-            CommandError: the request is refused, the run is not finished, or a cell is below `--fail-under`.
+            CommandError: the request is refused, the run is not finished, or a cell is below `--fail-under` or worse
+                than the baseline.
         """
         self.verbosity = _resolve_verbosity(arguments["verbosity"])
         try:
-            given = {name: arguments[name] for name in OPTIONS if arguments.get(name) is not None}
-            options = parse_options(given, os.environ)
+            values = {name: arguments[name] for name in OPTIONS if arguments.get(name) is not None}
+            options = parse_options(values, os.environ)
             if arguments.get("server"):
                 with open_server(arguments["server"], arguments.get("token") or "") as client:
                     return self._run_remotely(client, options, resume=resume, yes=yes, dry_run=dry_run)
@@ -161,7 +162,7 @@ class Command(BaseCommand):
                 confirmed_requests = error.max_request_count
 
     def _run_sessions(self, run: Run) -> None:
-        """Run sessions until no trial of the run is left to run.
+        """Run worker sessions until no session and no trial of the run is running and none can be started.
 
         The first Ctrl-C pauses the run and lets trials in flight finish. The second stops and requeues them.
 
@@ -223,13 +224,13 @@ class Command(BaseCommand):
 
 
 def _resolve_verbosity(verbosity: int) -> int:
-    """Return the value of the case study's variable VERBOSE instead of Django's default of 1."""
+    """Return the verbosity; the case study's variable VERBOSE replaces 1, Django's default."""
     variable = os.environ.get("VERBOSE", "")
     return int(variable) if verbosity == 1 and variable in ("0", "1", "2") else verbosity
 
 
 def _wait_remotely(client: ToolbenchClient, run_id: int) -> RemoteRunDetail:
-    """Wait for the end of a run; Ctrl-C pauses it."""
+    """Wait for the end of a run and return it; Ctrl-C pauses the run and ends the wait."""
     try:
         return client.wait_for_run(run_id)
     except KeyboardInterrupt:

@@ -45,21 +45,21 @@ class Command(BaseCommand):
             CommandError: the request is refused, a probe is not done, or one did not find out whether calls come back.
         """
         try:
-            chosen = choose_models(EvalOptions(models=models, provider=provider))
-            check_reachable(chosen)
-            probe_ids = [probe.pk for probe in _queue(chosen, yes=yes)]
+            chosen_models = choose_models(EvalOptions(models=models, provider=provider))
+            check_reachable(chosen_models)
+            probe_ids = [probe.pk for probe in _queue_probes(chosen_models, yes=yes)]
         except EvalError as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         with count_interrupts() as interrupts:
             for probe_id in probe_ids:
-                if _finish(probe_id, interrupts):
+                if _run_until_done(probe_id, interrupts):
                     self._print(get_probe_page(probe_id))
         if open_count := Probe.objects.filter(pk__in=probe_ids, state__in=OPEN_STATES).count():
             message = f"{open_count} of {len(probe_ids)} probes are not finished. A worker continues them."
             raise CommandError(message, returncode=UNFINISHED_EXIT_CODE)
-        done = Probe.objects.filter(pk__in=probe_ids, ok=True).count()
-        if done < len(probe_ids):
-            message = f"{len(probe_ids) - done} of {len(probe_ids)} probes did not find out whether calls come back."
+        inconclusive = len(probe_ids) - Probe.objects.filter(pk__in=probe_ids, ok=True).count()
+        if inconclusive:
+            message = f"{inconclusive} of {len(probe_ids)} probes did not find out whether calls come back."
             raise CommandError(message, returncode=UNKNOWN_EXIT_CODE)
 
     def _print(self, page: ProbePage) -> None:
@@ -73,8 +73,8 @@ class Command(BaseCommand):
         self.stdout.write(f"  {page.requests:,} requests, {page.tokens:,} tokens, page /probes/{probe.pk}/")
 
 
-def _queue(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
-    """Queue a probe of each model and ask before paid requests.
+def _queue_probes(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
+    """Queue a probe of each model and return the probes; ask first if requests are paid, unless `yes` is true.
 
     Raises:
         EvalError: paid requests are not confirmed.
@@ -88,7 +88,7 @@ def _queue(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
         return queue_conformance_probes(models, why=why, confirmed_requests=error.max_request_count)
 
 
-def _finish(probe_id: int, interrupts: InterruptCounter) -> bool:
+def _run_until_done(probe_id: int, interrupts: InterruptCounter) -> bool:
     """Run a probe, or wait for the worker that runs it, and return whether it is finished; Ctrl-C ends the wait."""
     while not interrupts.count and Probe.objects.filter(pk=probe_id, state__in=OPEN_STATES).exists():
         requeue_lost_probes()

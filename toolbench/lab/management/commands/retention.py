@@ -62,10 +62,11 @@ class Command(BaseCommand):
 
 
 def _parse_rules(rules: list[str]) -> RetentionPolicy:
-    """Return the rules of the option.
+    """Parse the rules of the option `--rule`.
 
     Raises:
-        CommandError: a rule has another form than KIND=DAYS, or an unknown kind.
+        CommandError: a rule has another form than KIND=DAYS, an unknown kind or a wrong number of days, or no rule has
+            days.
     """
     days = dict(rule.partition("=")[::2] for rule in rules)
     if unknown := days.keys() - set(Kind.values):

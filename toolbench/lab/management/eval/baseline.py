@@ -18,12 +18,12 @@ class ComparedCell:
 
     Attributes:
         name: the scenario, with the settings that distinguish it from other rows of the scenario.
-        before: passed and answered trials of the baseline.
-        after: passed and answered trials of the run.
-        difference: the run less the baseline, as a fraction; None if it cannot be tested.
-        low: lower end of the interval, simultaneous over all cells of the group; None likewise.
-        high: upper end of the interval; None likewise.
-        p: p-value, corrected for the number of cells of the group; None likewise.
+        before: numbers of passed and of answered trials of the baseline.
+        after: numbers of passed and of answered trials of the run.
+        difference: answered success of the run minus that of the baseline, from -1 to 1; None if it cannot be tested.
+        low: lower end of the interval, simultaneous over all cells of the group; None if it cannot be tested.
+        high: upper end of the interval; None if it cannot be tested.
+        p: p-value, corrected for the number of cells of the group; None if it cannot be tested.
         differs: whether the interval excludes 0.
         result: what the page says about the difference.
     """
@@ -68,7 +68,7 @@ class BaselineGate:
     notes: tuple[str, ...]
 
     @property
-    def worse(self) -> tuple[ComparedCell, ...]:
+    def worse_cells(self) -> tuple[ComparedCell, ...]:
         """The cells that are worse beyond chance."""
         return tuple(cell for cell in self.cells if cell.is_worse)
 
@@ -77,7 +77,7 @@ class BaselineGate:
         """What fails the gate, in lines; "" if nothing does."""
         if not self.cells:
             return f"Nothing can be compared with run {self.baseline_id}: the runs share no scenario and settings."
-        lines = [f"{cell.name}: {cell.text}" for cell in self.worse]
+        lines = [f"{cell.name}: {cell.text}" for cell in self.worse_cells]
         return "\n  ".join([f"Worse than run {self.baseline_id} beyond chance:", *lines]) if lines else ""
 
 
@@ -93,7 +93,7 @@ def compare_with_run(run: Run, baseline_id: int) -> BaselineGate:
 def build_gate(baseline_id: int, tables: Sequence[ExportTable]) -> BaselineGate:
     """Build the gate from the tables that Compare exports, one for each group of scenarios.
 
-    A table of a group that only one run has is that of another group; its rows are counted once.
+    If only one of the runs has a group, Compare exports the table of another group; equal rows are used once.
     """
     cells = {cell.name: cell for table in tables for cell in read_compared_rows(table, only=_CELL_ROWS)}
     notes = dict.fromkeys(note for table in tables for note in table.notes)

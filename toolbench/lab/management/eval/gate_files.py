@@ -18,7 +18,7 @@ class GateResults:
 
     Attributes:
         title: name of the run.
-        fail_under: least answered success in percent; None without this gate.
+        fail_under: minimum answered success in percent; None without this gate.
         gate: comparison with a baseline; None without this gate.
         unfinished: why the run is not finished; "" if it is.
     """
@@ -30,14 +30,14 @@ class GateResults:
     unfinished: str = ""
 
     @property
-    def below(self) -> tuple[CellResult, ...]:
+    def cells_below(self) -> tuple[CellResult, ...]:
         """The cells below `fail_under`."""
         return () if self.fail_under is None else list_cells_below(self.cells, self.fail_under)
 
     @property
     def failure(self) -> str:
-        """What fails, in lines; "" if every gate is passed."""
-        lines = [f"{cell.name}: {cell.text}" for cell in self.below]
+        """The cells that fail a gate, in lines; "" if every gate is passed."""
+        lines = [f"{cell.name}: {cell.text}" for cell in self.cells_below]
         below = "\n  ".join([f"Below {self.fail_under:g} %:", *lines]) if lines else ""
         return "\n".join(part for part in (below, self.gate.failure if self.gate else "") if part)
 
@@ -48,7 +48,7 @@ def render_junit(results: GateResults) -> str:
     A cell fails where a gate says so. Without a gate, no cell fails.
     """
     root = ElementTree.Element("testsuites", name="toolbench")
-    below = results.below
+    below = results.cells_below
     suite = _add_suite(root, results.title, len(results.cells), len(below), bool(results.unfinished))
     for cell in results.cells:
         case = ElementTree.SubElement(suite, "testcase", classname=_clean(results.title), name=_clean(cell.name))
@@ -68,7 +68,7 @@ def render_junit(results: GateResults) -> str:
 
 def _add_baseline(root: ElementTree.Element, gate: BaselineGate) -> None:
     name = f"against run {gate.baseline_id}"
-    suite = _add_suite(root, name, len(gate.cells), len(gate.worse), not gate.cells)
+    suite = _add_suite(root, name, len(gate.cells), len(gate.worse_cells), not gate.cells)
     for cell in gate.cells:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=_clean(cell.name))
         if cell.is_worse:
@@ -94,7 +94,7 @@ def render_markdown(results: GateResults) -> str:
     state = results.unfinished or results.failure.replace("\n  ", "\n- ") or "All gates are passed."
     if results.fail_under is None and results.gate is None and not results.unfinished:
         state = "No gate was set."
-    below = results.below
+    below = results.cells_below
     rows = [(cell.name, cell.text, "below" if cell in below else "") for cell in results.cells]
     parts = [f"# {_escape(results.title)}", _escape(state), _render_table(("cell", "answered success", ""), rows)]
     if results.gate is not None and results.gate.cells:

@@ -45,7 +45,7 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
         raise EvalError(f"No provider matches {options.provider!r}; {_describe_available(provider_names)}.")
     rows = Model.objects.filter(provider__in=providers).select_related("provider")
     offered = tuple(rows.order_by("provider__name", "pk"))
-    unique_bare_names = {bare for bare, whole in _map_bare_names(offered).items() if len(whole) == 1}
+    unique_bare_names = {bare for bare, full_names in _map_bare_names(offered).items() if len(full_names) == 1}
 
     def list_names(model: Model) -> Sequence[str]:
         return (*_list_model_names(model), *(unique_bare_names & _map_bare_names([model]).keys()))
@@ -81,7 +81,8 @@ def choose_strategies(text: str) -> tuple[str, ...]:
     """Return the selected strategies, presets and strategy expressions.
 
     An expression adds presets to a strategy (`+`) or removes workarounds from it (`!`). `all` means the three
-    strategies of the case study; other strategies and presets are selected by name.
+    strategies of the case study; other strategies and presets are selected by name. Strategies of the case study come
+    first, then those selected by name, then expressions, each once.
 
     Raises:
         EvalError: a word names no strategy or preset, or all words together select none.
@@ -108,8 +109,8 @@ def choose_strategies(text: str) -> tuple[str, ...]:
 def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
     """Return the slugs of the selected scenarios and test cases.
 
-    If tools are disabled, only the selected controls are returned, or `chat_only` if there are none, since other
-    scenarios need tools.
+    If tools are disabled, only the selected controls in code are returned, or `chat_only` if there are none, since
+    other scenarios need tools.
 
     Raises:
         EvalError: a word names no scenario, set or test case.
@@ -223,12 +224,16 @@ def _list_model_names(model: Model) -> Sequence[str]:
 
 
 def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
-    """Return names with vendor but without `:variant`, by the lower-case names without vendor that stand for them."""
+    """Return the full names that each bare name stands for.
+
+    A bare name is in lower case and without vendor, with or without `:variant`; a full name has the vendor and no
+    variant.
+    """
     names_by_bare: dict[str, dict[str, None]] = defaultdict(dict)
     for model in models:
-        whole = model.name.partition(":")[0]
-        for name in (whole, model.name):
-            names_by_bare[name.rpartition("/")[2].lower()][whole] = None
+        full_name = model.name.partition(":")[0]
+        for name in (full_name, model.name):
+            names_by_bare[name.rpartition("/")[2].lower()][full_name] = None
     return {bare: tuple(names) for bare, names in names_by_bare.items()}
 
 

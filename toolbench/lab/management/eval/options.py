@@ -65,6 +65,8 @@ class OptionRow:
     """Row of the table: one option.
 
     Attributes:
+        name: name of the field of EvalOptions.
+        help: description of the option in the help of the command.
         variable: name of the case study's variable without VARIABLE_PREFIX; empty if it has none.
     """
 

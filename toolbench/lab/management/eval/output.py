@@ -1,4 +1,4 @@
-"""Lines that `manage.py eval` prints about a plan and about the cells of a run."""
+"""Lines that `manage.py eval` prints about a plan and about the success rates of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def render_plan_lines(plan: Plan) -> Iterator[str]:
         f"{_format_count(len(plan.cells), 'cell')}, {_format_trials(plan)}"
     )
     yield f"{plan.least_requests:,} to {plan.most_requests:,} requests"
-    yield from _list_shared_models(plan)
+    yield from _render_shared_models(plan)
     for name, requests in plan.paid_requests.items():
         yield f"up to {requests:,} of them to {name}, which may charge for them"
     if inapplicable := sum(not cell.applicable for cell in plan.cells):
@@ -32,8 +32,8 @@ def render_plan_lines(plan: Plan) -> Iterator[str]:
         yield f"left out: {len(plan.skipped) - _MAX_SKIPPED_SHOWN} more"
 
 
-def _list_shared_models(plan: Plan) -> Iterator[str]:
-    """Yield a line for each model name that the plan takes at several providers."""
+def _render_shared_models(plan: Plan) -> Iterator[str]:
+    """Yield a line for each model name that the plan uses at several providers."""
     providers_by_model: dict[str, dict[str, None]] = defaultdict(dict)
     for config in plan.configs:
         providers_by_model[config.model_name][config.provider_name] = None
@@ -43,7 +43,7 @@ def _list_shared_models(plan: Plan) -> Iterator[str]:
 
 
 def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
-    """Yield the success rates of every task pack and of the controls.
+    """Yield a line with the success rates of every task pack, then of the controls, and lines about retries.
 
     Args:
         run: the run.
@@ -74,6 +74,7 @@ def _describe_retries(tally: Tally) -> str:
 
 
 def _describe_decision(cell: Cell) -> str:
+    """Return the decision of sequential stopping; "" for a cell with a fixed number of trials."""
     return "" if cell.error is None else f"; {DECISION_TEXTS.get(cell.decided, 'open')}"
 
 

@@ -56,7 +56,9 @@ def count_interrupts() -> Iterator[InterruptCounter]:
 
 @dataclass(slots=True)
 class RunProgressBar:
-    """Progress bar of one run; in a file or pipe, where a bar shows nothing before the end, a line now and then.
+    """Progress bar of one run; in a file or pipe, where a bar appears only at the end, a line of text at intervals.
+
+    Lines are at least SECONDS_BETWEEN_LINES apart.
 
     Attributes:
         next_line_at: monotonic time from which the next line is due.
@@ -81,7 +83,7 @@ class RunProgressBar:
 
 @contextmanager
 def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunProgressBar]:
-    """Show a progress bar on `out` during the block, unless `silent` is true."""
+    """Show a progress bar on `out` during the block, unless `silent` is true; its `update` refreshes it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
     with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:

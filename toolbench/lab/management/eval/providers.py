@@ -34,10 +34,10 @@ def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> t
     or the options select other providers.
 
     Returns:
-        A sentence for every changed provider.
+        A sentence for every changed provider, which names what was changed.
 
     Raises:
-        EvalError: the address or a stored header cannot be used.
+        EvalError: the address or the prefix in the environment cannot be used, or stored headers cannot be decrypted.
     """
     if not environment.get(KEY_VARIABLE, "").strip() or (options.provider and not _has_openrouter(options.provider)):
         return ()
@@ -56,7 +56,10 @@ def _has_openrouter(words: str) -> bool:
 
 
 def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list[str]:
-    """Change a provider to the values in the environment; return the changed columns and "headers" if they changed."""
+    """Change a provider to the values in the environment, and return the names of the changed columns.
+
+    Changed headers are named "headers".
+    """
     columns = _find_changed_columns(provider, environment)
     for name, value in columns.items():
         setattr(provider, name, value)
@@ -124,10 +127,16 @@ def check_reachable(models: Iterable[Model]) -> None:
 
 
 def _get_service(model: Model) -> str:
+    """Return the local server that serves the model; "" if its provider has an address."""
     return "" if model.provider.base_url else model.provider.service
 
 
 def _check_service(name: str) -> None:
+    """Check that a local server runs on this host; a blank name passes.
+
+    Raises:
+        EvalError: the server is not running, or runs on another host.
+    """
     if not name:
         return
     address = ServiceAddress.objects.filter(name=name).first()
@@ -140,5 +149,5 @@ def _check_service(name: str) -> None:
 
 
 def clear_paused_reason(providers: Iterable[Provider]) -> None:
-    """Clear the error of a missing key. Call it once the keys of the providers were found."""
+    """Clear `Provider.paused_reason`, such as a missing key. Call it after `check_reachable` has read the keys."""
     Provider.objects.filter(pk__in=[provider.pk for provider in providers]).update(paused_reason="")

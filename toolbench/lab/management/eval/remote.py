@@ -18,17 +18,26 @@ from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION
 
-LOCAL_ONLY = ("out", "fallback_matrix", "tag_fallback", "route", "provider_only", "provider_order", "provider_ignore")
+# Options of EvalOptions that are refused with --server.
+LOCAL_ONLY_OPTIONS = (
+    "out",
+    "fallback_matrix",
+    "tag_fallback",
+    "route",
+    "provider_only",
+    "provider_order",
+    "provider_ignore",
+)
 MAX_NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteRequest:
-    """Plan of a run on another installation.
+    """Request for a run on another installation, and its plan.
 
     Attributes:
-        body: members of POST /runs/plan.
-        plan: the plan that the installation made of them.
+        body: fields of the body of POST /runs/plan.
+        plan: the plan that the installation made from them.
     """
 
     body: JsonObject
@@ -36,7 +45,7 @@ class RemoteRequest:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines about the plan."""
+        """The lines about the plan that the command prints."""
         plan = self.plan
         paid = (f"up to {count:,} of them to {name}, which may charge" for name, count in plan.paid_requests.items())
         skipped = (f"left out: {row['what']}. {row['why']}" for row in plan.skipped[:MAX_NAMES_SHOWN])
@@ -49,7 +58,9 @@ class RemoteRequest:
 
 
 def adopt_remote_baseline(client: ToolbenchClient, options: EvalOptions) -> EvalOptions:
-    """Return the options with the seed of the baseline there, unless another one is given.
+    """Return the options with the seed of the baseline on the other installation, unless a seed is given.
+
+    With the same seed, both runs have the same instances.
 
     Raises:
         NotFoundError: there is no such run.
@@ -67,7 +78,7 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
         EvalError: an option works only with a local database, or words select no model.
         ToolbenchError: the installation refused the request.
     """
-    for name in LOCAL_ONLY:
+    for name in LOCAL_ONLY_OPTIONS:
         if getattr(options, name):
             raise EvalError(f"Leave --{name.replace('_', '-')} out: it does not work with --server.")
     body: JsonObject = {
@@ -102,7 +113,7 @@ def _split(words: str) -> list[str]:
 
 
 def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[RemoteModel]:
-    """Return the models that the words of --provider and --models select; a name without vendor or variant will do.
+    """Return the models that --provider and --models select; names without vendor or variant are accepted.
 
     Raises:
         EvalError: the words select none, or a word names nothing.
@@ -112,8 +123,8 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
     )
     ids = [provider["id"] for provider in providers]
     offered = [model for model in client.list_models() if not model.retired and model.provider_id in ids]
-    unknown = list_unmatched_words(offered, options.models, names=_list_names)
-    chosen = filter_by_names(offered, options.models, names=_list_names)
+    unknown = list_unmatched_words(offered, options.models, names=_list_model_names)
+    chosen = filter_by_names(offered, options.models, names=_list_model_names)
     if unknown or not chosen:
         names = ", ".join(sorted({f"{model.provider}: {model.name}" for model in offered})[:MAX_NAMES_SHOWN])
         raise EvalError(
@@ -153,7 +164,7 @@ def _list_profile_names(profile: JsonObject) -> Sequence[str]:
     return (profile["name"], *profile["tags"])
 
 
-def _list_names(model: RemoteModel) -> Sequence[str]:
+def _list_model_names(model: RemoteModel) -> Sequence[str]:
     name, canonical = model.name, model.canonical or model.name
     parts = (name.partition(":")[0], name.partition("/")[0], name.rpartition("/")[2])
     return (name, *parts, canonical, *model.tags)
@@ -165,7 +176,9 @@ def _choose_profiles(client: ToolbenchClient, words: str) -> list[str]:
 
 
 def _choose_strategies(text: str) -> list[str]:
-    """Return names of strategies. Words for those of the case study are resolved here; others are sent unchanged.
+    """Return names of strategies: those of the case study for words that select them, then all other words.
+
+    The other installation may have strategies and presets that are unknown here, so other words are sent unchanged.
 
     Raises:
         EvalError: an unknown word is not a plain name.
@@ -174,13 +187,15 @@ def _choose_strategies(text: str) -> list[str]:
     unknown = list_unmatched_words(STRATEGIES, words, names=lambda strategy: strategy.names)
     unchanged = [word for word in words if word.lower() in unknown]
     _check_plain_names("strategies", unchanged)
-    known = [word for word in words if word not in unchanged]
-    chosen = filter_by_names(STRATEGIES, known, names=lambda strategy: strategy.names)
+    study_words = [word for word in words if word not in unchanged]
+    chosen = filter_by_names(STRATEGIES, study_words, names=lambda strategy: strategy.names)
     return [*(strategy.name for strategy in chosen), *unchanged]
 
 
 def _choose_scenarios(text: str) -> list[str]:
-    """Return slugs of scenarios. Words that are known here are resolved here; others are sent unchanged.
+    """Return slugs of scenarios: those in code for words that select them, then all other words.
+
+    The other installation may have test cases that are unknown here, so other words are sent unchanged.
 
     Raises:
         EvalError: an unknown word is not a plain name.
@@ -188,8 +203,8 @@ def _choose_scenarios(text: str) -> list[str]:
     words = _split(text)
     unknown = list(scenarios.list_unknown_words(words))
     _check_plain_names("scenarios", unknown)
-    known = [word for word in words if word not in unknown]
-    selected = scenarios.select_scenarios(known) if known else ()
+    code_words = [word for word in words if word not in unknown]
+    selected = scenarios.select_scenarios(code_words) if code_words else ()
     return [*(scenario.slug for scenario in selected), *unknown]
 
 
@@ -199,8 +214,8 @@ def _check_plain_names(option: str, words: Sequence[str]) -> None:
     Raises:
         EvalError: a word begins with `!` or contains `*`.
     """
-    if wrong := [word for word in words if word.startswith("!") or "*" in word]:
-        raise EvalError(f"Write names instead of {', '.join(wrong)} in --{option}: it matches nothing known here.")
+    if patterns := [word for word in words if word.startswith("!") or "*" in word]:
+        raise EvalError(f"Write names instead of {', '.join(patterns)} in --{option}: it matches nothing known here.")
 
 
 def list_remote_results(detail: RemoteRunDetail) -> tuple[CellResult, ...]:
@@ -227,7 +242,7 @@ def _build_result(config: RemoteConfig, cell: RemoteCell) -> CellResult:
 
 
 def compare_remotely(client: ToolbenchClient, detail: RemoteRunDetail, baseline_id: int) -> BaselineGate:
-    """Compare a run with a baseline there, separately for each group of scenarios."""
+    """Compare a run with a baseline, both on the other installation, separately for each group of scenarios."""
     groups = sorted({config.group for config in detail.configs if not all(cell.control for cell in config.cells)})
     sides = {"a_run": baseline_id, "b_run": detail.run.id}
     documents = [client.request("GET", "/compare", **sides, group=group)["table"] for group in groups or [""]]

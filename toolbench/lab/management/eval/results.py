@@ -13,8 +13,8 @@ class CellResult:
 
     Attributes:
         name: model, settings and scenario.
-        passed: trials that passed.
-        answered: trials with an answer.
+        passed: number of trials that passed.
+        answered: number of trials with an answer.
         text: the answered success with its interval; "no answer" without any.
         is_applicable: whether any trial of the cell is applicable.
     """
@@ -27,7 +27,7 @@ class CellResult:
 
 
 def list_cell_results(run: Run) -> tuple[CellResult, ...]:
-    """Return the results of all cells of a run."""
+    """Return the results of all cells of a run, in the order of the cells."""
     results = []
     for cell in run.cells.select_related("config"):
         tally = tally_cells([cell])

@@ -1,4 +1,7 @@
-"""Worker sessions of this process for one run, in one thread for each provider. Other workers may run as well."""
+"""Worker sessions in the process of `manage.py eval` for one run, in one thread for each provider.
+
+Worker processes may run trials of the run at the same time.
+"""
 
 import threading
 from dataclasses import dataclass, field
