@@ -142,7 +142,7 @@ class CellDocument(Schema):
     answered: RateDocument
     p50_ms: QuantileDocument | None
     p95_ms: QuantileDocument | None
-    decided: str
+    decided: str = Field(validation_alias="decision_text")
 
     @staticmethod
     def resolve_p50_ms(row: Any) -> Any:
