@@ -55,7 +55,7 @@ class SimulatedAnswer:
 
 @dataclass(slots=True)
 class RefusedTurns:
-    """Turns that a recovering model has refused, of which at most `MAX_REMEMBERED_TURNS` are kept, the newest ones.
+    """Turns that a recovering model has refused; the newest `MAX_REMEMBERED_TURNS` are kept.
 
     A turn is removed when it is attempted again, so that a later repeat of the trial gets the same answers.
     """
@@ -63,7 +63,7 @@ class RefusedTurns:
     turns: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
 
     def register_refusal(self, *turn: object) -> bool:
-        """Register an attempt at a turn and return whether to refuse it: True at the first, False at the second."""
+        """Register an attempt at a turn and return whether to refuse it: the first is refused."""
         if turn in self.turns:
             del self.turns[turn]
             return False
@@ -188,7 +188,7 @@ def _apply_move_fault(persona: Persona, move: Move, request: ChatRequest) -> Mov
 
 
 def _is_shape_fault_of(fault: str, completion: JsonObject) -> bool:
-    """Return whether the fault is one of form that this completion can have."""
+    """Return whether the fault is a fault of form that can occur in this completion."""
     return fault in ANY_SHAPE_FAULTS or (fault in ALL_CALL_SHAPE_FAULTS and "tool_calls" in get_message(completion))
 
 

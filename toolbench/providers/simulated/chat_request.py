@@ -1,4 +1,4 @@
-"""Parser of chat requests for simulated models: it finds the question, the tools and the results so far."""
+"""Parser of chat requests for simulated models, which finds the question, the tools and the results."""
 
 import json
 import re
@@ -68,7 +68,7 @@ class ChatRequest:
 
     @property
     def text(self) -> str:
-        """Instructions and question."""
+        """The instructions and the question, joined by a line break."""
         return f"{self.instructions}\n{self.question}"
 
 
@@ -112,7 +112,7 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
 
 
 def join_content(message: Message) -> str:
-    """Return a message's content as text: the texts of an array of parts are joined, "" stands for no content."""
+    """Return a message's content as text; "" if it has none. The texts of an array of parts are joined."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -120,7 +120,7 @@ def join_content(message: Message) -> str:
 
 
 def find_json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
-    """Yield every JSON object in a text as (start, end, object); objects nested in another are not yielded."""
+    """Yield (start, end, object) of every JSON object in a text that is not nested in another one."""
     start = text.find("{")
     while start >= 0:
         try:

@@ -1,4 +1,4 @@
-"""Parser of the prompts of raw completions for simulated models: it finds the turns and the text format of calls."""
+"""Parser of prompts of raw completions, which finds the turns and the text format of calls."""
 
 import itertools
 import re

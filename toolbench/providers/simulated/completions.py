@@ -37,7 +37,7 @@ def build_completion(move: Move, request: ChatRequest, model: str, generator: ra
         "choices": [
             {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
         ],
-        "usage": _count_usage(message, request),
+        "usage": _estimate_usage(message, request),
     }
 
 
@@ -57,7 +57,8 @@ def _render_tool_call(call: Call, generator: random.Random) -> JsonObject:
     return {"id": f"call_{generator.getrandbits(64):016x}", "type": "function", "function": function}
 
 
-def _count_usage(message: JsonObject, request: ChatRequest) -> JsonObject:
+def _estimate_usage(message: JsonObject, request: ChatRequest) -> JsonObject:
+    """Return a usage that is estimated from numbers of characters; a tool's result counts as 80 of them."""
     functions = json.dumps(request.functions) if request.functions else ""
     input_chars = len(request.text) + len(functions) + 80 * len(request.reports)
     output_chars = len(json.dumps(message, ensure_ascii=False))

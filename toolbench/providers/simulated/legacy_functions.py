@@ -4,7 +4,7 @@ from toolbench.engine.types import JsonObject, Message
 
 
 def convert_legacy_request(body: JsonObject) -> JsonObject:
-    """Return the request with the functions of `functions` as its tools; `tools` in the request is ignored."""
+    """Return the request with the functions in `functions` as its tools; its own `tools` are ignored."""
     functions = body.get("functions")
     tools = (
         [{"type": "function", "function": function} for function in functions] if isinstance(functions, list) else []

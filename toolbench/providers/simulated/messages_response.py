@@ -1,4 +1,4 @@
-"""Rendering of a completion in Anthropic's Messages format, whole or as a stream, and the faults of such streams."""
+"""Rendering of a completion in Anthropic's Messages format, whole or as a stream, and stream faults."""
 
 import json
 import random
@@ -73,7 +73,9 @@ def _parse_input(arguments: Any) -> Any:
 
 
 def build_message_events(completion: JsonObject, generator: random.Random, *, with_usage: bool = True) -> Events:
-    """Build the events of a stream of the Messages API: start, ping, each block in parts, stop reason with usage, end.
+    """Build the events of a stream of the Messages API.
+
+    They are: start, ping, each block in parts, stop reason with usage, end.
 
     Args:
         completion: the completion.
@@ -136,7 +138,7 @@ def _index_always_zero(events: Events) -> None:
 
 
 def _cut_inside_arguments(events: Events) -> None:
-    """End the stream normally in the middle of the last call's arguments."""
+    """Remove all events after the middle of the last call's arguments."""
     call_starts = [
         index for index, event in enumerate(events) if event.get("content_block", {}).get("type") == "tool_use"
     ]

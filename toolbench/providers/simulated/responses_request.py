@@ -61,8 +61,9 @@ def _check_rules(body: JsonObject, items: list[JsonObject]) -> None:
     for item, next_item in zip(items, [*items[1:], {}], strict=True):
         if item.get("type", "message") == "message" and item.get("role") not in _MESSAGE_ROLES:
             raise ValueError("Invalid value for 'role' of an item in 'input'")
-        is_last_of_turn = next_item.get("type", "message") in ("message", "function_call_output")
-        if item.get("type") == "reasoning" and is_last_of_turn and next_item.get("role") != "assistant":
+        # The reasoning of an answer must be followed by a call or a message of the same answer.
+        is_message_or_output = next_item.get("type", "message") in ("message", "function_call_output")
+        if item.get("type") == "reasoning" and is_message_or_output and next_item.get("role") != "assistant":
             raise ValueError(f"Item '{item.get('id')}' of type 'reasoning' was provided without its following item")
     _check_calls(items)
 

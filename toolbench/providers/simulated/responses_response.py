@@ -1,4 +1,4 @@
-"""Rendering of a completion in OpenAI's Responses format, whole or as a stream, and the faults of such streams."""
+"""Rendering of a completion in OpenAI's Responses format, whole or as a stream, and stream faults."""
 
 import json
 import random
@@ -65,7 +65,7 @@ def _render_items(answer_id: str, message: JsonObject, status: str) -> Iterator[
 
 
 def build_response_events(completion: JsonObject, generator: random.Random, *, with_usage: bool = True) -> Events:
-    """Build the events of a stream of the Responses API: start, each item in parts, and the whole response.
+    """Build the events of a stream of the Responses API: start, each item in parts, whole response.
 
     Args:
         completion: the completion.
@@ -150,7 +150,7 @@ def _index_always_zero(events: Events) -> None:
 
 
 def _cut_inside_arguments(events: Events) -> None:
-    """End the stream normally in the middle of the last call's arguments."""
+    """Remove all events after the middle of the last call's arguments."""
     item_starts = [index for index, event in enumerate(events) if event["type"] == "response.output_item.added"]
     call_starts = [index for index in item_starts if events[index]["item"]["type"] == "function_call"]
     if call_starts:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest, find_json_objects
-from toolbench.providers.simulated.knowledge.argument_guess import guess_arguments, rank_tools
+from toolbench.providers.simulated.knowledge.argument_guess import guess_arguments, list_best_tools
 from toolbench.providers.simulated.knowledge.instruction_tasks import find_known_messages
 from toolbench.providers.simulated.knowledge.plain_answers import find_answer_without_tools
 from toolbench.providers.simulated.knowledge.tasks import KnownTask, find_known_task
@@ -53,7 +53,11 @@ def _build_known_task_script(known_task: KnownTask, request: ChatRequest) -> Cal
 
 
 def _build_instruction_script(request: ChatRequest) -> CallScript:
-    """Return the messages of a known task in the instructions; () if there is none or a tool of it is not offered."""
+    """Return the messages of a known task in the instructions.
+
+    Returns:
+        () if there is no known task or one of its tools is not offered.
+    """
     workspace_id = WORKSPACE_ID_PATTERN.search(request.question)
     messages = find_known_messages(request.instructions, workspace_id.group(1) if workspace_id else "")
     offered_names = {tool["name"] for tool in list_offered_tools(request)} if messages else set()
@@ -64,7 +68,7 @@ def _build_instruction_script(request: ChatRequest) -> CallScript:
 
 
 def list_offered_tools(request: ChatRequest) -> tuple[JsonObject, ...]:
-    """Return the functions of the request's tools; if it has none, those that are defined in the instructions."""
+    """Return the functions of the request's tools; without tools, those defined in the instructions."""
     if request.functions:
         return request.functions
     values = (value.get("function", value) for _, _, value in find_json_objects(request.instructions))
@@ -105,7 +109,10 @@ def _fill_workspace_id(call: Call, request: ChatRequest) -> Call:
 
 
 def _group_into_messages(calls: list[Call], request: ChatRequest) -> CallScript:
-    """Return one message per call; the first two calls share one if the instructions say so and it is allowed."""
+    """Return one message per call.
+
+    The first two calls share a message if the instructions say so and parallel calls are allowed.
+    """
     is_first_pair = "FIRST message" in request.instructions and request.allows_parallel_calls and len(calls) > 1
     first_messages: CallScript = ((calls[0], calls[1]),) if is_first_pair else ()
     return first_messages + tuple((call,) for call in calls[2 if is_first_pair else 0 :])
@@ -119,10 +126,10 @@ def _guess_call(request: ChatRequest) -> Call | None:
     question, tools = request.question, list_offered_tools(request)
     if find_answer_without_tools(question):
         return None
-    ranked = rank_tools(tools, question)
-    known = next((tool for tool in ranked or tools if fill_arguments(tool, question) is not None), None)
-    chosen = known or (ranked[0] if ranked else None)
-    return Call(str(chosen["name"]), guess_arguments(chosen, question)) if chosen else None
+    best_tools = list_best_tools(tools, question)
+    candidates = (tool for tool in best_tools or tools if fill_arguments(tool, question) is not None)
+    tool = next(candidates, best_tools[0] if best_tools else None)
+    return Call(str(tool["name"]), guess_arguments(tool, question)) if tool else None
 
 
 def _build_required_call(request: ChatRequest) -> Call | None:

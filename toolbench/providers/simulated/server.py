@@ -1,8 +1,8 @@
 """HTTP server of the simulated models.
 
 Its routes are `/health`, `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/responses` and `/v1/messages`.
-The header `x-simulated` of a response names the model and the faults that changed the response. Of errors before a
-model is found it says `simulated`.
+The header `x-simulated` of a response names the model and the faults that changed the response. It is
+`simulated` for errors that occur before a model is found.
 """
 
 import asyncio

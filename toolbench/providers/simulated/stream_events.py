@@ -1,6 +1,7 @@
 """Events of a streamed chat completion, and the faults that only streams have.
 
-A fault function has the name of its fault in data/personas.json. It changes the events in place.
+A fault function has the name of its fault in data/personas.json. It changes the events in place; a fault in LINE_FAULTS
+instead takes the encoded chunks and returns changed ones.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 
 DONE_EVENT = "[DONE]"
-MIN_PART_CHARS, MAX_PART_CHARS = 3, 12  # parts of a long text are longer, so that there are about 200 at most
+MIN_PART_CHARS, MAX_PART_CHARS = 3, 12  # parts of a long text are longer, so that there are about 400 at most
 COMMENT_EVENT = b": still there (simulated)\n\n"
 _FIELD_PREFIX = re.compile(rb"^(data|event): ", re.MULTILINE)
 
@@ -23,7 +24,7 @@ LineFault = Callable[[Chunks], Chunks]
 
 
 def build_events(completion: JsonObject, generator: random.Random, *, with_usage: bool) -> Events:
-    """Build the events of a correct stream: role, texts in parts, finish reason, usage, and [DONE].
+    """Build the events of a correct stream: role, texts and calls in parts, finish reason, usage, [DONE].
 
     Args:
         completion: the completion.
@@ -112,7 +113,7 @@ def index_always_zero(events: Events) -> None:
 
 
 def cut_inside_arguments(events: Events) -> None:
-    """End the stream normally in the middle of the last call's arguments."""
+    """Remove all events after the middle of the last call's arguments."""
     call_starts = [
         index for index, event in enumerate(events) if any("id" in call for call in _list_call_deltas(event))
     ]

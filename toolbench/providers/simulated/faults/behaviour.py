@@ -44,7 +44,7 @@ def hidden_tool(move: Move, request: ChatRequest, generator: random.Random) -> M
 
 
 def wrong_types(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Replace arrays in arguments by their first item; if there are none, replace every argument by a number."""
+    """Replace each array in the arguments by its first item; without arrays, each argument by a number."""
     return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
 
 
@@ -84,7 +84,10 @@ def _change_types(arguments: dict[str, object]) -> dict[str, object]:
 
 
 def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
-    """Replace the last argument that is not a reason; in a list of objects, the last one of its last object."""
+    """Replace the last argument that is not a reason.
+
+    If it is a list of objects, the last member of the last object is replaced.
+    """
     candidates = [key for key in arguments if key not in REASON_KEYS]
     key = candidates[-1] if candidates else ""
     value = arguments.get(key)

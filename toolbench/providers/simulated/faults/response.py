@@ -1,4 +1,4 @@
-"""Faults of form: the simulated model gives the right answer, but its completion has a wrong or unusual form.
+"""Faults of form: the simulated model gives the right answer in a wrong or unusual form.
 
 A fault function has the name of its fault in data/personas.json. It changes a well-formed completion in place.
 """
@@ -26,7 +26,7 @@ def list_functions(completion: JsonObject) -> list[JsonObject]:
 
 
 def function_call(completion: JsonObject, generator: random.Random) -> None:
-    """Move the first call to the older field `function_call`."""
+    """Move the first call to the older field `function_call`, and remove the others."""
     message = get_message(completion)
     message["function_call"] = message.pop("tool_calls")[0]["function"]
     completion["choices"][0]["finish_reason"] = "function_call"
@@ -142,17 +142,17 @@ def names_padded(completion: JsonObject, generator: random.Random) -> None:
 
 
 def call_in_tags(completion: JsonObject, generator: random.Random) -> None:
-    """Write the first call as text in `<tool_call>` tags."""
+    """Write the first call as text in `<tool_call>` tags, and remove the others."""
     _move_call_to_text(completion, "<tool_call>\n{}\n</tool_call>")
 
 
 def call_in_fence(completion: JsonObject, generator: random.Random) -> None:
-    """Write the first call as text in a code fence after a sentence."""
+    """Write the first call as text in a code fence after a sentence, and remove the others."""
     _move_call_to_text(completion, "Let me do that.\n```json\n{}\n```")
 
 
 def call_as_json(completion: JsonObject, generator: random.Random) -> None:
-    """Write the first call as a text of JSON only."""
+    """Write the first call as a text of JSON only, and remove the others."""
     _move_call_to_text(completion, "{}")
 
 

@@ -1,4 +1,4 @@
-"""Faults of text format: the simulated model makes the right call, but as text in the format of a model family.
+"""Faults of text format: the simulated model writes the right call as text in a model family's format.
 
 A public function has the name of its fault in data/personas.json.
 """
@@ -45,7 +45,11 @@ def call_in_reasoning(completion: JsonObject, generator: random.Random) -> None:
 
 
 def quoted_in_400(request: ChatRequest) -> Reply | None:
-    """Return Groq's error for a call that it could not parse, with the call in it; None if the task needs no call."""
+    """Return Groq's error for a call that it could not parse, with the call in it.
+
+    Returns:
+        None if the model makes no call now or the request has no tools.
+    """
     move = choose_next_move(request)
     if not move.calls or not request.functions:
         return None

@@ -35,7 +35,10 @@ def ids_of_nine(request: ChatRequest) -> Reply | None:
 
 
 def ids_of_kimi(request: ChatRequest) -> Reply | None:
-    """Refuse ids that are not in Kimi's form. The model's own ids are, so a client must send them unchanged."""
+    """Refuse ids that are not in Kimi's form.
+
+    The model's own ids have this form, so a client must send them back unchanged.
+    """
     has_other_id = any(not _KIMI_ID.fullmatch(str(call.get("id"))) for call in _list_calls(request))
     return _build_refusal("Unknown tool call id in the history") if has_other_id else None
 

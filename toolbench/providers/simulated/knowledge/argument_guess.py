@@ -34,9 +34,10 @@ _SAMPLES = {"date": "2026-01-01", "date-time": "2026-01-01T12:00:00Z", "email": 
 Guesses = Iterator[tuple[Any, TextValue | None]]  # a value, and the text of the question that it comes from
 
 
-def rank_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
-    """Return the tools that share the most words with the question, in the order given; [] if none shares a word.
+def list_best_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
+    """Return the tools that share the most words with the question, in their order in `tools`.
 
+    It is [] if no tool shares a word. Several tools are returned only if they have the same score.
     Words of a tool's name count twice, words of its description once.
     """
     question_words = set(_split_words(question[:MAX_QUESTION_CHARS]))
@@ -212,14 +213,14 @@ def _find_type(schema: JsonObject) -> str:
 
 
 def _expects_kind(kind: str, name: str, schema: JsonObject) -> bool:
-    """Return whether an argument's name or format says that it is an address or, for another `kind`, a date."""
+    """Return whether an argument's name or format suggests an address; for another `kind`, a date."""
     hint = f"{schema.get('format', '')} {name}".lower()
     words = ("mail", "url", "uri", "link") if kind == ADDRESS else ("date", "day", "time")
     return any(word in hint for word in words)
 
 
 def _build_default(schema: JsonObject) -> Any:
-    """Return a value of the schema's type for an argument without a value in the question."""
+    """Return the schema's default, its first option or example, or a value of its type."""
     examples = schema.get("examples")
     for candidates in ([schema["default"]] if "default" in schema else [], _list_options(schema), examples):
         if isinstance(candidates, list) and candidates:

@@ -1,4 +1,4 @@
-"""Known tasks in system instructions, each of which is a sequence of known sentences that require calls."""
+"""Known tasks in system instructions. A task is a sequence of known sentences that require calls."""
 
 import json
 import re

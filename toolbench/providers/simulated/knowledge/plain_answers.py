@@ -25,7 +25,10 @@ OPERATORS = {
 
 
 def find_answer_without_tools(question: str) -> str:
-    """Return the locker number of a note in the question, the result of a calculation, or a known fact; "" for none."""
+    """Return the answer to a question that needs no tool; "" if it is not known.
+
+    It is the locker number of a note in the question, the result of a calculation in it, or a known fact.
+    """
     if note := LOCKER_NOTE_PATTERN.search(question):
         return f"It is in locker {note.group(1)}."
     if calculation := CALCULATION_PATTERN.search(question):
@@ -37,7 +40,7 @@ def find_answer_without_tools(question: str) -> str:
 
 
 def find_topic(question: str, topics: Sequence[str]) -> str | None:
-    """Return the topic with the most of its words in the question; None if it contains no word of any topic.
+    """Return the topic with the most words in the question; None if no topic has a word in it.
 
     If several topics have the same number of words, the first one is returned. A topic that is not in
     data/knowledge.json has its name as its only word.

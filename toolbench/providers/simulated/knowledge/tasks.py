@@ -49,7 +49,7 @@ class _TaskRow:
 
 
 def find_known_task(request: ChatRequest) -> KnownTask | None:
-    """Return the known task with the wording of the question's last line, or None."""
+    """Return the known task whose wording is the last line of the question, or None."""
     return _match_question(request.question, request.earlier_text)
 
 
@@ -93,19 +93,19 @@ def _build_known_task(row: JsonObject, question_values: Mapping[str, str], conve
     return KnownTask(calls, row.get("together", False), row.get("says", ""), values)
 
 
-def build_pattern(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
+def build_pattern(text: str, known_values: Mapping[str, object]) -> re.Pattern[str]:
     """Build a pattern from a wording, in which a `$name` matches its known value, or any text on the line.
 
     Args:
         text: the wording.
-        known: values of names; any other name becomes a group of the pattern.
+        known_values: values by name; any other name becomes a group of the pattern.
     """
     parts, group_names = [], set()
     for index, part in enumerate(NAME_PATTERN.split(text)):
         if index % 2 == 0:  # a text between two names
             parts.append(re.escape(part))
-        elif part in known:
-            parts.append(re.escape(str(known[part])))
+        elif part in known_values:
+            parts.append(re.escape(str(known_values[part])))
         else:
             parts.append(f"(?P={part})" if part in group_names else f"(?P<{part}>.+?)")
             group_names.add(part)
@@ -113,7 +113,9 @@ def build_pattern(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
 
 
 def fill_names(value: Any, values: JsonObject) -> Any:
-    """Replace `$names` by their values in all texts at any depth; a text that is only a name becomes the value itself.
+    """Replace `$names` by their values in all texts at any depth.
+
+    A text that is only a name becomes the value itself, which may be a number.
 
     Raises:
         KeyError: a name has no value.

@@ -1,4 +1,4 @@
-"""Values in a question that may be arguments: quoted texts, addresses, dates, times, codes, numbers and names."""
+"""Values in a question that may be arguments: quoted texts, addresses, dates, codes, numbers and names."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME = "quoted", "address", "date", "code", "number", "name"
 MAX_QUESTION_CHARS = 4000  # the rest of a question is ignored
+# An address is a URL or an e-mail address; a time without a date has the kind of a date.
 _PATTERNS = (
     (QUOTED, re.compile(r"[\"“«]([^\"“”«»]{1,500})[\"”»]|(?<!\w)['‘]([^'‘’]{1,500})['’](?!\w)")),
     (ADDRESS, re.compile(r"\bhttps?://[^\s\"<>]{1,500}|\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}")),
