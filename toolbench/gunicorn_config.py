@@ -1,4 +1,4 @@
-"""Configuration of gunicorn: its own log lines have the form that the environment chooses for all others."""
+"""Configuration of gunicorn: its log lines are JSON if TOOLBENCH_LOG_FORMAT is `json`, as those of Toolbench are."""
 
 import os
 from typing import Any
@@ -7,13 +7,13 @@ from toolbench.log_lines import build_logging_config, is_json_format
 
 
 def _build_config() -> dict[str, Any]:
-    """Return the logging configuration; {} for gunicorn's own text."""
+    """Return the logging configuration; {} for gunicorn's default one, which writes text."""
     if not is_json_format(os.environ):
         return {}
     config = build_logging_config(os.environ)
     config["loggers"] |= {
         "gunicorn.error": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        # Its lines hold addresses, and some addresses hold tokens; the middleware logs requests by page instead.
+        # An access line contains the URL, which may contain a token; the middleware logs the name of the page instead.
         "gunicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False},
     }
     return config

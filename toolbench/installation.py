@@ -30,15 +30,15 @@ def get_var_folder(environment: Mapping[str, str] = os.environ) -> Path:
         Without the variable, `var` in a checkout. For a wheel, `toolbench` in the user's data folder: XDG_DATA_HOME,
         by default `~/.local/share`.
     """
-    if named := environment.get("TOOLBENCH_VAR"):
-        return Path(named).absolute()
+    if configured_path := environment.get("TOOLBENCH_VAR"):
+        return Path(configured_path).absolute()
     if not IS_WHEEL:
         return PACKAGE.parent / "var"
     return Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "toolbench"
 
 
 def build_command(verb: str, arguments: str = "", *, is_wheel: bool = IS_WHEEL) -> str:
-    """Return what users of this installation type.
+    """Return the shell command that a user enters for a verb, which depends on the kind of installation.
 
     Args:
         verb: `up`, `link`, `worker` or `reset`, or the name of a management command.
@@ -55,10 +55,10 @@ def build_command(verb: str, arguments: str = "", *, is_wheel: bool = IS_WHEEL) 
 
 
 def build_weights_command() -> str:
-    """Return what users of this installation type to install the weights of the local model."""
+    """Return the shell command that installs the weights of the local model."""
     return "toolbench local-model install" if IS_WHEEL else build_command("up")
 
 
 def build_python_path() -> dict[str, str]:
-    """Return the environment variable with which another program finds the package; {} for a wheel."""
+    """Return PYTHONPATH, with which another Python program finds the package, by its name; {} for a wheel."""
     return {} if IS_WHEEL else {"PYTHONPATH": str(PACKAGE.parent)}

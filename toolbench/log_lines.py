@@ -34,7 +34,7 @@ def log_ids(**ids: int | str) -> Iterator[None]:
 
 
 class JsonLineFormatter(logging.Formatter):
-    """Formatter that writes a record as one line of JSON. Message and traceback are masked by the record itself.
+    """Formatter that writes a record as one line of JSON. `lab/credentials/log_masking.py` masks secrets in it.
 
     A message may name ids by `extra={"trial": 7}`; these replace the ids of the block.
     """
@@ -49,8 +49,10 @@ class JsonLineFormatter(logging.Formatter):
             "process": record.process,
         }
         line |= _current_ids.get()
-        given = {name: getattr(record, name, None) for name in ID_NAMES}
-        line |= {name: value for name, value in given.items() if isinstance(value, int | str)}  # Django sends objects
+        record_ids = {name: getattr(record, name, None) for name in ID_NAMES}
+        line |= {
+            name: value for name, value in record_ids.items() if isinstance(value, int | str)
+        }  # Django sends objects
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
             line["traceback"] = record.exc_text or self.formatException(record.exc_info)
@@ -60,7 +62,8 @@ class JsonLineFormatter(logging.Formatter):
 class AddressFilter(logging.Filter):
     """Filter that replaces the address of a request by the name of its page, since some addresses hold tokens.
 
-    Django logs the address of each response with a status of 400 or above, and the referring one in a refusal.
+    Django logs the address of each response with a status of 400 or above. If the CSRF check fails, it also logs the
+    address of the referring page.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -118,8 +121,8 @@ def build_logging_config(environment: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _choose(environment: Mapping[str, str], name: str, known: tuple[str, ...], default: str) -> str:
+def _choose(environment: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
     value = environment.get(name, "") or default
-    if value not in known:
-        raise ValueError(f"{name} must be {' or '.join(known)}, not {value!r}.")
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(choices)}, not {value!r}.")
     return value

@@ -47,7 +47,7 @@ def create_once(path: Path, build_content: Callable[[], bytes]) -> bytes:
 
 
 def _write_temporary_file(path: Path, data: bytes) -> str:
-    """Write a file in the folder of `path` and return its path."""
+    """Write the data to a new file in the folder of `path` and return the path of the new file."""
     descriptor, temporary_path = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)

@@ -38,7 +38,10 @@ def _read_server_url(name: str, default: str) -> str:
 
 
 def _read_running_state() -> dict[str, str]:
-    """Return the environment that a running `make up` stored, or {} if none runs or the file cannot be read."""
+    """Return the environment that `make up` stored, or {} if the file is missing or cannot be read.
+
+    `make up` deletes the file when it stops; a killed one leaves it behind.
+    """
     try:
         return dict(json.loads((VAR_DIR / "running.json").read_text())["environment"])
     except (OSError, ValueError, KeyError, TypeError):

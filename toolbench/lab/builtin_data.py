@@ -34,6 +34,15 @@ Row = TypeVar("Row", Model, Preset, SamplingProfile)
 
 @dataclass(frozen=True, slots=True)
 class _LocalProvider:
+    """Built-in provider of the local model.
+
+    Attributes:
+        name: name of the provider.
+        service: name of the local server that it uses.
+        concurrency: number of trials that may be in flight at once.
+        note: description of the model at this provider.
+    """
+
     name: str
     service: str
     concurrency: int
@@ -131,6 +140,7 @@ def _load_case_study_models() -> int:
 
 
 def _load_local_models() -> int:
+    """Create the local providers and their models if they do not exist, and return their number."""
     for local in _LOCAL_PROVIDERS:
         provider, _ = Provider.objects.get_or_create(
             service=local.service,
@@ -160,7 +170,9 @@ def _load_simulated_models() -> int:
 
 
 def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
-    """Load the built-in provider with all its models, and update the models that users chose at other providers.
+    """Load the built-in provider of a wire format with all its models.
+
+    At other providers of its server with this wire format, only the models that users chose are updated.
 
     Returns:
         The number of models of the built-in provider.
@@ -171,36 +183,37 @@ def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
         template="",
         defaults={"name": provider_name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_CONCURRENCY},
     )
-    loaded = 0
+    builtin_count = 0
     for provider in Provider.objects.filter(service=SERVER_NAME, wire=wire):
         models_by_name = build_personas(provider)
         names = models_by_name if not provider.template else set(provider.models.values_list("name", flat=True))
         rows = [row for name, row in models_by_name.items() if name in names]
         if rows:
             _upsert_simulated_models(provider, rows)
-        loaded += len(rows) if not provider.template else 0
-    return loaded
+        builtin_count += len(rows) if not provider.template else 0
+    return builtin_count
 
 
 def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
     """Update the models of a provider; models whose settings a user has edited keep their workarounds."""
-    edited = set(LibraryVersion.objects.filter(model__provider=provider).values_list("model__name", flat=True))
+    edited_names = set(LibraryVersion.objects.filter(model__provider=provider).values_list("model__name", flat=True))
     for group, updated_columns in (
-        ([row for row in rows if row.name not in edited], ("true_rates", "note", "workarounds")),
-        ([row for row in rows if row.name in edited], ("true_rates", "note")),
+        ([row for row in rows if row.name not in edited_names], ("true_rates", "note", "workarounds")),
+        ([row for row in rows if row.name in edited_names], ("true_rates", "note")),
     ):
         if group:
             _upsert_rows(group, ("provider", "name"), updated_columns)
 
 
 def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_columns: Collection[str]) -> None:
-    """Insert rows with a new key; of the other rows, update only `updated_columns`."""
+    """Insert rows with a new key; of the other rows, update only `updated_columns`. There must be at least one row."""
     type(rows[0])._default_manager.bulk_create(
         rows, update_conflicts=True, unique_fields=key_columns, update_fields=updated_columns
     )
 
 
 def _load_published() -> int:
+    """Load the published matrices and return the number of their cells."""
     for snapshot in published.load_snapshots():
         row, _ = PublishedSnapshot.objects.update_or_create(
             slug=snapshot.slug,

@@ -25,7 +25,7 @@ from toolbench.lab.worker.request_budget import correct_request_counts, pause_ru
 
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_CHECK = 200
-_TRACE_TEXT_SECONDS = 5.0  # bodies of 1 MB take far longer to read than others
+_MAX_TRACE_TEXT_SECONDS = 5.0  # of one sweep, because gateway traces with bodies of 1 MB take long to process
 
 _REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
 
@@ -129,13 +129,13 @@ def _run_steps(steps: Iterable[MaintenanceStep]) -> dict[str, Any]:
 
 
 def _find_cancelled_runs(run_ids: Collection[int]) -> tuple[int, ...]:
-    """Return those runs that were cancelled or no longer exist; if there are any, end their queued trials."""
+    """Return the ids of the runs that were cancelled or no longer exist; if there are any, end their queued trials."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_CANCELLED_RUNS, [list(run_ids)])
-        cancelled = tuple(row[0] for row in cursor.fetchall())
-    if cancelled:
+        cancelled_ids = tuple(row[0] for row in cursor.fetchall())
+    if cancelled_ids:
         cancel_queued_trials()
-    return cancelled
+    return cancelled_ids
 
 
 def list_waiting_providers() -> tuple[int, ...]:
@@ -152,13 +152,13 @@ def _requeue_expired() -> int:
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_REQUEUE_EXPIRED)
-        cells = [row[0] for row in cursor.fetchall()]
-        mark_stale(cells)
-    return len(cells)
+        cell_ids = [row[0] for row in cursor.fetchall()]
+        mark_stale(cell_ids)
+    return len(cell_ids)  # one for each trial
 
 
 def _update_trace_texts() -> int:
-    return update_search_texts(GATEWAY_TRACES, max_seconds=_TRACE_TEXT_SECONDS)
+    return update_search_texts(GATEWAY_TRACES, max_seconds=_MAX_TRACE_TEXT_SECONDS)
 
 
 def _delete_old_rows() -> None:
@@ -177,9 +177,9 @@ def _recompute_stale_cells() -> int:
 
 
 def _notify_waiting_providers() -> tuple[int, ...]:
-    waiting = list_waiting_providers()
-    notify_workers(waiting)
-    return waiting
+    provider_ids = list_waiting_providers()
+    notify_workers(provider_ids)
+    return provider_ids
 
 
 _REQUEUE = MaintenanceStep("requeueing lost trials", _requeue_expired)

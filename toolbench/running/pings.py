@@ -19,7 +19,7 @@ class HealthPing:
         self._due_at = 0.0
 
     def advance(self, now: float) -> bool:
-        """Send a request if one is due, and return whether an answer was received in this call.
+        """Send a request if one is due, and return whether an answer of any status was received now.
 
         A request is due every `PING_INTERVAL_SECONDS`, once the previous one has ended.
 

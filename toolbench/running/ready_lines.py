@@ -37,7 +37,10 @@ class ReadyLineReader:
         return line.decode(errors="replace") if end else ""
 
     def read_available(self) -> None:
-        """Read the output that is available, without waiting."""
+        """Read the output that is available, without waiting.
+
+        Output that arrives in one read with the end of the ready line does not reach the log.
+        """
         while output := self._read_chunk():
             if self.line:
                 with self._log.open("ab") as log:
@@ -178,7 +181,7 @@ class ServiceRegistrar:
         } | newly_ready_names
 
     def close(self) -> None:
-        """Drop all registrations and close all pings."""
+        """Kill the processes that register addresses, drop pending registrations and close all pings."""
         for name in tuple(self._registrations):
             self._drop_registration(name)
         for ping in self._pings.values():

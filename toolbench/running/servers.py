@@ -95,6 +95,8 @@ class Postgres:
     def prepare(self, log: Path) -> None:
         """Create the data folder if it does not exist, and make it usable for the server's user.
 
+        The folder of the socket gets this user as its owner, too.
+
         Args:
             log: file to which the output of the creation is appended.
 
@@ -108,7 +110,10 @@ class Postgres:
             os.chown(self._sockets, *self._user.owner)
 
     def _create_data(self, log: Path) -> None:
-        """Create the data in a folder `<name>.new` first, which an interrupted start leaves behind, and rename it."""
+        """Create the data in a folder `<name>.new` and rename it, so that an interrupted start leaves no partial data.
+
+        The `.new` folder of an interrupted start is deleted first.
+        """
         new_data = self._data.with_name(f"{self._data.name}.new")
         shutil.rmtree(new_data.resolve(), ignore_errors=True)
         new_data.unlink(missing_ok=True)
@@ -175,7 +180,7 @@ class Valkey:
 
     @property
     def working_folder(self) -> Path:
-        """Folder in which the server must start. Its command has no other path, so this one may have any characters."""
+        """Folder in which the server must start. Its command names it "./", so its path may have any characters."""
         return self._data
 
     def prepare(self) -> None:

@@ -73,7 +73,8 @@ class Startup:
         """Start all processes, supervise them until a stop signal, and stop them.
 
         Raises:
-            RunnerError: a process cannot start; the processes that had started have been stopped.
+            RunnerError: the port or the external database cannot be used, processes of an earlier start still run, or
+                a process cannot start. The processes that had started have been stopped.
         """
         for stop_signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(stop_signal, self._count_stop_request)
@@ -88,6 +89,7 @@ class Startup:
                 self._stop()
 
     def _start(self, web_socket: socket.socket) -> Mapping[str, str]:
+        """Start all processes, print the sign-in link, and return the environment that the processes share."""
         sockets = make_socket_folder(read_state(self._paths.state))
         shared = {"TOOLBENCH_VAR": str(self._paths.var), "ALLOWED_HOSTS": ",".join(self._options.names)}
         if self._options.database_url:
@@ -126,6 +128,7 @@ class Startup:
         return server.build_url()
 
     def _prepare(self, env: Mapping[str, str]) -> None:
+        """Run `manage.py prepare`, which migrates the database, and wait until it has ended."""
         command = build_confined_command(build_manage_command("prepare"), death_signal=signal.SIGKILL)
         child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._paths.logs, (self._children_lock.handle,))
         while child.poll_exit_code() is None:
@@ -160,6 +163,7 @@ class Startup:
             connection.close()
 
     def _create_link(self, env: Mapping[str, str]) -> str:
+        """Return a new sign-in link, or the command that prints one if the link could not be created."""
         command = build_manage_command("link")
         process = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         return process.stdout.strip() or f"print it with `{build_command('link')}`"
@@ -174,6 +178,7 @@ class Startup:
             print_line("It listens on every address but answers only to 127.0.0.1: name this machine in ALLOWED_HOSTS.")
 
     def _watch(self, database_url: str) -> None:
+        """Supervise the processes until `_tick` raises StopRequested."""
         next_check_at = time.monotonic()
         while True:
             self._tick()

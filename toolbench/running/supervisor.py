@@ -21,9 +21,10 @@ class SupervisedChild:
     Attributes:
         spec: the specification.
         heartbeat_timer: measures how long the child is silent.
-        child: the running process, None while it waits for its restart.
+        child: the running process; None while it waits for its restart or if there will be none.
         started_at: time of the last start, on the supervisor's clock.
-        restart_seconds: pause before the next restart.
+        restart_seconds: the last pause before a restart. The next one is twice as long, or `MIN_RESTART_SECONDS` if the
+            process ran for more than `SETTLED_SECONDS`.
         is_killed: whether the running process was killed for its silence and has not ended yet.
         restart_at: time of the next restart, on the supervisor's clock; None if there will be none.
     """
