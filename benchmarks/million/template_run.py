@@ -13,7 +13,7 @@ import benchmarks.django_setup  # noqa: F401
 from benchmarks.simulated_trials import NEVER_ANSWERS
 from benchmarks.stack import KEY_NAME, SECRET_KEY
 from toolbench.evals.scenarios import list_scenarios
-from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, build_personas
+from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, build_simulated_models
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
@@ -67,7 +67,7 @@ def _build_request(provider: Provider, *, trials: int) -> RunRequest:
     """Return the request of the run, without models that never answer: their trials wait for a timeout."""
     silent = {persona.slug for persona in load_personas().values() if persona.drift == NEVER_ANSWERS}
     answering = [
-        model for model in build_personas(provider).values() if model.canonical.partition("/")[2] not in silent
+        model for model in build_simulated_models(provider).values() if model.canonical.partition("/")[2] not in silent
     ]
     models = Model.objects.bulk_create(Random(SEED).sample(answering, MODELS))
     return RunRequest(

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
-from toolbench.lab.endpoints.simulated import build_personas
+from toolbench.lab.endpoints.simulated import build_simulated_models
 from toolbench.lab.models import (
     LibraryVersion,
     Model,
@@ -185,7 +185,7 @@ def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
     )
     builtin_count = 0
     for provider in Provider.objects.filter(service=SERVER_NAME, wire=wire):
-        models_by_name = build_personas(provider)
+        models_by_name = build_simulated_models(provider)
         names = models_by_name if not provider.template else set(provider.models.values_list("name", flat=True))
         rows = [row for name, row in models_by_name.items() if name in names]
         if rows:

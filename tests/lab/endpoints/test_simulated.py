@@ -3,12 +3,12 @@
 import pytest
 
 from toolbench.lab import builtin_data
-from toolbench.lab.endpoints.simulated import get_personas
+from toolbench.lab.endpoints.simulated import get_simulated_models
 
 
 @pytest.mark.django_db
 def test_every_persona_publishes_its_true_rates() -> None:
     builtin_data.load_builtin_data()
-    personas = get_personas()
+    personas = get_simulated_models()
     assert personas
     assert all(persona.provider.kind == "simulated" and persona.true_rates for persona in personas)

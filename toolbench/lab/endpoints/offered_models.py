@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from toolbench.engine.policy.presets import list_model_workarounds
 from toolbench.lab.credentials.keys import KeyUnavailableError
-from toolbench.lab.endpoints.simulated import build_personas
+from toolbench.lab.endpoints.simulated import build_simulated_models
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.worker.trial_plan import (
@@ -178,7 +178,7 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     existing_names = set(provider.models.values_list("name", flat=True))
     new_names = [name for name in valid_names if name not in existing_names]
     if provider.kind == Provider.Kind.SIMULATED:
-        simulated_models = build_personas(provider)
+        simulated_models = build_simulated_models(provider)
         models = [simulated_models[name] for name in new_names if name in simulated_models]
     else:
         models = [_build_model(provider, name) for name in new_names]

@@ -29,7 +29,7 @@ def find_simulated_url_error(address: str) -> str:
     return "This address is the simulated provider: choose the template Simulated, so that its results are labelled."
 
 
-def build_personas(provider: Provider) -> dict[str, Model]:
+def build_simulated_models(provider: Provider) -> dict[str, Model]:
     """Build the simulated models whose faults the provider's wire format can express, without saving them.
 
     Returns:
@@ -50,7 +50,7 @@ def build_personas(provider: Provider) -> dict[str, Model]:
     }
 
 
-def get_personas() -> tuple[Model, ...]:
+def get_simulated_models() -> tuple[Model, ...]:
     """Return the simulated models in the wire format of chat completions, with one query.
 
     The same models behave equally in the other wire formats, so their other rows are omitted.

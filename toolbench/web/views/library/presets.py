@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_presets
-from toolbench.lab.endpoints.simulated import get_personas
+from toolbench.lab.endpoints.simulated import get_simulated_models
 from toolbench.lab.library.presets import PresetPage, get_preset_page
 from toolbench.lab.planning.policy_page import PolicyQuery, get_policy_page
 from toolbench.lab.query_params import parse_whole_number
@@ -53,7 +53,7 @@ def show_policy(request: HttpRequest) -> HttpResponse:
 @require_safe
 def show_personas(request: HttpRequest) -> HttpResponse:
     """Show the simulated models (GET /demo/personas/)."""
-    return render_page(request, "personas/show.html", {"personas": get_personas()})
+    return render_page(request, "personas/show.html", {"personas": get_simulated_models()})
 
 
 def _get_page(request: HttpRequest, name: str) -> PresetPage:
