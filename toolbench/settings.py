@@ -191,7 +191,7 @@ LOGGING = _build_logging()
 # Browsers send a host's cookies to all its ports. The port in the names separates the cookies of two installations.
 SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
 CSRF_COOKIE_NAME = f"toolbench_csrf_{PUBLIC_PORT}"
-WANTED_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was requested before the sign-in
+NEXT_PAGE_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was requested before the sign-in
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # needs no further cookie
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 # With Strict, a browser that follows a sign-in link from another site would not send the new session's cookie.
@@ -209,14 +209,16 @@ CELERY_TIMEZONE = "UTC"
 KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE", VAR_DIR / "provider_keys.key"))
 
 # Tests set the first three of these to 1 or 2.
-LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)
-HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)
-SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)
-SESSION_SECONDS = _read_number("TOOLBENCH_SHIFT_SECONDS", 90)
-CONNECT_SECONDS = _read_number("TOOLBENCH_CONNECT_SECONDS", 10)
-READ_SECONDS = _read_number("TOOLBENCH_READ_SECONDS", 120)
-DEADLINE_SECONDS = _read_number("TOOLBENCH_DEADLINE_SECONDS", 600)
-SIGN_IN_HOURS = 24
+LEASE_SECONDS = _read_number(
+    "TOOLBENCH_LEASE_SECONDS", 60
+)  # for which a worker may write a claimed trial unless it renews
+HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)  # between two heartbeats
+SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)  # between two sweeps
+SESSION_SECONDS = _read_number("TOOLBENCH_SHIFT_SECONDS", 90)  # for which a worker session claims trials
+CONNECT_SECONDS = _read_number("TOOLBENCH_CONNECT_SECONDS", 10)  # default timeout for connecting to a provider
+READ_SECONDS = _read_number("TOOLBENCH_READ_SECONDS", 120)  # default timeout for reading from a provider
+DEADLINE_SECONDS = _read_number("TOOLBENCH_DEADLINE_SECONDS", 600)  # default trial deadline
+SIGN_IN_HOURS = 24  # for which a sign-in link is valid
 # For alerts by e-mail. Without a host, no e-mail is sent.
 EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
 EMAIL_PORT = int(_read_number("EMAIL_PORT", 587))
@@ -227,7 +229,7 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
 TRACE_DAYS = _read_number("TOOLBENCH_TRACE_DAYS", 30)  # age at which gateway traces are deleted; 0 for never
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether `make up` serves the local model
-CONFIRM_ABOVE_REQUESTS = 200
+CONFIRM_ABOVE_REQUESTS = 200  # paid requests to one provider; a user has to confirm more than these
 # File of the MCP servers that users can choose, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
 MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS", VAR_DIR / "mcp_servers.json"))
 # Limits of the API: reading and changing requests per token, and requests with wrong tokens per IP address.

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_provider
-from toolbench.lab.paid_requests import OWN_ADDRESS_SOURCE, find_model_price, is_private_address, may_cost_money
+from toolbench.lab.paid_requests import PRIVATE_ADDRESS_ORIGIN, find_model_price, is_private_address, may_cost_money
 
 pytestmark = pytest.mark.django_db
 
@@ -66,5 +66,5 @@ def test_price_of_an_own_server_is_zero_unless_one_is_set(fields: dict[str, str]
 
     assert unpriced is not None
     assert priced is not None
-    assert (unpriced.input, unpriced.output, unpriced.origin) == (0, 0, OWN_ADDRESS_SOURCE)
+    assert (unpriced.input, unpriced.output, unpriced.origin) == (0, 0, PRIVATE_ADDRESS_ORIGIN)
     assert (priced.input, priced.output) == (1, 2)

@@ -23,7 +23,7 @@ def test_printed_address_uses_name_known_to_other_machines() -> None:
     choices = StartOptions.from_environment({"HOST": "0.0.0.0", "PORT": "80", "ALLOWED_HOSTS": "*, bench.example.org"})
 
     assert choices.base == "http://bench.example.org:80"
-    assert "0.0.0.0" not in choices.names
+    assert "0.0.0.0" not in choices.site_hosts
 
 
 def test_an_address_of_version_six_is_bracketed() -> None:
@@ -60,7 +60,7 @@ def test_public_address_is_printed_and_its_host_answered() -> None:
     )
 
     assert choices.base == "https://bench.example.org"
-    assert "bench.example.org" in choices.names
+    assert "bench.example.org" in choices.site_hosts
 
 
 @pytest.mark.parametrize("text", ["bench.example.org", "https://", "https://a:b@x", "https://x/path", "https://x:port"])

@@ -11,7 +11,8 @@ from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.models import Provider
 
 FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
-OWN_ADDRESS_SOURCE = "no price set, and its address is on this machine or network"
+# Origin of the price 0, also that of local and simulated providers.
+PRIVATE_ADDRESS_ORIGIN = "no price set, and its address is on this machine or network"
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
@@ -69,7 +70,7 @@ def find_model_price(provider: Provider, model_name: str, price: Mapping[str, An
     if known_price is not None:
         return known_price
     is_free = provider.kind in FREE_KINDS or is_private_address(provider.base_url)
-    return Price(provider.template, model_name, 0.0, 0.0, "", OWN_ADDRESS_SOURCE) if is_free else None
+    return Price(provider.template, model_name, 0.0, 0.0, "", PRIVATE_ADDRESS_ORIGIN) if is_free else None
 
 
 def is_private_address(url: str) -> bool:

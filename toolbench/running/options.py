@@ -62,7 +62,7 @@ class StartOptions:
         return self.host in _WILDCARD_HOSTS
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def site_hosts(self) -> tuple[str, ...]:
         """Hosts by which browsers may address the site, in addition to 127.0.0.1, localhost and [::1].
 
         These are `allowed_hosts`, the host of `public_url`, and `host` unless it stands for all addresses.

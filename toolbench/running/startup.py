@@ -91,7 +91,7 @@ class Startup:
     def _start(self, web_socket: socket.socket) -> Mapping[str, str]:
         """Start all processes, print the sign-in link, and return the environment that the processes share."""
         sockets = make_socket_folder(read_state(self._paths.state))
-        shared = {"TOOLBENCH_VAR": str(self._paths.var), "ALLOWED_HOSTS": ",".join(self._options.names)}
+        shared = {"TOOLBENCH_VAR": str(self._paths.var), "ALLOWED_HOSTS": ",".join(self._options.site_hosts)}
         if self._options.database_url:
             check_database(self._options.database_url)
         shared["DATABASE_URL"] = self._options.database_url or self._start_postgres(sockets)

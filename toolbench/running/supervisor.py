@@ -124,16 +124,16 @@ class Supervisor:
             silent_seconds: seconds since the last heartbeat by process number; None if the database cannot be queried.
             queried_at: the supervisor's clock before the query.
         """
-        running = {
+        running_by_pid = {
             supervised.child.pid: supervised
             for supervised in self._supervised
             if supervised.child and supervised.child.poll_exit_code() is None
         }
         for pid, seconds in (silent_seconds or {}).items():
-            if pid in running:
-                running[pid].heartbeat_timer.record_heartbeat(queried_at - seconds)
+            if pid in running_by_pid:
+                running_by_pid[pid].heartbeat_timer.record_heartbeat(queried_at - seconds)
         alive_names = {supervised.spec.name for supervised in self._supervised if supervised.is_alive(queried_at)}
-        for supervised in running.values():
+        for supervised in running_by_pid.values():
             spec, timer = supervised.spec, supervised.heartbeat_timer
             dependencies = spec.depends_on & self.names
             if spec.has_heartbeats and (silent_seconds is None or dependencies - alive_names):

@@ -36,7 +36,7 @@ def show(request: HttpRequest) -> HttpResponse:
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
     if next_url := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
-        name, path = settings.WANTED_COOKIE_NAME, request.path
+        name, path = settings.NEXT_PAGE_COOKIE_NAME, request.path
         response.set_cookie(name, quote(next_url), max_age=age, path=path, httponly=True, samesite="Lax")
     return response
 
@@ -76,8 +76,8 @@ def _is_followed(request: HttpRequest) -> bool:
 
 
 def _redirect_to_requested_page(request: HttpRequest) -> HttpResponse:
-    response = redirect(choose_local_path(unquote(request.COOKIES.get(settings.WANTED_COOKIE_NAME, ""))))
-    response.delete_cookie(settings.WANTED_COOKIE_NAME, path=reverse("sign-in"), samesite="Lax")
+    response = redirect(choose_local_path(unquote(request.COOKIES.get(settings.NEXT_PAGE_COOKIE_NAME, ""))))
+    response.delete_cookie(settings.NEXT_PAGE_COOKIE_NAME, path=reverse("sign-in"), samesite="Lax")
     return response
 
 

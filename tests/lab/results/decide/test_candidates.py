@@ -15,7 +15,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from toolbench.evals.decisions.assessments import IntervalEstimate
-from toolbench.lab.paid_requests import OWN_ADDRESS_SOURCE
+from toolbench.lab.paid_requests import PRIVATE_ADDRESS_ORIGIN
 from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
@@ -83,7 +83,7 @@ def test_cost_of_an_own_server_is_zero_also_without_token_counts() -> None:
     measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert cell.cost == 0
     assert measured.cost == IntervalEstimate(0, 0, 0)
-    assert measured.cost_from == OWN_ADDRESS_SOURCE
+    assert measured.cost_from == PRIVATE_ADDRESS_ORIGIN
 
 
 def test_cost_that_is_known_for_some_trials_only_is_unknown() -> None:
