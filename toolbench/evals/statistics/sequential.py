@@ -14,7 +14,8 @@ from scipy.optimize import brentq
 from scipy.special import betaln, xlog1py, xlogy
 
 _BETA_PRIOR = 0.5  # the mixture is Beta(1/2, 1/2), whose intervals are narrow near 0 and 1
-_MIXTURE_VARIANCE = 2.0  # gives the narrowest interval at about 60 trials for error 0.05
+# 1/variance of the normal mixture. For error 0.05, about this value gives the narrowest interval at 60 trials.
+_MIXTURE_PRECISION = 2.0
 _RATE_EPSILON = 1e-12
 
 
@@ -67,8 +68,8 @@ def compute_anytime_mean_interval(k: int, n: int, error: float) -> tuple[float, 
     _check_arguments(k, n, error)
     if n == 0:
         return 0.0, 1.0
-    spread = n / 4 + _MIXTURE_VARIANCE
-    half_width = math.sqrt(spread * math.log(spread / (_MIXTURE_VARIANCE * error**2))) / n
+    spread = n / 4 + _MIXTURE_PRECISION
+    half_width = math.sqrt(spread * math.log(spread / (_MIXTURE_PRECISION * error**2))) / n
     return max(0.0, k / n - half_width), min(1.0, k / n + half_width)
 
 

@@ -108,9 +108,8 @@ def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
 def _group_competitors(run: Run, cells: Sequence[Cell], rule: StoppingRule) -> Iterator[list[Cell]]:
     """Yield the cells that are decided together.
 
-    They are all cells of a scenario with rule "best", else each cell alone.
-
-    The latter include cells of the run that are decided already.
+    With rule "best", these are all cells of a scenario that have sequential stopping, including those that are decided
+    already. With any other rule, each of the given cells is decided alone.
     """
     if rule.rule != "best":
         yield from ([cell] for cell in cells)

@@ -28,8 +28,8 @@ MAX_CLOCK_DIFFERENCE_SECONDS = 3600.0
 def queue_trials(trials: Sequence[Trial]) -> None:
     """Insert trials as `bulk_create` would, but leave their ids unset.
 
-    The position of each trial must be unique in its run. It is sent as an array for each batch of trials, even for one
-    trial, so that the statement has a row for each trial.
+    The positions are always sent as an array, even for one trial, so that the statement has a row for each trial. Other
+    values that all trials share are sent once.
     """
     if not trials:
         return
@@ -87,7 +87,7 @@ def notify_workers_of_probes(probe_ids: Iterable[int]) -> None:
 
 
 def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
-    """Request a worker for each replay (what-if or re-judgement). Call it after the commit."""
+    """Request a worker for each replay (what-if, re-judging or import). Call it after the commit."""
     for replay_id in replay_ids:
         if not _send_task(REPLAY_TASK, [replay_id], expires=settings.SESSION_SECONDS):
             return

@@ -105,7 +105,7 @@ class Gate(Protocol):
     async def reserve(self) -> None:
         """Count one request against the run's request budget before it is sent.
 
-        The deadline of the trial is later by the time that this takes.
+        The driver postpones the trial deadline by the duration of this call.
 
         Raises:
             TrialStoppedError: the budget is used up or the run was cancelled.

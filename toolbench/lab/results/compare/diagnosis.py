@@ -18,7 +18,7 @@ MAX_WEAK_SHARE = 0.9  # if the intervals of both sides lie below, the model itse
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPreset:
-    """A preset that may fix the most frequent failure of the worse side.
+    """A preset that may fix the most frequent failure of the worse side that has a preset.
 
     Attributes:
         preset: its name.
