@@ -9,13 +9,21 @@ from uuid import UUID
 import pytest
 
 from tests.lab.conftest import RunInThread
-from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import (
+    answer_correctly,
+    answer_on_release,
+    launch_run,
+    make_scripted_model,
+    run_worker_session,
+)
 from toolbench.lab.models import Run, Trial
+from toolbench.lab.runs import control
 from toolbench.lab.worker.slots import Slots, TrialLease
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ANSWER_SECONDS = 0.02
+PATIENCE = 30
 
 
 class LimitedProvider:
@@ -56,8 +64,9 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> list[TrialLease]:
 
 @pytest.mark.parametrize("rejected", [10**6, 7], ids=["no 429", "each seventh answer is 429"])
 def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
-    elsewhere: RunInThread, taken_over: list[TrialLease], rejected: int
+    elsewhere: RunInThread, taken_over: list[TrialLease], rejected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 3)  # else a slow machine claims none ahead
     provider = LimitedProvider(rejected)
     settings: dict[str, Any] = {"concurrency": 4, "max_attempts": 5}
     with ScriptedServer(provider) as server:
@@ -82,3 +91,31 @@ def test_trial_claimed_ahead_starts_although_no_slot_is_handed_over(
     run = launch_run(model, scenarios=("chat_only",), trials=5)
     assert run_worker_session(model) == 5
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
+
+
+def test_cancellation_reaches_a_trial_that_waits_for_a_slot(
+    elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 2)
+    released = threading.Event()
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking, concurrency=1)
+        kept, cancelled = (launch_run(model, scenarios=("chat_only",), trials=1) for _ in range(2))
+        session = elsewhere(run_worker_session, model)
+        assert blocking.arrived.acquire(timeout=PATIENCE)
+        was_waiting = cancelled.trials.filter(state="running", backing_off=True).exists()
+        control.cancel_run(cancelled.pk)
+        has_ended = wait_for_state(cancelled, Run.State.CANCELLED)
+        released.set()
+        assert (was_waiting, has_ended, session.result(timeout=PATIENCE)) == (True, True, 2)
+    assert (kept.trials.get().outcome, cancelled.trials.get().outcome) == ("pass", "cancelled")
+    assert len(blocking.seen) == 1
+
+
+def wait_for_state(run: Run, state: Run.State) -> bool:
+    """Wait until the run has this state, for PATIENCE at most, and return whether it has it."""
+    until = time.monotonic() + PATIENCE
+    while run.state != state and time.monotonic() < until:
+        time.sleep(0.05)
+        run.refresh_from_db()
+    return run.state == state

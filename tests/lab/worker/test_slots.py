@@ -184,6 +184,32 @@ async def test_trial_that_leaves_its_slot_takes_no_other_with_it() -> None:
 
 
 @in_event_loop
+async def test_slot_of_a_lost_lease_is_not_handed_over() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    slots.hold(first)
+    tasks = await start_waiting(slots, second, third)
+    slots.mark_finished(first.lease)
+    slots.leave(first.lease)  # the second trial has the slot by now
+    assert slots.take_successors({first.lease}) == [second]
+    slots.mark_stored(first.lease)
+    slots.leave(second.lease)
+    slots.mark_finished(second.lease)
+    assert slots.take_successors({second.lease}) == []
+    assert await list_started(tasks) == [True, False]
+    tasks[1].cancel()
+
+
+@in_event_loop
+async def test_no_slot_is_acquired_for_a_waiting_trial_before_a_returning_one() -> None:
+    slots, trials = Slots(), make_trials(1)
+    tasks = await start_waiting(slots, *trials)
+    with slots.reserve():
+        assert slots.pop_waiting() is None
+    assert slots.pop_waiting() is not None
+    tasks[0].cancel()
+
+
+@in_event_loop
 async def test_waiting_trial_that_the_database_counts_may_start() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     tasks = await start_waiting(slots, first, second)

@@ -6,9 +6,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
 from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from tests.lab.scripted_runs import read_step_facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.types import Envelope, SchemaError, ToolCall, Turn, Usage
@@ -84,6 +85,17 @@ def test_batch_counts_successors_in_the_slots_of_trials_that_end() -> None:
     successors = [TrialLease(successor.pk, successor.lease or uuid4()), TrialLease(lost.pk, uuid4())]
     assert write_batch(Batch([], [outcome_of(ended)], successors=successors)).ended_ids == {ended.pk}
     assert list(Trial.objects.filter(backing_off=True)) == [lost]
+
+
+def test_batch_locks_trials_in_the_order_in_which_leases_are_renewed(elsewhere: RunInThread) -> None:
+    ended, successor = running_trial(), running_trial()
+    batch = Batch(outcomes=[outcome_of(ended)], successors=[TrialLease(successor.pk, successor.lease or uuid4())])
+    with transaction.atomic():
+        Trial.objects.select_for_update(no_key=True).get(pk=ended.pk)
+        writing = elsewhere(write_batch, batch)
+        wait_for_blocked_sessions()
+        Trial.objects.select_for_update(no_key=True, nowait=True).get(pk=successor.pk)
+    assert writing.result().ended_ids == {ended.pk}
 
 
 def test_refused_batch_still_counts_successors(refuse: Callable[[str], None]) -> None:

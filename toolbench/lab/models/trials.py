@@ -92,7 +92,7 @@ class Trial(models.Model, TrialColumns):
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=120, blank=True)
-    backing_off = models.BooleanField(default=False)  # waits before a retry, without a slot
+    backing_off = models.BooleanField(default=False)  # holds no slot: waits before a retry, or was claimed ahead
     concurrency = models.PositiveIntegerField(null=True)  # trials of the provider in flight at its claim
     client_lag_ms = models.FloatField(null=True)  # largest event-loop lag while it ran
     queued_at = models.DateTimeField(auto_now_add=True)

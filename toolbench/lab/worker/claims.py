@@ -167,7 +167,7 @@ def renew_leases(trial_leases: Sequence[tuple[int, UUID]]) -> set[UUID]:
         The leases that were extended; the others are lost.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_split_trial_leases(trial_leases)])
+        cursor.execute(_RENEW_LEASES, [*_split_trial_leases(trial_leases), settings.LEASE_SECONDS])
         return {row[0] for row in cursor.fetchall()}
 
 
@@ -197,16 +197,17 @@ def release_slot(trial_id: int, lease: UUID) -> None:
 
 
 def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHints = NO_HINTS) -> bool:
-    """Try to acquire a slot for a trial that is backing off.
+    """Try to acquire a slot for a trial that backs off or was claimed ahead.
+
+    A slot that the trial holds already is not counted: the answer of a call that acquired it may have been lost.
 
     Returns:
         Whether it got one; always True if the provider was deleted.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
-        cursor.execute(
-            _HAS_FREE_SLOT, {"provider": provider_id, "finished_leases": list(hints.finished_leases), "probes": True}
-        )
+        uncounted_leases = [*hints.finished_leases, lease]
+        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "uncounted_leases": uncounted_leases, "probes": True})
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_ACQUIRE_SLOT, [trial_id, lease])
@@ -225,7 +226,7 @@ def has_free_slot(provider_id: int) -> bool:
     Running probes are not counted: the caller is a probe, which has been claimed and waits for its slot.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "finished_leases": [], "probes": False})
+        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "uncounted_leases": [], "probes": False})
         return bool(cursor.fetchone()[0])
 
 

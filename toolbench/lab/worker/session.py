@@ -331,6 +331,8 @@ class WorkerSession:
     def _cancel_lost_jobs(self, lost_leases: set[UUID]) -> None:
         """Cancel the jobs whose lease was lost. Nothing more is stored for them."""
         for lease in lost_leases & self._tasks.keys():
+            if self._slots.is_counted(lease):
+                self._slots.leave(lease)  # the slot may be another worker's by now, so it is not handed over
             self._tasks[lease].cancel()
             if job := self._jobs.pop(lease, None):
                 logger.warning("Trial %s: its lease was lost, the job is cancelled", job.trial.id)

@@ -103,7 +103,13 @@ class Slots:
             self._waiting.pop(trial, None)
 
     def pop_waiting(self) -> tuple[TrialLease, SlotFuture] | None:
-        """Remove and return the first trial that waits for a slot. Pass it to `grant` or `restore_waiting`."""
+        """Remove and return the first trial that waits for a slot. Pass it to `grant` or `restore_waiting`.
+
+        Returns:
+            None if no trial waits, or if a trial that returns from back-off wants the next free slot.
+        """
+        if self._reserved_slots:
+            return None
         return next(((trial, self._waiting.pop(trial)) for trial in self._waiting), None)
 
     def grant(self, trial: TrialLease, future: SlotFuture) -> None:
@@ -152,9 +158,12 @@ class Slots:
         return slot is None or slot.counted.lease == lease
 
     def leave(self, lease: UUID) -> None:
-        """Note that a trial backs off and leaves its slot. Call it if `is_counted`."""
-        self._slots_by_holder.pop(lease, None)
-        self._slots_by_counted.pop(lease, None)
+        """Note that a trial leaves its slot, since it backs off or its lease is lost. Call it if `is_counted`.
+
+        The slot ends: the database does not count it any more.
+        """
+        if self._slots_by_holder.pop(lease, None):
+            self._slots_by_counted.pop(lease)
 
     def take_successors(self, leases: Collection[UUID]) -> list[TrialLease]:
         """Return the trials that the database has to count in place of those that a batch ends or queues again.

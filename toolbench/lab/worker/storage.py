@@ -221,7 +221,7 @@ def _write_together(batch: Batch) -> WriteResult:
     with open_pipeline():
         step_cursors = [_write_steps(batch.steps)] if batch.steps else []
         store_refused(build_refused_rows((item.trial_id, item.step) for item in batch.steps))
-        _take_over_slots(batch.successors)
+        _take_over_slots(batch)
         outcome_cursors = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
     tokens = Counter({run_id: count for cursor in step_cursors for run_id, count in cursor.fetchall()})
     written_outcomes = {trial_id: run_id for cursor in outcome_cursors for trial_id, run_id in cursor.fetchall()}
@@ -253,7 +253,7 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
         return first | write_batch(Batch(outcomes=batch.outcomes[middle:], requeues=batch.requeues))
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     with connection.wrap_database_errors:
-        _take_over_slots(batch.successors)
+        _take_over_slots(batch)
     for step in batch.steps:
         with connection.wrap_database_errors:
             _write_steps([step], with_texts=False)  # the row has no tokens, so that the run's count stays right
@@ -310,10 +310,11 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
     return database_thread.open_cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
 
 
-def _take_over_slots(successors: Sequence[TrialLease]) -> None:
-    if successors:
-        columns = [list(values) for values in zip(*successors, strict=True)]
-        database_thread.open_cursor().execute(_TAKE_OVER_SLOTS, columns)
+def _take_over_slots(batch: Batch) -> None:
+    if batch.successors:
+        ids, leases = (list(values) for values in zip(*batch.successors, strict=True))
+        locked_ids = [*ids, *(item.trial_id for item in batch.releasing_writes)]
+        database_thread.open_cursor().execute(_TAKE_OVER_SLOTS, [locked_ids, ids, leases])
 
 
 def _count_steps(steps: Sequence[StepWrite]) -> int:

@@ -1,5 +1,6 @@
 """Job that runs one trial: it drives the loop, judges the result and queues writes to the database."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -161,11 +162,17 @@ class TrialJob:
         return True
 
     async def _wait_for_slot(self) -> None:
-        """Wait for a slot. Until the next renewal the lease counts as held for as long as that of the trial before it.
+        """Wait for a slot, or until the run is cancelled: then the trial ends before its first request.
 
-        The database may still count that trial in the slot.
+        Until the next renewal the lease counts as held for as long as that of the trial that had the slot before. The
+        database may still count that trial in the slot.
         """
-        slot = await self.context.slots.wait(self.key)
+        try:
+            async with asyncio.timeout(None) as timeout:
+                with self.cancellation_token.expire_on_cancel(timeout):
+                    slot = await self.context.slots.wait(self.key)
+        except TimeoutError:
+            return
         self.gate.lease_confirmed_at = min(self.gate.lease_confirmed_at, slot.confirmed_at)
         self.worst_lag_ms = 0.0
 

@@ -1,8 +1,12 @@
 -- Extend the leases of running trials.
 --
--- Parameters: seconds, ids of the trials, their leases.
+-- Parameters: ids of the trials, their leases; seconds.
 -- Returns: the leases that are still held.
+-- Locks: trials by id, as take_over_slots.sql does: a batch that stores trials of the same worker may run beside it.
+WITH locked AS (
+    SELECT trial.id FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease) JOIN lab_trial AS trial
+        ON trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
+    ORDER BY trial.id FOR NO KEY UPDATE OF trial
+)
 UPDATE lab_trial AS trial SET lease_until = clock_timestamp() + make_interval(secs => %s)
-FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
-WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
-RETURNING trial.lease
+FROM locked WHERE trial.id = locked.id RETURNING trial.lease

@@ -1,6 +1,11 @@
 -- Count trials in the slots that they took over from trials whose end is stored in the same transaction.
 --
--- Parameters: ids of the trials, their leases.
--- Locks: trials; call it before cells are locked.
+-- Parameters: ids of these trials and of those that end or are queued again; ids of these trials, their leases.
+-- Locks: all these trials by id, so that renew_leases.sql, which locks them in the same order, can run at the same time;
+-- call it before other trials or cells are locked.
+WITH locked AS (
+    SELECT id FROM lab_trial WHERE id = ANY(%s::bigint[]) AND state = 'running' ORDER BY id FOR NO KEY UPDATE
+)
 UPDATE lab_trial AS trial SET backing_off = false FROM unnest(%s::bigint[], %s::uuid[]) AS successor(id, lease)
-WHERE trial.id = successor.id AND trial.lease = successor.lease AND trial.state = 'running'
+WHERE (SELECT count(*) FROM locked) > 0
+    AND trial.id = successor.id AND trial.lease = successor.lease AND trial.state = 'running'
