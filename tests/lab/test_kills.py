@@ -46,7 +46,8 @@ def provider(halfway: HeldAnswers) -> Iterator[ScriptedServer]:
 def launched_to_the_middle(stack: Stack, provider: ScriptedServer) -> int:
     """A run of which some trials are done and others are being tried, and stay so until their answers are released."""
     run_id = stack.launch(provider.base_url, TRIALS)
-    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count("state = 'running'", run_id) == 8)
+    in_slots = "state = 'running' AND NOT backing_off"
+    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count(in_slots, run_id) == 8)
     return run_id
 
 
