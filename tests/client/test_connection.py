@@ -95,6 +95,24 @@ def test_run_has_the_configurations_of_all_pages(
     assert [config.model for config in client_of_owner.get_run(run.pk).configs] == ["vendor/a", "vendor/b", "vendor/c"]
 
 
+def test_waiting_for_a_run_requests_later_pages_only_at_its_end(
+    client_of_owner: ToolbenchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
+    run = make_run(state=Run.State.RUNNING)
+    for name in ("vendor/a", "vendor/b"):
+        make_cell(make_config(run, make_model(name)))
+    urls: list[str] = []
+    client_of_owner.transport.http.event_hooks["request"] = [lambda request: urls.append(request.url.query.decode())]
+
+    def pause(seconds: float) -> None:
+        Run.objects.update(state=Run.State.PAUSED)
+
+    client_of_owner.transport.wait = pause
+    assert [config.model for config in client_of_owner.wait_for_run(run.pk).configs] == ["vendor/a", "vendor/b"]
+    assert urls == ["", "", "page=2"]
+
+
 def test_unchanged_run_is_read_from_the_kept_answer(client_of_owner: ToolbenchClient) -> None:
     run = make_run()
     first = client_of_owner.get_run(run.pk)
@@ -144,6 +162,16 @@ def test_answers_of_another_server_are_errors_of_the_client(reply: ScriptedReply
         for send in (lambda: client.get_run(1), lambda: client.pause(1), lambda: client.launch(models=[1])):
             with pytest.raises(ToolbenchError):
                 send()
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]"])
+def test_run_without_its_members_is_a_value_error(body: bytes) -> None:
+    with (
+        ScriptedServer([ScriptedReply(200, {}, body)]) as server,
+        ToolbenchClient(server.base_url, "tb_x") as client,
+        pytest.raises(ValueError, match="RemoteRunDetail"),
+    ):
+        client.get_run(1)
 
 
 def test_what_is_no_address_is_named() -> None:

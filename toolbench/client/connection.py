@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal
 
@@ -108,10 +109,7 @@ class ToolbenchClient:
 
     def get_run(self, run_id: int) -> RemoteRunDetail:
         """Return a run with all its configurations and cells. Each page of configurations is requested."""
-        first = self.transport.get(f"/runs/{run_id}")
-        later = (self.transport.get(f"/runs/{run_id}", {"page": page}) for page in range(2, first["pages"] + 1))
-        configs = [config for document in (first, *later) for config in document["configs"]]
-        return read_document(RemoteRunDetail, first | {"configs": configs})
+        return self._read_run(self.transport.get(f"/runs/{run_id}"))
 
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
         """Wait until a run has ended and its figures are final, or until it is paused; return the run.
@@ -125,9 +123,10 @@ class ToolbenchClient:
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
-            detail = self.get_run(run_id)
+            first_page = self.transport.get(f"/runs/{run_id}")
+            detail = read_document(RemoteRunDetail, first_page)
             if (detail.run.has_ended and not detail.live) or detail.run.state == "paused":
-                return detail
+                return self._read_run(first_page)
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"Run {run_id} is still running after {seconds:g} s.")
             self.transport.wait(POLL_SECONDS)
@@ -225,6 +224,15 @@ class ToolbenchClient:
         """Apply a decision rule; the arguments are the parameters of GET /decide."""
         decision: JsonObject = self.transport.get("/decide", rule)
         return decision
+
+    def _read_run(self, first_page: Any) -> RemoteRunDetail:
+        """Return the run of its first page with the configurations of all pages."""
+        detail = read_document(RemoteRunDetail, first_page)
+        configs = list(detail.configs)
+        for page in range(2, first_page.get("pages", 1) + 1):
+            later_page = self.transport.get(f"/runs/{detail.run.id}", {"page": page})
+            configs += read_document(RemoteRunDetail, later_page).configs
+        return replace(detail, configs=configs)
 
     def _post_once(self, path: str, body: JsonObject, idempotency_key: str) -> Any:
         """Send a POST request, with the key unless it is empty, and return the JSON value of the answer."""

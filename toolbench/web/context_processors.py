@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from toolbench.lab.accounts.roles import Role, get_role
+from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.saved_views import RESULT_PATHS, ListedView, read_view_menu
 from toolbench.web.result_scope import ResultScope
 
@@ -162,7 +163,7 @@ class SavedViews:
         address: path and query string of the page.
         live_address: full address of the page without ?upto=, which also shows later runs.
         frozen_address: full address that shows only runs up to `last_run`; empty if the page cannot be limited.
-        last_run: value of ?upto= or, without it, the id of the newest run; 0 without runs.
+        last_run: value of ?upto= or, without a readable one, the id of the newest run; 0 without runs.
     """
 
     views: Sequence[ListedView]
@@ -170,7 +171,7 @@ class SavedViews:
     address: str
     live_address: str
     frozen_address: str
-    last_run: str
+    last_run: int
 
 
 def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
@@ -182,10 +183,11 @@ def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
     if request.path not in RESULT_PATHS or not isinstance(user, User):
         return {"saved": None}
     menu, live_query = read_view_menu(user), request.GET.copy()
-    last_run = live_query.get("upto") or str(menu.newest_run)
+    upto = parse_whole_number(clean_text(live_query.get("upto", "")))
+    last_run = menu.newest_run if upto is None else upto
     live_query.pop("upto", None)
     frozen_query = live_query.copy()
-    frozen_query["upto"] = last_run
+    frozen_query["upto"] = str(last_run)
     live_path = f"{request.path}?{live_query.urlencode()}".removesuffix("?")
     frozen_path = f"{request.path}?{frozen_query.urlencode()}"
     return {

@@ -9,6 +9,14 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 pytestmark = pytest.mark.django_db
 
 
+def test_load_known_secrets_masks_key_although_headers_are_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SET_KEY", "key-secret-1234")
+    make_provider("Mine", key_source="environment", key_env="SET_KEY", headers_encrypted=b"of a lost key file")
+    loaded = load_known_secrets()
+    assert loaded.masker.mask_text("a key-secret-1234 b") == f"a {'*' * 15} b"
+    assert loaded.unreadable_providers == ("Mine",)
+
+
 def test_load_known_secrets_without_key_variable_masks_stored_header() -> None:
     headers = {"X-Tenant": "tenant-secret-1234"}
     make_provider(

@@ -150,6 +150,15 @@ def test_estimate_of_a_private_address_costs_only_with_a_price() -> None:
     ]  # fmt: skip
 
 
+def test_estimate_of_a_local_model_with_a_price_has_its_cost() -> None:
+    model = make_model("tiny", provider=make_provider("This machine", kind=Provider.Kind.LOCAL), price=PRICE)
+    history(model)
+    found = estimate_trials([asked(model)], RemainingLimits())
+    assert found is not None
+    assert found.cost is not None
+    assert found.cost.high == pytest.approx(100 * 460 / 1e6)
+
+
 def test_a_cap_cuts_all_of_it_and_is_said() -> None:
     model = make_model()
     history(model, cost=0.01)

@@ -10,7 +10,16 @@ from django.test import Client
 from playwright.sync_api import Page
 from pytest_django.fixtures import Settings
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_stale_cells,
+)
 from tests.page_html import read_html
 from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingProfile, Schedule
 
@@ -315,6 +324,18 @@ def test_requests_to_a_private_network_without_a_price_are_free(owner_client: Cl
     text = read_html(owner_client.get("/runs/new/", asked(own, trials="2000"), headers={"HX-Request": "true"}))
     assert "may cost money" not in text
     assert "$0.00" in text
+
+
+def test_estimate_of_an_own_server_shows_the_cost_that_it_reports(owner_client: Client) -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    own = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
+    cell = make_cell(make_config(make_run(), own))
+    for _ in range(20):
+        make_trial(cell, cost=0.01)
+    recompute_stale_cells()
+    text = read_html(owner_client.get("/runs/new/", asked(own, trials="20"), headers={"HX-Request": "true"}))
+    assert "$0.00" not in text
+    assert "$0.2" in text
 
 
 def test_both_ways_of_answering_are_two_configurations(owner_client: Client) -> None:

@@ -40,15 +40,25 @@ def load_known_secrets(extra_secrets: Iterable[str] = ()) -> LoadedMasker:
     unreadable_providers: list[str] = []
     for provider in Provider.objects.all():
         secrets += list_url_secrets(provider)
-        try:
-            secrets += _list_stored_secrets(provider)
-            secrets.append(read_endpoint_key(provider))
-        except KeyNotInEnvironmentError:
-            if provider.key_env in os.environ:  # set, but empty
-                unreadable_providers.append(provider.name)
-        except KeyUnavailableError:
+        is_readable = True
+        for list_secrets in (_list_stored_secrets, _list_key):  # each may be readable without the other
+            try:
+                secrets += list_secrets(provider)
+            except KeyUnavailableError:
+                is_readable = False
+        if not is_readable:
             unreadable_providers.append(provider.name)
     return LoadedMasker(Masker(secrets), tuple(unreadable_providers))
+
+
+def _list_key(provider: Provider) -> list[str]:
+    """Return the key; nothing if its variable is not set, though a variable that is empty raises an error."""
+    try:
+        return [read_endpoint_key(provider)]
+    except KeyNotInEnvironmentError:
+        if provider.key_env in os.environ:
+            raise
+        return []
 
 
 def _list_stored_secrets(provider: Provider) -> list[str]:

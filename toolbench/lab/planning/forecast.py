@@ -194,7 +194,7 @@ def _add_trials(
         totals.figures[name].add(*ranges.get(name, (0.0, 0.0)))
     totals.busy_ms[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))
     totals.trials[trials.provider] += trials.max_trials
-    if trials.kind in FREE_KINDS:
+    if trials.kind in FREE_KINDS and (trials.price is None or trials.price.is_zero):
         return
     if "cost" in ranges:
         totals.figures["cost"].add(*ranges["cost"])

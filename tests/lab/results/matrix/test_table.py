@@ -132,6 +132,12 @@ def test_strategies_methods_and_examples_are_rows_of_their_own() -> None:
     assert set(matrix.differing_settings) == {"strategy", "method", "examples"}
 
 
+def test_common_strategy_keeps_its_name_if_an_instance_kind_has_it_too() -> None:
+    tried(make_config(make_run(), strategy="parity"), **{"pass": 1})
+    settings = get_matrix(REAL).common_settings
+    assert (settings["strategy"], settings["instances"]) == ("parity", "published wording")
+
+
 def test_parity_and_drawn_instances_are_never_one_row() -> None:
     for kind in ("parity", "drawn"):
         tried(make_config(make_run(instance_kind=kind)), **{"pass": 1})

@@ -88,3 +88,10 @@ def test_a_frozen_address_leaves_later_runs_out(owner_client: Client) -> None:
     assert re.findall(r'data-copy="http://testserver([^"]+)"', page) == addresses
     for path in ("/trials/", "/failures/", "/decide/"):
         assert f'href="{path}?upto=' in page, path
+
+
+def test_frozen_address_replaces_a_limit_that_cannot_be_read(owner_client: Client) -> None:
+    run = make_run()
+    page = read_html(owner_client.get("/matrix/?upto=x"))
+    assert f"Shows runs up to run {run.pk}, without later ones." in page
+    assert f'data-copy="http://testserver/matrix/?upto={run.pk}"' in page

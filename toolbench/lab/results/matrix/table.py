@@ -152,7 +152,7 @@ def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tup
             (name, tuple(provider_rows)) for name, provider_rows in groupby(rows, key=lambda row: row.provider)
         ),
         common_settings={
-            FIELD_LABELS.get(name, name): VALUE_LABELS.get(value, value)
+            FIELD_LABELS.get(name, name): VALUE_LABELS.get((name, value), value)
             for name, value in common_settings.items()
             if value
         },
