@@ -36,7 +36,8 @@ def test_delays_name_a_lowered_limit_and_its_rejections() -> None:
     run, provider_id = make_running_run()
     (delay,) = get_run_page(run.pk).delays
     assert delay.sentence == (
-        "Rate control of Mine allowed 1 to 3 of at most 8 trials at once; 8 of 20 requests were rejected."
+        "Rate control of Mine allowed 1 to 3 of at most 8 trials at once; "
+        "8 of 20 requests, those of other runs included, were rejected."
     )
     assert delay.provider_id == provider_id
 

@@ -65,8 +65,9 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
         if limits:
             total = row["rejected"] + row["answered"]
             sentence = f"Rate control of {row['provider__name']} allowed {' and '.join(limits)}"
-            rejections = f"; {row['rejected']:,} of {total:,} requests were rejected" if row["rejected"] else ""
-            yield RunDelay(f"{sentence}{rejections}.", row["provider"])
+            if row["rejected"]:
+                sentence += f"; {row['rejected']:,} of {total:,} requests, those of other runs included, were rejected"
+            yield RunDelay(f"{sentence}.", row["provider"])
 
 
 def _list_backoff(run_tally: Tally) -> Iterator[RunDelay]:
