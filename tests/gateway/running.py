@@ -56,8 +56,10 @@ def make_provider_at(url: str, key: str = "", **fields: object) -> Provider:
     return Provider.objects.create(name=f"At {url}", base_url=url, **(stored | {"max_attempts": 1, **fields}))
 
 
-def make_alias(provider: Provider, model: str, name: str = "", **fields: Any) -> str:
-    row, _ = Model.objects.get_or_create(provider=provider, name=model, defaults={"canonical": model})
+def make_alias(provider: Provider, model: str, name: str = "", *, price: object = None, **fields: Any) -> str:
+    """Save an alias. Without `price`, a model on this machine costs nothing."""
+    defaults = {"canonical": model, "price": price or {}}
+    row, _ = Model.objects.get_or_create(provider=provider, name=model, defaults=defaults)
     return save_alias(AliasChoice(name or model.replace(" ", "-"), row.pk, **fields), owner=None).name
 
 

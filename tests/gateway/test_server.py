@@ -47,6 +47,7 @@ from toolbench.providers.scripted_server import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
+PRICE = {"input": 1.0, "output": 2.0}  # dollars per million tokens
 
 
 async def wait_for_models_status(gateway: RunningGateway, status: int) -> None:
@@ -187,7 +188,7 @@ def test_spent_budget_refuses_with_429_and_sends_nothing() -> None:
 def test_client_that_leaves_a_stream_gets_a_trace_with_499() -> None:
     async def body() -> None:
         texts = [f"word {number} " * 500 for number in range(200)]
-        async with scripted_gateway(stream_reply(*texts, pause=0.01)) as (gateway, _):
+        async with scripted_gateway(stream_reply(*texts, pause=0.01), price=PRICE) as (gateway, _):
             async with gateway.session.post(CHAT, json=chat_body(stream=True, tools=None)) as response:
                 await response.content.readany()
                 response.close()
@@ -276,7 +277,8 @@ def test_stream_with_other_text_after_a_re_prompt_is_an_error(second: ScriptedRe
 def test_client_that_leaves_ends_the_request_to_the_upstream() -> None:
     async def body() -> None:
         # The trace is stored when the request to the upstream has ended, which does not answer.
-        async with scripted_gateway(ScriptedReply(delay=10 * POLL_TIMEOUT_SECONDS)) as (gateway, upstream):
+        reply = ScriptedReply(delay=10 * POLL_TIMEOUT_SECONDS)
+        async with scripted_gateway(reply, price=PRICE) as (gateway, upstream):
             request = asyncio.create_task(post(gateway, chat_body()))
             await wait_for_request(upstream)
             request.cancel()
