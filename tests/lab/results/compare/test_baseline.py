@@ -111,6 +111,13 @@ def test_figures_are_of_the_trials_that_are_compared() -> None:
     assert first.figures.p95.is_open
 
 
+def test_figures_count_no_pass_after_a_retry_as_a_success() -> None:
+    run = make_sides((3, 1), (2, 2))
+    run.trials.filter(config__model_name="vendor/m0", outcome="pass").update(errors_retried=1)
+    first, second = compare(name_sides(run, 0, 1)).rows
+    assert (first.figures.end_to_end_successes, second.figures.end_to_end_successes) == (0, 2)
+
+
 def test_export_of_several_sides_has_a_row_for_each() -> None:
     run = make_sides((39, 1), (40, 0), (21, 19))
     table = export_sides(read(name_sides(run, 0, 1, 2)))

@@ -66,7 +66,7 @@ class SideFigures:
         p50: median duration of answered trials in milliseconds; None without one.
         p95: 95th percentile of these durations; None without one.
         tokens_out: output tokens per trial, rounded; 0 without trials.
-        passes: number of trials that passed.
+        end_to_end_successes: number of trials that passed without a retry of an error.
         cost: dollars per end-to-end success; None if it is unknown or there is none.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
@@ -78,7 +78,7 @@ class SideFigures:
     p50: Quantile | None
     p95: Quantile | None
     tokens_out: int
-    passes: int
+    end_to_end_successes: int
     cost: IntervalEstimate | None
     first_start: datetime | None
     last_start: datetime | None
@@ -285,7 +285,7 @@ def _build_figures(strata: Sequence[StratumCounts], costs: Mapping[int, CostSums
         p50=compute_quantile(durations, 0.5) if durations else None,
         p95=compute_quantile(durations, 0.95) if durations else None,
         tokens_out=round(sum(stratum.output_tokens for stratum in strata) / trials) if trials else 0,
-        passes=sum(stratum.passed for stratum in strata),
+        end_to_end_successes=sum(stratum.passed - stratum.retried_passes for stratum in strata),
         cost=_estimate_cost(strata, trials, costs),
         first_start=min((stratum.first_start for stratum in strata if stratum.first_start), default=None),
         last_start=max((stratum.last_start for stratum in strata if stratum.last_start), default=None),
