@@ -3,11 +3,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
 from django.utils import timezone
 
 from tests.factories import make_model, make_provider
-from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
+from tests.lab.conftest import RunInThread
 from tests.lab.query_plans import count_most_rows
 from tests.lab.scripted_runs import launch_run
 from toolbench.lab.models import Model, Probe, Provider, Run, Trial
@@ -109,18 +108,6 @@ def test_slot_is_acquired_again_after_its_answer_was_lost() -> None:
     for _ in range(2):
         assert acquire_slot(model.provider_id, trial.id, lease=trial.lease)
     assert not acquire_slot(model.provider_id, trial.id, lease=uuid4())
-
-
-def test_leases_are_renewed_in_the_order_of_their_trials(elsewhere: RunInThread) -> None:
-    model = make_limited_model(concurrency=2)
-    launch_run(model, trials=2)
-    first, second = sorted(claim(model.provider_id, limit=2, worker="w"), key=lambda trial: trial.id)
-    with transaction.atomic():
-        Trial.objects.select_for_update(no_key=True).get(pk=first.id)
-        renewing = elsewhere(renew_leases, [(trial.id, trial.lease) for trial in (second, first)])
-        wait_for_blocked_sessions()
-        Trial.objects.select_for_update(no_key=True, nowait=True).get(pk=second.id)
-    assert renewing.result() == {first.lease, second.lease}
 
 
 def test_slots_are_kept_for_trials_that_come_back() -> None:

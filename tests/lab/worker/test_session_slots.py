@@ -4,9 +4,10 @@ import threading
 import time
 from collections.abc import Collection
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from django.conf import settings
 
 from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import (
@@ -68,9 +69,9 @@ def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
 ) -> None:
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 3)  # else a slow machine claims none ahead
     provider = LimitedProvider(rejected)
-    settings: dict[str, Any] = {"concurrency": 4, "max_attempts": 5}
+    fields: dict[str, Any] = {"concurrency": 4, "max_attempts": 5}
     with ScriptedServer(provider) as server:
-        model = make_scripted_model(server, **settings)
+        model = make_scripted_model(server, **fields)
         run = launch_run(model, scenarios=("chat_only",), trials=60)
         sessions = [elsewhere(run_worker_session, model) for _ in range(2)]
         assert sum(session.result() for session in sessions) == 60
@@ -91,6 +92,30 @@ def test_trial_claimed_ahead_starts_although_no_slot_is_handed_over(
     run = launch_run(model, scenarios=("chat_only",), trials=5)
     assert run_worker_session(model) == 5
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
+
+
+def test_slot_of_a_trial_that_another_worker_claimed_is_not_handed_over(
+    elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 2)
+    monkeypatch.setattr(settings, "HEARTBEAT_SECONDS", 0.05)
+    released = threading.Event()
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking, concurrency=1)
+        run = launch_run(model, scenarios=("chat_only",), trials=2)
+        session = elsewhere(run_worker_session, model)
+        assert blocking.arrived.acquire(timeout=PATIENCE)
+        assert list(run.trials.order_by("backing_off").values_list("backing_off", flat=True)) == [False, True]
+        lost = run.trials.get(backing_off=False)
+        run.trials.filter(pk=lost.pk).update(lease=uuid4())
+        until = time.monotonic() + PATIENCE
+        while "its lease was lost" not in caplog.text and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        sent_requests = len(blocking.seen)
+        run.trials.filter(pk=lost.pk).update(state="queued", lease=None)
+        released.set()
+        assert (sent_requests, session.result(timeout=PATIENCE)) == (1, 2)
 
 
 def test_cancellation_reaches_a_trial_that_waits_for_a_slot(
