@@ -4,6 +4,7 @@ import gc
 import io
 import json
 import logging
+from collections.abc import Sequence
 
 import pytest
 
@@ -82,15 +83,23 @@ def test_lines_of_a_running_trial_have_its_ids(scripted: ScriptedServer) -> None
     assert lines[0]["message"].startswith("Execution 1 ended after ")
 
 
+def _list_trial_objects(earlier: Sequence[object] = ()) -> list[object]:
+    """Return the jobs, steps and exchanges in memory, without those that another test has kept."""
+    known_ids = {id(item) for item in earlier}
+    objects = (item for item in gc.get_objects() if type(item) in (TrialJob, ExchangeStep, Exchange))
+    return [item for item in objects if id(item) not in known_ids]
+
+
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_ended_trial_job_is_freed_without_garbage_collection(streamed: bool, scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     launch_run(model, trials=3, streams=(streamed,))
     gc.collect()
+    earlier = _list_trial_objects()
     gc.disable()
     try:
         assert run_worker_session(model) == 3
-        assert [item for item in gc.get_objects() if type(item) in (TrialJob, ExchangeStep)] == []
+        assert _list_trial_objects(earlier) == []
     finally:
         gc.enable()
 
@@ -102,10 +111,11 @@ def test_trial_whose_answer_was_cut_is_freed_without_garbage_collection() -> Non
         model = make_scripted_model(server)
         run = launch_run(model, trials=3)
         gc.collect()
+        earlier = _list_trial_objects()
         gc.disable()
         try:
             assert run_worker_session(model) == 3
-            left = [item for item in gc.get_objects() if type(item) in (TrialJob, ExchangeStep, Exchange)]
+            left = _list_trial_objects(earlier)
         finally:
             gc.enable()
     assert left == []
