@@ -147,10 +147,11 @@ def _build_exact(call: MadeCall, expected_call: ExpectedToolCall, *, is_late: bo
 
 
 def _build_without_expected_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
-    status = CallStatus.EXTRA if expected.needs_call is False else CallStatus.NOT_COMPARED
-    tools = ", ".join(dict.fromkeys(expected.tools))
-    no_fixed = NO_FIXED_ARGUMENTS_SENTENCE.format(tools=tools) if tools else NO_FIXED_CALLS_SENTENCE
-    note = NO_CALL_SENTENCE if expected.needs_call is False else no_fixed
+    status, note = CallStatus.NOT_COMPARED, NO_FIXED_CALLS_SENTENCE
+    if expected.needs_call is False:
+        status, note = CallStatus.EXTRA, NO_CALL_SENTENCE
+    elif expected.tools:
+        note = NO_FIXED_ARGUMENTS_SENTENCE.format(tools=", ".join(dict.fromkeys(expected.tools)))
     return ComparedCalls(
         tuple(ComparedCall(call, status, None, _list_schema_differences(call)) for call in made), (), note
     )

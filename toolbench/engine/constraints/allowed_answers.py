@@ -9,7 +9,7 @@ from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimit
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
 
-ANSWER_KEY = "answer"  # the only key of an answer whose schema must be one object and not alternatives
+ANSWER_KEY = "answer"  # the key of the alternatives, where the root of a schema must be an object
 
 
 @dataclass(frozen=True, slots=True)

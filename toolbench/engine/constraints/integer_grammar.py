@@ -7,8 +7,9 @@ MAX_INTEGER = 10**MAX_DIGITS - 1
 def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
     """Return GBNF for the decimal text of each whole number from `minimum` to `maximum`, both included.
 
-    The text has no leading zeros and no plus. None stands for -MAX_INTEGER or MAX_INTEGER, and so does a minimum below
-    or a maximum above it. If this leaves no number, only `minimum` is allowed, or `maximum` if `minimum` is None.
+    The text has no leading zeros and no plus. A `minimum` that is None or below -MAX_INTEGER counts as -MAX_INTEGER, a
+    `maximum` that is None or above MAX_INTEGER as MAX_INTEGER. If this leaves no number, only `minimum` is allowed, or
+    `maximum` if `minimum` is None.
     """
     lowest = max(minimum, -MAX_INTEGER) if minimum is not None else -MAX_INTEGER
     highest = min(maximum, MAX_INTEGER) if maximum is not None else MAX_INTEGER

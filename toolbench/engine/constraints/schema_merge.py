@@ -63,7 +63,7 @@ def _merge_nested(first_schema: Any, second_schema: Any) -> Any:
 
 
 def _intersect(keyword: str, first_value: Any, second_value: Any) -> Any:
-    """Return the values that two `enum`s, or the types that two `type`s have in common; None without any.
+    """Return the values that two `enum`s, or the types that two `type`s, have in common; None for none.
 
     The result is None for other keywords, too. `integer` and `number` have `integer` in common.
     """

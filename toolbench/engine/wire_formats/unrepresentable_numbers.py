@@ -58,7 +58,7 @@ def read_answer_json(text: str) -> Any:
 def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
     """Return the object in a text, with unrepresentable numbers in its statistics.
 
-    None if the text is no object, is nested too deeply, or has an unrepresentable number in another field.
+    The result is None if the text is no object, is nested too deeply, or has such a number in another field.
     """
     try:
         root = _DECODER.decode(text)

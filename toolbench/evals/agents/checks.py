@@ -39,16 +39,16 @@ def load_agent_checks() -> tuple[AgentCheck, ...]:
     return tuple(AgentCheck(**freeze_row(row)) for row in read_table("agent_checks"))
 
 
-def run_agent_checks(agent: str, arguments: JsonObject, existing: ExistingNames) -> tuple[Check, ...]:
+def run_agent_checks(agent: str, arguments: JsonObject, existing_names: ExistingNames) -> tuple[Check, ...]:
     """Return one check for every row of the agent, in the order of the file.
 
     A check fails if one of its fields is missing. Its detail is the JSON path of the first wrong field.
     """
-    return tuple(_run_check(row, arguments, existing) for row in load_agent_checks() if row.agent == agent)
+    return tuple(_run_check(row, arguments, existing_names) for row in load_agent_checks() if row.agent == agent)
 
 
-def _run_check(row: AgentCheck, arguments: JsonObject, existing: ExistingNames) -> Check:
-    allowed = existing.get(row.among, ())
+def _run_check(row: AgentCheck, arguments: JsonObject, existing_names: ExistingNames) -> Check:
+    allowed = existing_names.get(row.among, ())
     wrong = next((name for name in row.fields if not RULE_PREDICATES[row.rule](arguments, name, allowed)), None)
     return Check(f"{row.agent}: {row.check}", wrong is None, f"$.{wrong}" if wrong else "")
 

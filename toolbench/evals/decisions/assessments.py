@@ -69,10 +69,9 @@ class MeasuredConfig:
         has_repeated_answers: Whether a deterministic endpoint gave the same answer several times.
         added_manually: The number of trials added after results were seen.
         retried_passes: The number of passes after a user retried an errored trial, which are no end-to-end successes.
-        end_to_end_by_scenario: The end-to-end successes and trials of each scenario; empty for one scenario of
-            independent trials.
-        answered_by_scenario: The passes and answered trials of each scenario; empty for one scenario of independent
-            trials.
+        end_to_end_by_scenario: The end-to-end successes and trials of each scenario; empty if the scenarios are not
+            known.
+        answered_by_scenario: The passes and answered trials of each scenario; empty if the scenarios are not known.
         cost_from: The source of the cost, or the reason why it is not known.
         has_planned_trials: Whether some trials are from a run that was launched on the decision page, hence after
             results were seen.

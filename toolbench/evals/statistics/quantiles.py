@@ -53,9 +53,8 @@ def compute_quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile
     ranks = compute_quantile_ranks(q, n)
     indices = [rank - 1 for rank in ranks if rank is not None]
     partitioned = np.partition(np.asarray(values, dtype=float), indices)  # in linear time, unlike sorting
-    value, low, high = (None if rank is None else float(partitioned[rank - 1]) for rank in ranks)
-    assert value is not None
-    return Quantile(value, low, high, n, q)
+    low, high = (None if rank is None else float(partitioned[rank - 1]) for rank in ranks[1:])
+    return Quantile(float(partitioned[ranks[0] - 1]), low, high, n, q)
 
 
 @lru_cache(maxsize=4096)

@@ -83,9 +83,14 @@ def unavailable(request: ChatRequest) -> Reply:
     return build_error_reply(503, "The model is loading (simulated)", "unavailable_error")
 
 
-def key_refused(request: ChatRequest) -> Reply:
+def build_key_error() -> Reply:
     """Return status 401 for an invalid key."""
     return build_error_reply(401, "Invalid API key (simulated)", "authentication_error")
+
+
+def key_refused(request: ChatRequest) -> Reply:
+    """Refuse the key, although it is valid."""
+    return build_key_error()
 
 
 def out_of_money(request: ChatRequest) -> Reply:

@@ -111,11 +111,6 @@ def _split_block(block: JsonObject, generator: random.Random) -> tuple[JsonObjec
     return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *parts)]
 
 
-def encode_message_events(events: Events) -> tuple[bytes, ...]:
-    """Encode the events, one chunk of bytes per event."""
-    return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
-
-
 def render_anthropic_error(reply: Reply) -> Reply:
     """Convert an error to Anthropic's format; a reply without a JSON error is returned unchanged."""
     try:

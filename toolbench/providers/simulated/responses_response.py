@@ -119,11 +119,6 @@ def _build_part_events(item: JsonObject, generator: random.Random) -> Iterator[J
     yield {"type": f"{part_name}.done", **index, "part": part}
 
 
-def encode_response_events(events: Events) -> tuple[bytes, ...]:
-    """Encode the events, one chunk of bytes per event."""
-    return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
-
-
 def render_openai_error(reply: Reply) -> Reply:
     """Convert an error to the Responses format; a reply without a JSON error is returned unchanged."""
     try:

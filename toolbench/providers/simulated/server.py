@@ -14,7 +14,7 @@ from aiohttp import web
 
 from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, SimulatedAnswer, build_answer
-from toolbench.providers.simulated.error_replies import Reply, build_error_reply
+from toolbench.providers.simulated.error_replies import Reply, build_error_reply, build_key_error
 from toolbench.providers.simulated.personas import Persona, describe_persona, load_personas
 from toolbench.providers.simulated.wire_formats import CHAT, COMPLETIONS, MESSAGES, RESPONSES, SimulatedWireFormat
 
@@ -82,7 +82,7 @@ class SimulatedServer:
     async def answer_models(self, request: web.Request) -> web.Response:
         """Answer `/v1/models` with all simulated models."""
         if not self._is_authorised(request):
-            return _build_response(_build_key_error(), SERVER_NAME)
+            return _build_response(build_key_error(), SERVER_NAME)
         return web.json_response({"object": "list", "data": list(map(describe_persona, load_personas().values()))})
 
     async def answer_chat(self, request: web.Request) -> web.StreamResponse:
@@ -103,7 +103,7 @@ class SimulatedServer:
 
     async def _answer_request(self, request: web.Request, wire_format: SimulatedWireFormat) -> web.StreamResponse:
         if not self._is_authorised(request):
-            return _build_response(wire_format.render_error(_build_key_error()), SERVER_NAME)
+            return _build_response(wire_format.render_error(build_key_error()), SERVER_NAME)
         try:
             body = _parse_body(await request.read())
         except ValueError as error:
@@ -159,10 +159,6 @@ def _parse_body(raw: bytes) -> JsonObject:
     if not isinstance(body, dict):
         raise ValueError("the request is not a JSON object")
     return body
-
-
-def _build_key_error() -> Reply:
-    return build_error_reply(401, "Invalid API key (simulated)", "authentication_error")
 
 
 def _build_response(reply: Reply, label: str) -> web.Response:

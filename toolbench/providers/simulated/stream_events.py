@@ -50,6 +50,11 @@ def encode_chat_events(events: Events) -> tuple[bytes, ...]:
     return tuple(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode() for event in events)
 
 
+def encode_typed_events(events: list[JsonObject]) -> tuple[bytes, ...]:
+    """Encode the events of Messages or Responses, which have a type, one chunk of bytes per event."""
+    return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
 def _build_deltas(message: JsonObject, generator: random.Random) -> Iterator[JsonObject]:
     yield {"role": message["role"]}
     for key, value in message.items():

@@ -14,7 +14,6 @@ from toolbench.providers.simulated.messages_request import parse_messages_reques
 from toolbench.providers.simulated.messages_response import (
     MESSAGE_STREAM_FAULTS,
     build_message_events,
-    encode_message_events,
     render_anthropic_error,
     render_message,
 )
@@ -22,11 +21,16 @@ from toolbench.providers.simulated.responses_request import parse_responses_requ
 from toolbench.providers.simulated.responses_response import (
     RESPONSE_STREAM_FAULTS,
     build_response_events,
-    encode_response_events,
     render_openai_error,
     render_response,
 )
-from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, build_events, encode_chat_events
+from toolbench.providers.simulated.stream_events import (
+    STREAM_FAULTS,
+    Events,
+    build_events,
+    encode_chat_events,
+    encode_typed_events,
+)
 
 
 class BuildStreamEvents(Protocol):
@@ -101,7 +105,7 @@ MESSAGES = SimulatedWireFormat(
     render_message,
     render_anthropic_error,
     build_message_events,
-    encode_message_events,
+    encode_typed_events,
     MESSAGE_STREAM_FAULTS,
     name_prefix="messages/",
 )
@@ -110,7 +114,7 @@ RESPONSES = SimulatedWireFormat(
     render_response,
     render_openai_error,
     build_response_events,
-    encode_response_events,
+    encode_typed_events,
     RESPONSE_STREAM_FAULTS,
     name_prefix="responses/",
 )
