@@ -34,7 +34,9 @@ def log_ids(**ids: int | str) -> Iterator[None]:
 
 
 class JsonLineFormatter(logging.Formatter):
-    """Formatter that writes a record as one line of JSON. `lab/credentials/log_masking.py` masks secrets in it.
+    """Formatter that writes a record as one line of JSON.
+
+    Secrets are masked in the record already (`lab/credentials/log_masking.py`).
 
     A message may name ids by `extra={"trial": 7}`; these replace the ids of the block.
     """
@@ -50,9 +52,8 @@ class JsonLineFormatter(logging.Formatter):
         }
         line |= _current_ids.get()
         record_ids = {name: getattr(record, name, None) for name in ID_NAMES}
-        line |= {
-            name: value for name, value in record_ids.items() if isinstance(value, int | str)
-        }  # Django sends objects
+        # Django passes the request itself as `request`, which is not an id.
+        line |= {name: value for name, value in record_ids.items() if isinstance(value, int | str)}
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
             line["traceback"] = record.exc_text or self.formatException(record.exc_info)

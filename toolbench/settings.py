@@ -209,9 +209,7 @@ CELERY_TIMEZONE = "UTC"
 KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE", VAR_DIR / "provider_keys.key"))
 
 # Tests set the first three of these to 1 or 2.
-LEASE_SECONDS = _read_number(
-    "TOOLBENCH_LEASE_SECONDS", 60
-)  # for which a worker may write a claimed trial unless it renews
+LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)  # for which a worker may write a trial without a renewal
 HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)  # between two heartbeats
 SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)  # between two sweeps
 SESSION_SECONDS = _read_number("TOOLBENCH_SHIFT_SECONDS", 90)  # for which a worker session claims trials
@@ -229,7 +227,7 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
 TRACE_DAYS = _read_number("TOOLBENCH_TRACE_DAYS", 30)  # age at which gateway traces are deleted; 0 for never
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether `make up` serves the local model
-CONFIRM_ABOVE_REQUESTS = 200  # paid requests to one provider; a user has to confirm more than these
+CONFIRM_ABOVE_REQUESTS = 200  # paid requests to one provider that need no confirmation
 # File of the MCP servers that users can choose, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
 MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS", VAR_DIR / "mcp_servers.json"))
 # Limits of the API: reading and changing requests per token, and requests with wrong tokens per IP address.

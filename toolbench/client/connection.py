@@ -226,7 +226,11 @@ class ToolbenchClient:
         return decision
 
     def _read_run(self, first_page: Any) -> RemoteRunDetail:
-        """Return the run of its first page with the configurations of all pages."""
+        """Return a run with the configurations of all its pages.
+
+        Args:
+            first_page: JSON value of the first page.
+        """
         detail = read_document(RemoteRunDetail, first_page)
         configs = list(detail.configs)
         for page in range(2, first_page.get("pages", 1) + 1):

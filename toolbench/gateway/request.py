@@ -122,7 +122,7 @@ class Dialect(Protocol):
     or `stream_error`. `answer_id` is the random id of the answer, `alias` the requested alias.
 
     Attributes:
-        name: name that traces have.
+        name: name of the wire format in traces: `chat`, `messages` or `responses`.
     """
 
     name: str

@@ -22,9 +22,8 @@ class WrongTokenLimit:
         """
         self._per_minute = per_minute
         self._clock = clock
-        self._counts: OrderedDict[str, tuple[int, int]] = (
-            OrderedDict()
-        )  # by address: minute since the epoch, and number in it
+        # By address: the minute since the epoch, and the number of requests in it.
+        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def check(self, address: str) -> None:
         """Check that a token of this address may be looked up in the database.

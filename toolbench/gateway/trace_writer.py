@@ -131,7 +131,7 @@ class TraceWriter:
     async def _run(self) -> None:
         """Store the costs, then one batch of traces, and so on until the writer stops.
 
-        Only one batch at a time, so that costs never wait until all traces are stored.
+        Costs are stored between two batches, so that they do not wait until a long queue of traces is stored.
         """
         pause = BATCH_SECONDS
         while not self._stopping.is_set():

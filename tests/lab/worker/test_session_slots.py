@@ -17,9 +17,10 @@ from tests.lab.scripted_runs import (
     make_scripted_model,
     run_worker_session,
 )
+from tests.wait import wait_until
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.worker.slots import Slots, TrialLease
+from toolbench.lab.worker.slots import SlotFuture, Slots, TrialLease
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,6 +100,14 @@ def test_slot_of_a_trial_that_another_worker_claimed_is_not_handed_over(
 ) -> None:
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 2)
     monkeypatch.setattr(settings, "HEARTBEAT_SECONDS", 0.05)
+    refused: list[TrialLease] = []
+    restore_waiting = Slots.restore_waiting
+
+    def record_refusal(slots: Slots, trial: TrialLease, future: SlotFuture) -> None:
+        refused.append(trial)
+        restore_waiting(slots, trial, future)
+
+    monkeypatch.setattr(Slots, "restore_waiting", record_refusal)
     released = threading.Event()
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking, concurrency=1)
@@ -108,14 +117,16 @@ def test_slot_of_a_trial_that_another_worker_claimed_is_not_handed_over(
         assert list(run.trials.order_by("backing_off").values_list("backing_off", flat=True)) == [False, True]
         lost = run.trials.get(backing_off=False)
         run.trials.filter(pk=lost.pk).update(lease=uuid4())
-        until = time.monotonic() + PATIENCE
-        while "its lease was lost" not in caplog.text and time.monotonic() < until:
-            time.sleep(0.05)
-        time.sleep(0.5)
-        sent_requests = len(blocking.seen)
-        run.trials.filter(pk=lost.pk).update(state="queued", lease=None)
-        released.set()
-        assert (sent_requests, session.result(timeout=PATIENCE)) == (1, 2)
+        try:
+            wait_until(lambda: "its lease was lost" in caplog.text, seconds=PATIENCE)
+            refused.clear()
+            # The first refusal may be of an attempt that began before the lease was lost.
+            wait_until(lambda: len(refused) >= 2 or len(blocking.seen) > 1, seconds=PATIENCE)
+            assert len(blocking.seen) == 1
+            run.trials.filter(pk=lost.pk).update(state="queued", lease=None)
+        finally:
+            released.set()
+        assert session.result(timeout=PATIENCE) == 2
 
 
 def test_cancellation_reaches_a_trial_that_waits_for_a_slot(
@@ -128,19 +139,13 @@ def test_cancellation_reaches_a_trial_that_waits_for_a_slot(
         kept, cancelled = (launch_run(model, scenarios=("chat_only",), trials=1) for _ in range(2))
         session = elsewhere(run_worker_session, model)
         assert blocking.arrived.acquire(timeout=PATIENCE)
-        was_waiting = cancelled.trials.filter(state="running", backing_off=True).exists()
-        control.cancel_run(cancelled.pk)
-        has_ended = wait_for_state(cancelled, Run.State.CANCELLED)
-        released.set()
-        assert (was_waiting, has_ended, session.result(timeout=PATIENCE)) == (True, True, 2)
+        try:
+            assert cancelled.trials.filter(state="running", backing_off=True).exists()
+            control.cancel_run(cancelled.pk)
+            ended = Run.objects.filter(pk=cancelled.pk, state=Run.State.CANCELLED)
+            wait_until(ended.exists, seconds=PATIENCE)
+        finally:
+            released.set()
+        assert session.result(timeout=PATIENCE) == 2
     assert (kept.trials.get().outcome, cancelled.trials.get().outcome) == ("pass", "cancelled")
     assert len(blocking.seen) == 1
-
-
-def wait_for_state(run: Run, state: Run.State) -> bool:
-    """Wait until the run has this state, for PATIENCE at most, and return whether it has it."""
-    until = time.monotonic() + PATIENCE
-    while run.state != state and time.monotonic() < until:
-        time.sleep(0.05)
-        run.refresh_from_db()
-    return run.state == state

@@ -68,8 +68,8 @@ class LatencyParameters(QuerySchema):
     """Choice of the measured time and of a group of scenarios.
 
     Attributes:
-        metric: `trial` for the whole trial, `working` for that without back-off, times of the model, of the tools or of
-            back-off, or the time until the first byte, token or call.
+        metric: `trial` for the whole trial; `working` for the trial without back-off; `model`, `tool` or `backoff` for
+            the sum of these parts; `first_byte`, `first_token` or `first_call` for the time until then.
         group: name of a group of scenarios; "" for the default.
     """
 
@@ -92,9 +92,9 @@ class TableDocument(Schema):
 
 def build_table(table: ExportTable, *, without: str = "") -> dict[str, Any]:
     """Return the values of a TableDocument, without the column `without` if the table has it."""
-    kept = [place for place, name in enumerate(table.columns) if name != without]
-    rows = [[row[place] for place in kept] for row in table.rows] if without in table.columns else table.rows
-    columns = [table.columns[place] for place in kept]
+    indexes = [index for index, name in enumerate(table.columns) if name != without]
+    columns = [table.columns[index] for index in indexes]
+    rows = [[row[index] for index in indexes] for row in table.rows]
     return {"title": table.title, "notes": table.notes, "columns": columns, "rows": rows}
 
 

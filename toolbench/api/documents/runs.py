@@ -190,7 +190,7 @@ def build_config(row: ConfigRow) -> dict[str, Any]:
 
 
 class RunPageQuery(QuerySchema):
-    """Page of configurations of a run; a number beyond the last page stands for that."""
+    """Number of the page of a run's configurations, from 1; a number beyond the last page stands for the last one."""
 
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
 

@@ -35,6 +35,7 @@ from toolbench.lab.results.decide.records import (
 from toolbench.lab.results.decide.settings_export import get_settings_page
 
 router = Router()
+# Members of a row that only `ids=true` adds.
 _ID_LISTS = ("config_ids", "run_ids", "cell_ids")
 Percent = Annotated[float, Field(ge=1, le=99.9)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
@@ -175,7 +176,7 @@ def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
     decide_query = DecideQuery.from_query(request.GET)
     if problem := find_unreadable_problem(decide_query.ignored):
         return problem
-    return _build_decision(get_decide_page(decide_query), unread=() if query.ids else _ID_LISTS)
+    return _build_decision(get_decide_page(decide_query), without=() if query.ids else _ID_LISTS)
 
 
 @router.post("/decide/trials", response={201: RunDocument}, auth=LAUNCH)
@@ -280,8 +281,8 @@ def _get_record_or_404(record_id: int) -> DecisionRecord:
     return decision_record
 
 
-def _build_decision(page: DecidePage, *, unread: Collection[str]) -> dict[str, Any]:
-    """Return the values of a DecisionDocument, whose rows lack the members `unread`."""
+def _build_decision(page: DecidePage, *, without: Collection[str]) -> dict[str, Any]:
+    """Return the values of a DecisionDocument; its rows do not have the members in `without`."""
     decision, rows = page.decision, map(row_to_json, page.rows)
     return {
         "verdict": decision.verdict,
@@ -289,6 +290,6 @@ def _build_decision(page: DecidePage, *, unread: Collection[str]) -> dict[str, A
         "goal": decision.rule.goal,
         "leader": decision.leader.measured.key if decision.leader else None,
         "chosen_among": decision.chosen_among,
-        "rows": [{name: value for name, value in row.items() if name not in unread} for row in rows],
+        "rows": [{name: value for name, value in row.items() if name not in without} for row in rows],
         "missing": get_missing_trials_plan(page),
     }

@@ -108,7 +108,7 @@ class TrendPointDocument(Schema):
         high: upper bound, likewise.
         notes: remarks about the run, such as "settings changed".
         in_baseline: whether the run belongs to the baseline.
-        drifted: whether drift was found that had begun by this run.
+        drifted: whether drift was found that began with this run or an earlier one.
     """
 
     run: int

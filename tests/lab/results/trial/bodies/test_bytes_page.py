@@ -18,7 +18,7 @@ def text(raw: bytes) -> str:
     return "".join(piece.text for piece in split_invisible(raw))
 
 
-def test_what_cannot_be_seen_escaped_and_the_rest_stands_as_it_is() -> None:
+def test_split_invisible_escapes_only_what_cannot_be_seen() -> None:
     assert text(RAW) == '{"a":\\r\\n\n\\t"\\x00\\xffé\\xe2\\x80\\xae"}'
     assert next(piece.text for piece in split_invisible(RAW) if piece.escaped) == "\\r\\n\n\\t"
 
