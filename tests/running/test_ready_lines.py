@@ -131,3 +131,14 @@ def test_line_that_is_no_json_does_not_end_the_supervisor(tmp_path: Path) -> Non
     told.child.kill()
     told.child.close()
     assert told.said == []
+
+
+def test_output_that_comes_with_the_ready_line_is_logged(tmp_path: Path) -> None:
+    prints = "import time; print('{\"url\": \"http://here\"}\\nfirst'); print('second', flush=True); time.sleep(600)"
+    told = Told(tmp_path, "", prints)
+    told.tick_until(lambda: bool(told.said))
+    told.tick_until(lambda: "second" in told.child.log.read_text())
+    told.registrar.close()
+    told.child.kill()
+    told.child.close()
+    assert told.child.log.read_text() == "first\nsecond\n"

@@ -37,16 +37,14 @@ class ReadyLineReader:
         return line.decode(errors="replace") if end else ""
 
     def read_available(self) -> None:
-        """Read the output that is available, without waiting.
-
-        Output that arrives in one read with the end of the ready line does not reach the log.
-        """
+        """Read the output that is available, without waiting."""
         while output := self._read_chunk():
-            if self.line:
+            if b"\n" not in self._received:
+                self._received += output
+                output = self._received.partition(b"\n")[2]
+            if output:
                 with self._log.open("ab") as log:
                     log.write(output)
-            else:
-                self._received += output
 
     def _read_chunk(self) -> bytes:
         if self._pipe.closed:
