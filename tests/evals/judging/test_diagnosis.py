@@ -120,7 +120,7 @@ def test_an_expected_error_without_a_good_call_is_given_up_where_calls_end() -> 
     )
     found = only(record, expected_codes=["ARGUMENT_ERROR"])
     assert (found.failure_class, found.code, found.recovered) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
-    assert found.location.sentence == "Turn 4: no call recovers from the ARGUMENT_ERROR of turn 2."
+    assert found.location.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
 
 
 def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
@@ -133,7 +133,7 @@ def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
         ),
         expected_codes=["ARGUMENT_ERROR"],
     )
-    assert found.location.sentence == "Turn 4: no call recovers from the ARGUMENT_ERROR of turn 2."
+    assert found.location.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
 
 
 def test_a_broken_schema_is_a_problem_even_where_its_code_is_expected() -> None:

@@ -130,7 +130,7 @@ def test_where_a_chain_went_wrong_first_is_named_with_what_followed() -> None:
     verdict = trial.judge(record)
     assert (verdict.failure_class, verdict.counts["wrong_after_the_first"]) == ("wrong_arguments", 2)
     assert verdict.sentence.startswith("Turn 1, parsed call 1: the intent agent is wrong at $.workspace_id")
-    assert verdict.sentence.endswith("; later agents are wrong, too: table, sql.")
+    assert verdict.sentence.endswith("after it went wrong: table, sql.")
     assert [verdict.counts[f"{agent}_wrong"] for agent in AGENT_ORDER] == [1, 1, 0, 1]
 
 

@@ -171,7 +171,7 @@ def test_giving_up_after_the_expected_error_is_where_it_went_wrong() -> None:
     mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
     verdict = trial.judge(build_ended(mixed, build_text_turn(1, "Done."), end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
-    assert verdict.sentence == "Turn 2: no call recovers from the ARGUMENT_ERROR of turn 1."
+    assert verdict.sentence == "Turn 2: no call makes good the ARGUMENT_ERROR of turn 1."
 
 
 def test_two_calls_in_one_message_are_demanded() -> None:
@@ -239,7 +239,7 @@ def test_a_long_call_that_is_not_repeated_is_given_up(slug: str) -> None:
     turns = [build_calling_turn(0, trial.get()), build_calling_turn(1, TOO_LARGE), build_text_turn(2, "Done.")]
     verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
-    assert verdict.sentence == "Turn 3: no call recovers from the ARGUMENTS_TOO_LARGE of turn 2."
+    assert verdict.sentence == "Turn 3: no call makes good the ARGUMENTS_TOO_LARGE of turn 2."
 
 
 def test_going_on_after_an_overflow_passes_by_both_rules() -> None:

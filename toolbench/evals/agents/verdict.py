@@ -35,7 +35,7 @@ FIELD_BY_AGENT = {
     "sql": "sql_query",
 }
 AGENT_RULE = "The {agent} agent calls {tool} once; every check of it holds, and {right}."
-CHAIN_RULE = "The four agents call in their order. An agent may correct its call; every check of its last call holds."
+CHAIN_RULE = "The four agents call in their order, one call each or mended; every check holds and each is right."
 RIGHT_BY_AGENT = {
     "intent": "workspace_id is the one that can answer",
     "table": "relevant_tables are those that the question needs, and no others",
@@ -76,7 +76,7 @@ class AgentStep:
         check = self.failed_check or self.checks[0]
         path = _find_path(self.agent, check)
         reason = f"; {check.detail}" if check.detail and check.detail != path else ""
-        sentence = f"the {self.agent} agent is wrong at {path}: it does not hold that {_describe_check(check)}{reason}."
+        sentence = f"the {self.agent} agent is wrong at {path}: not so that {_describe_check(check)}{reason}."
         failure_class = "wrong_sql" if self.agent == "sql" and path == "$.sql_query" else "wrong_arguments"
         return Problem(
             failure_class, locate_problem(self.call.turn, call=self.call.index, path=path, sentence=sentence)
@@ -273,7 +273,7 @@ def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep
     if len(wrong_steps) == 1:
         return problem
     later_agents = ", ".join(step.agent for step in wrong_steps[1:])
-    sentence = f"{problem.location.sentence.rstrip('.')}; later agents are wrong, too: {later_agents}."
+    sentence = f"{problem.location.sentence.rstrip('.')}; after it went wrong: {later_agents}."
     return replace(problem, location=replace(problem.location, sentence=sentence))
 
 
