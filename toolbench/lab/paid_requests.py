@@ -11,7 +11,7 @@ from toolbench.evals.prices import Price, find_price, read_price
 from toolbench.lab.models import Provider
 
 FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
-# Origin of the price 0, also that of local and simulated providers.
+# Origin of the price 0 of providers at a private address, and of local and simulated providers.
 PRIVATE_ADDRESS_ORIGIN = "no price set, and its address is on this machine or network"
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 

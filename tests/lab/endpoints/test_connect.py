@@ -40,7 +40,7 @@ def test_a_blank_key_leaves_the_stored_one(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("elsewhere", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
 def test_another_host_is_never_sent_the_key_of_the_old_one(elsewhere: str) -> None:
     provider = connect.connect_provider(WISH)
-    with pytest.raises(ConnectionSettingsError, match="enter the key for it") as refused:
+    with pytest.raises(ConnectionSettingsError, match="The address has another host: enter the key for it") as refused:
         connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere))
     assert list(refused.value.errors) == ["key"]
     provider.refresh_from_db()

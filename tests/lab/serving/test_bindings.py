@@ -89,11 +89,11 @@ def test_rollback_refuses_unknown_current_and_deleted(alias: ModelAlias) -> None
 def test_last_good_skips_alarms_open_alerts_and_deleted_models(alias: ModelAlias) -> None:
     promote(alias, "alarmed")
     alias.bindings.filter(model_name="alarmed").update(alarm="Success dropped.")
-    unwell = promote(alias, "unwell")
+    alerting = promote(alias, "alerting")
     promote(alias, "gone")
     promote(alias, "current")
     make_model("gone").delete()
-    restored = return_to_last_good(alias, [unwell.pk])
+    restored = return_to_last_good(alias, [alerting.pk])
     assert restored is not None
     assert (restored.model_name, restored.cause) == ("first", "alarm")
 

@@ -97,8 +97,8 @@ def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[st
 def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
     """Create a conversation, or add a version to the conversation `slug`.
 
-    An equal conversation that was never sent is returned instead of a second one, so that a message that is sent twice
-    before its paid requests are confirmed is one draft.
+    An equal conversation that was never sent is returned instead of a second one, because users who have to confirm
+    paid requests submit the same message again.
 
     Raises:
         UnknownCaseError: the conversation was deleted.

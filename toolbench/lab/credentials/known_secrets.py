@@ -52,7 +52,11 @@ def load_known_secrets(extra_secrets: Iterable[str] = ()) -> LoadedMasker:
 
 
 def _list_key(provider: Provider) -> list[str]:
-    """Return the key; nothing if its variable is not set, though a variable that is empty raises an error."""
+    """Return the key, or [] if its environment variable is not set.
+
+    Raises:
+        KeyUnavailableError: the stored key cannot be decrypted, or the variable is set but empty.
+    """
     try:
         return [read_endpoint_key(provider)]
     except KeyNotInEnvironmentError:

@@ -248,7 +248,7 @@ def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
     if provider.key_encrypted is None or is_replaced:
         return ""
     if _is_other_host(settings, provider):
-        return "The URL has another host: enter the key for it, or choose to remove the stored key."
+        return "The address has another host: enter the key for it, or choose to remove the stored key."
     return REROUTED_KEY_ERROR if is_rerouted(settings.network, provider) else ""
 
 
@@ -260,7 +260,7 @@ def _find_header_error(settings: ConnectionSettings, provider: Provider) -> str:
     if secret_names and is_rerouted(settings.network, provider):
         return f"With another proxy or CA file, another machine may read {secret_names}: enter it again, or remove it."
     if secret_names and _is_other_host(settings, provider):
-        return f"The URL has another host: enter {secret_names} for it, or choose to remove the stored header."
+        return f"The address has another host: enter {secret_names} for it, or choose to remove the stored header."
     has_changes = settings.headers or settings.remove_headers
     return _find_decryption_error(provider) if unchanged and has_changes else ""
 

@@ -56,7 +56,8 @@ class ProbePage:
         tokens: the input and output tokens of all executions.
         cost: the cost of all executions in dollars: the sum of the costs that answers state; if no answer states
             one, the cost by the model's price; None if that is unknown.
-        awaited: the probe of the same provider that runs now, which a queued probe waits for; None without one.
+        awaited: the running probe of the same provider, for which this queued probe waits; None if this probe is not
+            queued or no other one is running.
         proposal: the preset that follows from the capabilities that the probe found.
         shown: the requested exchange; None if none was requested or it does not exist.
     """
@@ -112,13 +113,15 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
 
 
 def _compute_cost(probe: Probe, input_tokens: int, output_tokens: int) -> float | None:
-    """Return the cost by the price of the model; None if it is unknown.
+    """Return the cost by the price of the model.
 
-    It is unknown without a price, and if no tokens were counted unless the price is zero.
+    Returns:
+        None without a price. Without counted tokens, 0 if the price is zero, else None.
     """
     price = find_model_price(probe.provider, probe.model_name, probe.model.price)
-    is_known = price is not None and (price.is_zero or input_tokens + output_tokens > 0)
-    return price.compute_cost(input_tokens, output_tokens) if price and is_known else None
+    if price is None or not (price.is_zero or input_tokens + output_tokens > 0):
+        return None
+    return price.compute_cost(input_tokens, output_tokens)
 
 
 def _find_awaited(probe: Probe) -> Probe | None:

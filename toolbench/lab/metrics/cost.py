@@ -72,11 +72,12 @@ def sum_costs(trials: QuerySet[Trial], configs: Collection[int] | None = None) -
 
     Args:
         trials: the trials.
-        configs: ids of the configurations of those that were tried; None reads the trials once more to find them.
+        configs: ids of the configurations of those trials that passed, failed or had an infrastructure error; None to
+            find them by reading the trials once more.
     """
     trial_ids = trials.order_by().values("pk")
-    of_trials = Q(pk__in=trials.order_by().values("config_id")) if configs is None else Q(pk__in=configs)
-    prices = find_prices(RunConfig.objects.filter(of_trials))
+    is_used = Q(pk__in=trials.order_by().values("config_id")) if configs is None else Q(pk__in=configs)
+    prices = find_prices(RunConfig.objects.filter(is_used))
     try:
         sql, params = trial_ids.query.sql_with_params()
     except EmptyResultSet:

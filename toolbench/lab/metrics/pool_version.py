@@ -29,7 +29,7 @@ def read_usable_version(*obstacles: Exists) -> UUID | None:
 def find_pool_version(scope: Q) -> UUID | None:
     """Return the version of the pools if every run of `scope` that is not deleted is pooled; one query.
 
-    As long as the version is the same, figures of these runs are.
+    The figures of these runs do not change while the version is the same.
 
     Returns:
         The version; None while such a run is not pooled, and in the cases of `read_usable_version`.

@@ -30,8 +30,9 @@ COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQ
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     """Return the price of each configuration that has one, by its id, with one query.
 
-    It is the price that a user had set for the model when the run started, or that a bundle states, else the list
-    price, else 0 for a provider on this machine or network. Configurations without a provider have only the first two.
+    It is the price that is stored with the configuration: a user had set it for the model when the run started, or the
+    imported bundle states it. Without one, it is the list price, else 0 for a provider on this machine or network. A
+    configuration without a provider, because it was imported or the provider was deleted, has only the stored price.
     """
     prices = {config.pk: _find_price(config) for config in _select_price_columns(configs)}
     return {pk: price for pk, price in prices.items() if price is not None}

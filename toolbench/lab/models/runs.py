@@ -154,7 +154,7 @@ class Cell(models.Model, CellColumns):
     )  # error probability of its anytime-valid interval; None: fixed number of trials
     decided = models.CharField(max_length=12, blank=True)  # a key of DECISION_TEXTS; "" while undecided
 
-    cost = models.FloatField(null=True)  # dollars of all its trials; None: that of a trial is unknown, or none was sent
+    cost = models.FloatField(null=True)  # dollars; None: the cost of a trial is unknown, or no request was sent
     first_token_p50_ms = models.FloatField(null=True)  # of streamed trials
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)

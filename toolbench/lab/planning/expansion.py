@@ -204,7 +204,9 @@ def _plan_cells(
     """Return the cells of a configuration, and the scenarios that cannot be tried with it."""
     cells: list[PlannedCell] = []
     skipped: list[SkippedItem] = []
-    policies: dict[str, Policy] = {}  # by the layer of a scenario, which most scenarios share
+    policies: dict[str, Policy] = {}  # by the layer of a scenario; most scenarios have the same
+    capabilities, provider = lookup.effective[config.model].capabilities, lookup.models[config.model].provider
+    sends_tools = config.method in ("native", AUTO)
     for planned in lookup.scenarios:
         scenario = planned.scenario
         if config.examples and config.examples not in few_shot.load_sets(scenario.slug):
@@ -212,15 +214,12 @@ def _plan_cells(
                 SkippedItem(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}.")
             )
             continue
-        sends_tools = config.method in ("native", AUTO)
-        capabilities = lookup.effective[config.model].capabilities
         if sends_tools and (problems := list_tool_problems(planned.tools, capabilities)):
             skipped.append(SkippedItem(f"{config} × {scenario.slug}", problems[0]))
             continue
         layer = planned.instance.layer
         if (key := repr(layer)) not in policies:
             policies[key] = resolve_policy((*config.layers, ("scenario", layer))).policy
-        provider = lookup.models[config.model].provider
         cells.append(_plan_cell(config, config_index, planned, policies[key], provider))
     return cells, skipped
 

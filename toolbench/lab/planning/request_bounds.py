@@ -17,9 +17,9 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
     """Return the maximum number of requests of one trial.
 
-    It assumes that every turn of each user message is used. If the policy sends another request in these cases, it also
-    assumes that the endpoint refuses tools in every turn, and each optional parameter once. Each of these requests
-    counts with all its attempts.
+    It assumes that every turn of each user message is used, and that every request uses all its attempts. If the policy
+    repeats a turn without tools after the endpoint refused them, it assumes that in every turn. If the policy repeats a
+    request without a parameter that the endpoint refused, it assumes that once for each optional parameter.
     """
     requests_per_turn = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
     optional_count = len(_list_optional_parameters(policy, provider, instance, stream=stream))

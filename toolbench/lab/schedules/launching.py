@@ -1,12 +1,13 @@
 """Launches of the runs of schedules, exactly one for each due time, with any number of schedulers."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
+from toolbench.lab.metrics.provider_budget import compute_month_start
 from toolbench.lab.models import Run, Schedule
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
@@ -44,13 +45,12 @@ def launch_now(schedule_id: int) -> Run:
         return _launch_run(Schedule.objects.select_for_update().get(pk=schedule_id))
 
 
-def count_requests_of_month(schedule: Schedule, now: datetime) -> int:
+def count_requests_of_month(schedule: Schedule) -> int:
     """Return the number of requests that the runs of this calendar month (UTC) have reserved.
 
     Deleted runs count too.
     """
-    month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    runs = Run.objects.filter(schedule=schedule, created_at__gte=month)
+    runs = Run.objects.filter(schedule=schedule, created_at__gte=compute_month_start())
     return int(runs.aggregate(requests=Sum("requests_reserved"))["requests"] or 0)
 
 
@@ -111,7 +111,7 @@ def _check_last_run(schedule: Schedule) -> None:
 
 
 def _check_month(schedule: Schedule) -> None:
-    spent = count_requests_of_month(schedule, timezone.now())
+    spent = count_requests_of_month(schedule)
     if spent + schedule.requests_per_run > schedule.requests_per_month:
         raise SkippedError(
             f"The month's budget is too small: {spent:,} of {schedule.requests_per_month:,} requests are spent, "

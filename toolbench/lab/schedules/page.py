@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from django.db.models import F, QuerySet
-from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
 from toolbench.lab.planning.expansion import build_plan
@@ -168,7 +167,7 @@ def get_schedule_page(schedule: Schedule) -> SchedulePage:
         schedule,
         tuple(runs[pk] for pk in sorted(runs, reverse=True)),
         baseline_ids,
-        count_requests_of_month(schedule, timezone.now()),
+        count_requests_of_month(schedule),
         _describe_request(schedule.request),
         list_rules(schedule),
         list_alerts(Alert.objects.filter(rule__schedule=schedule)),
@@ -205,7 +204,7 @@ def list_rules(schedule: Schedule | None) -> tuple[RuleRow, ...]:
 def _build_row(schedule: Schedule) -> ScheduleRow:
     alerts = Alert.objects.filter(rule__schedule=schedule, resolved_at=None, run__deleted_at=None)
     last_run = schedule.runs.filter(deleted_at=None).order_by("-pk").first()
-    return ScheduleRow(schedule, last_run, count_requests_of_month(schedule, timezone.now()), alerts.count())
+    return ScheduleRow(schedule, last_run, count_requests_of_month(schedule), alerts.count())
 
 
 def _describe_request(request: dict[str, object]) -> str:

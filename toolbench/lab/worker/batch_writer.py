@@ -51,7 +51,7 @@ class BatchWriter:
         self._steps: list[StepWrite] = []
         self._outcomes: list[_QueuedOutcome] = []
         self._requeues: list[RequeueWrite] = []
-        self._put_steps = self._taken_steps = 0  # numbers of steps, all of which are taken in order
+        self._put_steps = self._taken_steps = 0  # numbers of steps, which are taken in order
         self._has_writes = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # between two claims of an empty queue
 GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
-SERVE_WAITING_SECONDS = 0.5  # between two looks for slots for trials that were claimed ahead
+SERVE_WAITING_SECONDS = 0.5  # between two attempts to acquire slots for trials that were claimed ahead
 CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
@@ -280,7 +280,10 @@ class WorkerSession:
             trial_id, lease = waiting[0]
             has_slot = await self._query_thread.run(acquire_slot, self._provider_id, trial_id, lease=lease, hints=hints)
         finally:
-            (self._slots.grant if has_slot else self._slots.restore_waiting)(*waiting)
+            if has_slot:
+                self._slots.grant(*waiting)
+            else:
+                self._slots.restore_waiting(*waiting)
         return has_slot
 
     async def _drain(self) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 MAX_UNSTORED_TRIALS = 500  # slots that are reused before the outcomes of their trials are stored
-# Trials that wait for a slot suffice for this time; half of it is left when the next are claimed.
+# So many trials wait for a slot as finish in this time. More are claimed when half of them have got one.
 AHEAD_SECONDS = 0.25
 MAX_WAITING_TRIALS = 128
 _MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # over which finished trials are counted
@@ -32,7 +32,7 @@ class TrialLease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotHints:
-    """What a claim has to know about the slots of the session.
+    """Data of the session that a claim needs to count free slots and to claim trials ahead.
 
     Attributes:
         finished_leases: leases of trials that are stored as running in a slot that is free.
@@ -55,7 +55,8 @@ class Slot:
         counted: the trial that the database counts for it.
         holder: the trial that may send requests; None if the slot is free.
         successor: the trial that the database counts once the end of `counted` is stored; None if the slot ends then.
-        confirmed_at: a monotonic time at which this worker held the lease of the holder before; without one, infinity.
+        confirmed_at: a monotonic time at which this worker held the lease of the previous holder; infinity if the
+            holder is the first.
     """
 
     counted: TrialLease
@@ -142,7 +143,10 @@ class Slots:
             self.freed.set()
 
     def _hand_over(self) -> None:
-        """Let waiting trials start in free slots, unless a trial that backs off wants one or too much is unstored."""
+        """Let waiting trials start in free slots.
+
+        None starts while a trial that backs off wants a slot, or while too many finished trials are not stored.
+        """
         while self._waiting and self._free and not self._reserved_slots and len(self._unstored) < MAX_UNSTORED_TRIALS:
             trial, future = next(iter(self._waiting.items()))
             del self._waiting[trial]

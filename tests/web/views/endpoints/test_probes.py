@@ -5,6 +5,7 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from tests.page_html import read_html
+from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
 from toolbench.providers.probing.probes import CHECKS, MAX_REQUESTS
 
@@ -56,6 +57,15 @@ def test_probe_of_an_own_server_costs_nothing(owner_client: Client) -> None:
     elsewhere = a_probe(make_model())
     assert "$0.00" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
     assert "$0.00" not in read_html(owner_client.get(f"/probes/{elsewhere.pk}/"))
+
+
+def test_probe_costs_its_tokens_by_the_price_of_the_model() -> None:
+    price = {"input": 1.0, "output": 2.0, "date": "2026-11-01", "source": "a list"}
+    probe = a_probe(make_model(price=price))
+    assert get_probe_page(probe.pk).cost is None
+    tokens = {"input_tokens": 1_000_000, "output_tokens": 500_000}
+    ProbeExchange.objects.create(probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5, **tokens)
+    assert get_probe_page(probe.pk).cost == 2.0
 
 
 def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:

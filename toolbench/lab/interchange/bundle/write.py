@@ -184,7 +184,10 @@ def _run_to_json(selection: BundleSelection) -> JsonObject:
 
 
 def _configs_to_json(configs: Sequence[RunConfig]) -> list[JsonObject]:
-    """Return the configurations with the price that counts, since their provider does not exist where they are read."""
+    """Return the configurations, each with the price from which its costs are computed.
+
+    The price may follow from the provider, which does not exist in the installation that imports the bundle.
+    """
     prices = find_prices(RunConfig.objects.filter(pk__in=[config.pk for config in configs]))
     for config in configs:
         if config.pk in prices:

@@ -56,9 +56,10 @@ def count_interrupts() -> Iterator[InterruptCounter]:
 
 @dataclass(slots=True)
 class RunProgressBar:
-    """Progress bar of one run; in a file or pipe, where a bar appears only at the end, a line of text at intervals.
+    """Progress bar of one run.
 
-    Lines are at least SECONDS_BETWEEN_LINES apart.
+    In a file or pipe, where a bar appears only at the end, lines of text are printed instead, at least
+    SECONDS_BETWEEN_LINES apart.
 
     Attributes:
         next_line_at: monotonic time from which the next line is due.

@@ -29,7 +29,7 @@ WITH busy AS (
         count(*) FILTER (WHERE NOT backing_off AND lease <> ALL(%(finished_leases)s::uuid[])) AS trials,
         count(*) FILTER (WHERE lease <> ALL(%(unstored_leases)s::uuid[])) AS claimed
     FROM lab_trial WHERE state = 'running' AND provider_id = %(provider)s GROUP BY run_id
-), room AS (
+), provider_state AS (
     SELECT total.trials AS in_flight, {limit} AS capacity, provider.adaptive OR provider.base_url = '' AS is_changing,
         {limit} - total.trials - total.probes - %(reserved_slots)s AS vacant,
         NOT EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
@@ -48,7 +48,7 @@ WITH busy AS (
                 AND EXISTS (SELECT 1 FROM lab_trial
                     WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued')
         ) THEN %(ahead)s ELSE 0 END AS ahead
-    FROM room
+    FROM provider_state
 ), limits AS (
     SELECT in_flight, free, least(%(max_trials)s, free + ahead) AS max_trials FROM slots
 ), queue AS (
