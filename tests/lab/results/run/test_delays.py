@@ -66,4 +66,4 @@ def test_delays_name_back_off_of_half_a_second_a_trial() -> None:
     make_step(trial, status=200, attempt=2, backoff_ms=2500.0)
     recompute_stale()
     (delay,) = get_run_page(run.pk).delays
-    assert delay.sentence == "Back-off before retries took 2 s, 2.5 s a trial."
+    assert delay.sentence == "Back-off before retries took 3 s, 2.5 s a trial."

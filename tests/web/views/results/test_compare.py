@@ -19,7 +19,7 @@ from tests.factories import (
 from tests.page_html import read_html
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.metrics.pools import refresh_pools
-from toolbench.lab.models import Cell, Run
+from toolbench.lab.models import Cell, Run, Trial
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +52,14 @@ def test_a_difference_is_named_with_interval_and_p(owner_client: Client) -> None
     text = read_html(owner_client.get(address((28, 12), (40, 0))))
     assert "is better: +30.0 points" in text
     assert "p &lt; 0.001" in text
+
+
+def test_cost_of_a_side_without_success_is_no_success(owner_client: Client) -> None:
+    url = address((0, 20), (10, 10))
+    Trial.objects.update(cost=0.01)
+    row = read_html(owner_client.get(url)).partition("<b>Cost per end-to-end success</b>")[2].partition("</tr>")[0]
+    assert row.count("no success") == 1
+    assert "<b>$0.02</b>" in row
 
 
 def test_without_sides_the_page_asks_for_them(owner_client: Client) -> None:

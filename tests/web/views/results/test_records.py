@@ -32,6 +32,12 @@ def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: C
         assert "vendor/model-a" in read_html(owner_client.get(f"/decide/records/{record.pk}/record.{kind}"))
 
 
+def test_saved_cost_of_a_configuration_without_success_is_no_success(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"fail": 40})
+    owner_client.post("/decide/records/", {"want": "fastest"})
+    assert "no success" in read_html(owner_client.get(f"/decide/records/{DecisionRecord.objects.get().pk}/"))
+
+
 def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client) -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 76})
     owner_client.post("/decide/records/", {"want": "fastest"})

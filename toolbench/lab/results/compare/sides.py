@@ -44,6 +44,7 @@ class Side:
         tokens: number of input and output tokens.
         cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
         cost_source: source of the cost, or the reason why it is unknown.
+        end_to_end_successes: number of trials that passed without a retry of an error.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
         concurrency: median number of trials in flight when they were claimed; None if it was not measured.
@@ -61,6 +62,7 @@ class Side:
     tokens: int
     cost: IntervalEstimate | None
     cost_source: str
+    end_to_end_successes: int
     first_start: datetime | None
     last_start: datetime | None
     concurrency: float | None
@@ -109,7 +111,7 @@ def filter_side_trials(
     for name in RUN_AXES:
         if name in axes:
             ids = [int(part) for part in axes[name].split(",")]
-            # Says the same twice, so that PostgreSQL reads the cells of the run instead of all.
+            # The second condition follows from the first, and lets PostgreSQL read only the cells of these runs.
             trials = trials.filter(**{f"{name}_id__in": ids, f"cell__{name}_id__in": ids})
     if "stream" in axes:
         trials = trials.filter(config__stream=axes["stream"] == STREAMED)
@@ -128,6 +130,7 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         tokens=(sums["input"] or 0) + (sums["output"] or 0),
         cost=estimate_cost_per_success(costs),
         cost_source=costs.source,
+        end_to_end_successes=costs.delivered,
         first_start=sums["first_start"],
         last_start=sums["last_start"],
         concurrency=sums["median_concurrency"],

@@ -21,7 +21,7 @@ from toolbench.lab.results.matrix.table import SCENARIO_KEY, group_by_row, sum_m
 from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_ROWS = 20  # configurations on a page
-# answers of a configuration from which on no older run is read, for times that are not stored with the cells
+# Once a configuration has this many answers, no older run is read for times that are not stored with the cells.
 MAX_ANSWERS = 500
 _STORED_TYPE = np.dtype(">f8")  # of the times that are stored with the cells
 

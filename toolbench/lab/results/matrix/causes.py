@@ -51,10 +51,11 @@ def find_frequent_cause(
 
     Of equally frequent causes, the first code in alphabetical order is returned.
     """
+    if not counts:
+        return None
     totals: dict[str, int] = defaultdict(int)
-    cell_counts = (counts[key] for key in product(config_ids, scenarios) if key in counts) if counts else ()
-    for causes in cell_counts:
-        for code, count in causes.items():
+    for key in product(config_ids, scenarios):
+        for code, count in counts.get(key, {}).items():
             totals[code] += count
     if not totals:
         return None

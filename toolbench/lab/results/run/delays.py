@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Max, Min, Sum
 from django.utils import timezone
 
+from toolbench.evals.statistics.rounding import format_rounded, round_to_int
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import PacePoint, Run, RunConfig
 
@@ -47,21 +48,22 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
         provider__in=provider_ids, at__gte=run.created_at, at__lte=run.finished_at or timezone.now()
     ).order_by("provider__name")
     rows = points.values("provider", "provider__name", "provider__concurrency").annotate(
-        low=Min("concurrency"),
-        high=Max("concurrency"),
+        lowest=Min("concurrency"),
+        highest=Max("concurrency"),
         rejected=Sum("rejections"),
         answered=Sum("answers"),
-        per_minute=Min("requests_per_minute"),
+        lowest_per_minute=Min("requests_per_minute"),
         highest_per_minute=Max("requests_per_minute"),
     )
     for row in rows:
         limits = []
-        if row["low"] < row["provider__concurrency"]:
-            in_flight = f"{row['low']}" if row["low"] == row["high"] else f"{row['low']} to {row['high']}"
+        lowest, highest = row["lowest"], row["highest"]
+        if lowest < row["provider__concurrency"]:
+            in_flight = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
             limits.append(f"{in_flight} of at most {row['provider__concurrency']} trials at once")
-        if row["per_minute"] is not None:
-            few = "" if row["per_minute"] == row["highest_per_minute"] else "as few as "
-            limits.append(f"{few}{row['per_minute']:,.0f} requests a minute")
+        if (lowest_per_minute := row["lowest_per_minute"]) is not None:
+            prefix = "" if lowest_per_minute == row["highest_per_minute"] else "as few as "
+            limits.append(f"{prefix}{round_to_int(lowest_per_minute):,} requests a minute")
         if limits:
             total = row["rejected"] + row["answered"]
             sentence = f"Rate control of {row['provider__name']} allowed {' and '.join(limits)}"
@@ -73,4 +75,5 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
 def _list_backoff(run_tally: Tally) -> Iterator[RunDelay]:
     seconds = run_tally.backoff_ms / 1000
     if run_tally.ended and seconds / run_tally.ended >= MIN_BACKOFF_SECONDS:
-        yield RunDelay(f"Back-off before retries took {seconds:,.0f} s, {seconds / run_tally.ended:.1f} s a trial.")
+        mean = format_rounded(seconds / run_tally.ended, 1)
+        yield RunDelay(f"Back-off before retries took {round_to_int(seconds):,} s, {mean} s a trial.")

@@ -243,7 +243,7 @@ def _describe_behaviour(trial: Trial, version: int) -> str:
         return ""
     try:
         scenario = load_judging_scenario(trial.scenario, version)
-    except KeyError:  # of an imported run
+    except KeyError:  # an imported run may have scenarios that are not installed here
         return ""
     if isinstance(scenario, UserCaseScenario):
         return BEHAVIOUR_LABELS.get(scenario.case.behaviour, "")
