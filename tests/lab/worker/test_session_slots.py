@@ -1,7 +1,6 @@
 """Slots that trials hand over without the database: the limit of the provider holds over all workers."""
 
 import threading
-import time
 from collections.abc import Collection
 from typing import Any
 from uuid import UUID, uuid4
@@ -29,22 +28,25 @@ PATIENCE = 30
 
 
 class LimitedProvider:
-    """Answers of a provider that counts the requests in flight and rejects each `rejected`-th one."""
+    """Answers of a provider that counts the requests in flight and rejects each `rejected`-th one.
 
-    def __init__(self, rejected: int) -> None:
+    Each answer waits ANSWER_SECONDS for a request above the limit.
+    """
+
+    def __init__(self, limit: int, rejected: int) -> None:
         self.most = 0
-        self._rejected = rejected
+        self._limit, self._rejected = limit, rejected
         self._in_flight = self._count = 0
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
 
     def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
-        with self._lock:
+        with self._changed:
             self._in_flight += 1
             self._count += 1
             self.most = max(self.most, self._in_flight)
             is_rejected = self._count % self._rejected == 0
-        time.sleep(ANSWER_SECONDS)
-        with self._lock:
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._in_flight > self._limit, timeout=ANSWER_SECONDS)
             self._in_flight -= 1
         return ScriptedReply(429, {"retry-after": "0"}, b"{}") if is_rejected else answer_correctly(seen)
 
@@ -69,8 +71,9 @@ def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
     elsewhere: RunInThread, taken_over: list[TrialLease], rejected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 3)  # else a slow machine claims none ahead
-    provider = LimitedProvider(rejected)
-    fields: dict[str, Any] = {"concurrency": 4, "max_attempts": 5}
+    limit = 4
+    provider = LimitedProvider(limit, rejected)
+    fields: dict[str, Any] = {"concurrency": limit, "max_attempts": 5}
     with ScriptedServer(provider) as server:
         model = make_scripted_model(server, **fields)
         run = launch_run(model, scenarios=("chat_only",), trials=60)
@@ -78,7 +81,7 @@ def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
         assert sum(session.result() for session in sessions) == 60
     run.refresh_from_db()
     assert (run.state, set(run.trials.values_list("outcome", "execution"))) == (Run.State.FINISHED, {("pass", 1)})
-    assert provider.most <= 4
+    assert provider.most <= limit
     assert taken_over
     assert not Trial.objects.filter(backing_off=True).exists()
     assert len(server.seen) == run.requests_reserved
