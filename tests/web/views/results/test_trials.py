@@ -253,3 +253,10 @@ def test_trial_page_names_the_behaviour_under_test(owner_client: Client) -> None
     assert "no call passes a workspace_id: did occur" in " ".join(
         read_html(owner_client.get(f"/trials/{trial.pk}/")).split()
     )
+
+
+def test_empty_list_offers_a_run_or_without_matches_to_clear_the_filters(owner_client: Client) -> None:
+    assert "No trial yet" in read_html(owner_client.get("/trials/"))
+    filtered = read_html(owner_client.get("/trials/?outcome=fail"))
+    assert "No trial matches" in filtered
+    assert "Clear the filters" in filtered
