@@ -71,3 +71,12 @@ def test_tools_the_endpoint_would_refuse_are_found_before_they_are_sent() -> Non
         "The endpoint refuses $ref in a schema, which FarTooLongAName has.",
     )
     assert list_tool_problems(tools, Capabilities()) == ()
+
+
+def test_list_tool_problems_reads_keywords_below_a_property_named_properties() -> None:
+    schema = {"properties": {"properties": {"type": "string", "pattern": "^a$"}}}
+    capabilities = Capabilities(schema_dialect=("pattern",))
+
+    assert list_tool_problems((ToolDefinition("save", "", schema),), capabilities) == (
+        "The endpoint refuses pattern in a schema, which save has.",
+    )

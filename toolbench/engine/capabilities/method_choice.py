@@ -196,7 +196,8 @@ def _collect_keywords(schema: object) -> set[str]:
         if isinstance(value, Mapping):
             keywords |= set(value) if is_schema else set()
             pending_values += [
-                (inner_value, key not in ("properties", "$defs", "definitions")) for key, inner_value in value.items()
+                (inner_value, not is_schema or key not in ("properties", "$defs", "definitions"))
+                for key, inner_value in value.items()
             ]
         elif isinstance(value, list | tuple):
             pending_values += [(inner_value, True) for inner_value in value]

@@ -1,19 +1,22 @@
 """Grammar of the whole numbers between two bounds."""
 
-MAX_DIGITS = 16  # digits of the largest whole number if there is no bound
-MAX_INTEGER = 10**MAX_DIGITS - 1
+MAX_DIGITS = 16  # digits of a whole number if no bound has more
+MAX_BOUND_DIGITS = 64  # digits of the largest bound that the grammar follows
 
 
 def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
     """Return GBNF for the decimal text of each whole number from `minimum` to `maximum`, both included.
 
-    The text has no leading zeros and no plus. A `minimum` that is None or below -MAX_INTEGER counts as -MAX_INTEGER, a
-    `maximum` that is None or above MAX_INTEGER as MAX_INTEGER. If this leaves no number, only `minimum` is allowed, or
-    `maximum` if `minimum` is None.
+    The text has no leading zeros and no plus. A bound that is None allows MAX_DIGITS digits, or as many as the other
+    bound has if these are more. No number has more than MAX_BOUND_DIGITS digits. If this leaves no number, only
+    `minimum` is allowed, or `maximum` if `minimum` is None.
     """
-    lowest = max(minimum, -MAX_INTEGER) if minimum is not None else -MAX_INTEGER
-    highest = min(maximum, MAX_INTEGER) if maximum is not None else MAX_INTEGER
-    if lowest > highest:  # one bound is beyond MAX_INTEGER, so only that bound is allowed
+    largest_number = 10**MAX_BOUND_DIGITS - 1
+    bounds = [min(abs(bound), largest_number) for bound in (minimum, maximum) if bound is not None]
+    default_bound = 10 ** max([MAX_DIGITS, *(len(str(bound)) for bound in bounds)]) - 1
+    lowest = max(minimum, -largest_number) if minimum is not None else -default_bound
+    highest = min(maximum, largest_number) if maximum is not None else default_bound
+    if lowest > highest:  # one bound has more than MAX_BOUND_DIGITS digits, so only that bound is allowed
         lowest, highest = (lowest, lowest) if minimum is not None else (highest, highest)
     options = []
     if lowest < 0:
