@@ -28,3 +28,12 @@ def test_load_known_secrets_without_key_variable_masks_stored_header() -> None:
     loaded = load_known_secrets()
     assert loaded.masker.mask_text("a tenant-secret-1234 b") == f"a {'*' * 18} b"
     assert loaded.unreadable_providers == ()
+
+
+def test_load_known_secrets_masks_each_line_of_a_private_key() -> None:
+    key_lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "Q2lsZW50IGtleSBvZiBhIHRlc3QgMTIz"]
+    client_key = "\n".join(["-----BEGIN PRIVATE KEY-----", *key_lines, "-----END PRIVATE KEY-----"])
+    make_provider(network_encrypted=encrypt(json.dumps({"client_key": client_key})))
+    masker = load_known_secrets().masker
+    assert [masker.mask_text(f"read: {line}") for line in key_lines] == [f"read: {'*' * 32}"] * 2
+    assert masker.mask_text("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"

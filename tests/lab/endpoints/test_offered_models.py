@@ -49,3 +49,15 @@ def test_list_of_another_address_is_forgotten() -> None:
         connect.edit_provider(provider.pk, ConnectionSettings("Mine", "http://127.0.0.1:9"))
 
         assert get_offered_models(provider.pk).listed_at is None
+
+
+def test_list_of_another_key_is_forgotten() -> None:
+    with ScriptedServer([LISTED]) as server:
+        provider = connect.connect_provider(ConnectionSettings("Mine", server.base_url, key="key-of-the-first-account"))
+        request_models(provider.pk)
+        assert get_offered_models(provider.pk).total == 2
+
+        settings = ConnectionSettings("Mine", server.base_url, key="key-of-the-second-account")
+        connect.edit_provider(provider.pk, settings)
+
+        assert get_offered_models(provider.pk).listed_at is None

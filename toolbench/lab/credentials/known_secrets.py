@@ -15,6 +15,8 @@ from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.providers.masking.secrets import Masker, is_public_header
 
+MIN_KEY_LINE_CHARS = 16  # of a line of a private key that is a secret by itself; a shorter rest occurs by chance
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedMasker:
@@ -71,4 +73,8 @@ def _list_stored_secrets(provider: Provider) -> list[str]:
     # A body may contain the token of a header without the scheme before it, such as Bearer.
     tokens = [value.partition(" ")[2].strip() for value in values]
     network = read_network_access(provider)
-    return [*values, *tokens, network.proxy_login, network.proxy_login.partition(":")[2], network.certificate_key]
+    # A log is searched line by line, and a private key in PEM has many lines.
+    key_lines = [line for line in network.certificate_key.splitlines() if len(line) >= MIN_KEY_LINE_CHARS]
+    key_lines = [line for line in key_lines if not line.startswith("-----")]
+    password = network.proxy_login.partition(":")[2]
+    return [*values, *tokens, network.proxy_login, password, network.certificate_key, *key_lines]

@@ -114,11 +114,25 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 
 
 def _build_cache_key(provider: Provider) -> str:
-    """Return the cache key of the list. It changes with the address, since another endpoint has another list."""
+    """Return the cache key of the list.
+
+    It changes with address, key and headers, since another endpoint or account has another list.
+    """
     address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
-    network = (provider.proxy_url, provider.ca_pem, provider.client_certificate)
-    key_parts = (provider.pk, provider.created_at, *address, *network)
+    access = (provider.key_source, provider.key_env, provider.key_header, _read_bytes(provider.key_encrypted))
+    headers = (provider.header_names, _read_bytes(provider.headers_encrypted))
+    network = (
+        provider.proxy_url,
+        provider.ca_pem,
+        provider.client_certificate,
+        _read_bytes(provider.network_encrypted),
+    )
+    key_parts = (provider.pk, provider.created_at, *address, *access, *headers, *network)
     return f"models-{hashlib.sha256(repr(key_parts).encode()).hexdigest()}"
+
+
+def _read_bytes(column: bytes | memoryview | None) -> bytes:
+    return bytes(column or b"")
 
 
 def list_provider_models(provider_id: int) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.types import JsonObject, Message
+from toolbench.providers.http.error_body import find_message
 from toolbench.providers.model_list import ProviderRequestError, list_models
 from toolbench.providers.probing.answer_shape import find_reasoning_field, parse_raw_message
 from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
@@ -136,11 +137,11 @@ async def check_error_bodies(prober: Prober) -> ProbeCheck:
     if reply.status < 400:
         message = f"An invalid request is answered with {reply.status}."
         return ProbeCheck("error_bodies", "failed", message, exchanges=numbers)
-    has_reason = isinstance(reply.payload, dict | list) and bool(reply.error and reply.error.message)
+    has_reason = bool(find_message(reply.payload)) and not isinstance(reply.payload, str)
     if reply.status < 500 and has_reason:
         message = f"An invalid request is refused with {reply.status} and a reason."
         return ProbeCheck("error_bodies", "passed", message, {}, numbers)
-    fault = "which means a failure of the server" if reply.status >= 500 else "without a JSON body"
+    fault = "which means a failure of the server" if reply.status >= 500 else "without a reason in a JSON body"
     message = f"An invalid request is refused with {reply.status}, {fault}."
     return ProbeCheck("error_bodies", "failed", message, {}, numbers)
 
