@@ -54,7 +54,7 @@ def test_own_provider_to_cause_takes_at_most_twelve_clicks(
     page.locator("#panel tbody a").first.click()
 
     expect(page.locator(".verdict .mark.fail")).to_be_visible()
-    expect(page.locator(".verdict")).to_contain_text("The model answered in words where a call was still due.")
+    expect(page.locator(".verdict")).to_contain_text("The model answered in text although a call was still needed.")
     assert clicks.count <= MAX_CLICKS
 
 

@@ -286,3 +286,13 @@ def test_cancelled_exchange_does_not_hide_that_the_last_answer_called() -> None:
 
 def test_calls_are_not_apart_where_the_task_needs_one_at_a_time() -> None:
     assert code(build_text_turn(0, "Done."), needs=TaskNeeds(())) == "task_not_done"
+
+
+@pytest.mark.parametrize("finding", ["call_in_text", "parse_error"])
+@pytest.mark.parametrize("needs_reply", [False, True])
+def test_cause_of_quoted_call_is_the_result_if_no_call_is_missing(finding: str, needs_reply: bool) -> None:
+    quoted = build_text_turn(1, "state_patch()", finding=finding)
+    needs = TaskNeeds(("state_patch",), needs_reply=needs_reply)
+    assert code(build_calling_turn(0, PATCHED), quoted, needs=needs) == "task_not_done"
+    unknown_needs = TaskNeeds(None, needs_reply=needs_reply)
+    assert code(build_calling_turn(0, READ), quoted, needs=unknown_needs) in ("call_in_text", "call_unreadable")

@@ -79,12 +79,12 @@ def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
     old = {"cause": "arguments_too_large", "cause_signature": "arguments_too_large · long_arguments_guard · $ · turn 1"}
     run.trials.update(taxonomy=1, **old)
     page = get_failures(FailuresQuery(runs=(run.pk,)))
-    assert (page.version, page.current_version, page.heat_map.rows[0].cause.code) == (1, 2, "arguments_too_large")
+    assert (page.version, page.current_version, page.heat_map.rows[0].cause.code) == (1, 3, "arguments_too_large")
     assert reclassify() == (1, 1)
     assert told(run.trials.get()) == before
     assert (before["cause"], before["cause_signature"]) == ("no_call", "no_call · long_arguments_guard · $ · turn 2")
     assert [(cause["code"], cause["mended"]) for cause in trial.causes] == [("arguments_too_large", False)]
-    assert get_failures(FailuresQuery(runs=(run.pk,))).version == 2
+    assert get_failures(FailuresQuery(runs=(run.pk,))).version == 3
 
 
 def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:
@@ -111,9 +111,9 @@ def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.
     call_command("reclassify", again=True)
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        "1 trials classified by taxonomy version 2, 1 with another cause",
-        "0 trials classified by taxonomy version 2, 0 with another cause",
-        "1 trials classified by taxonomy version 2, 0 with another cause",
+        "1 trials classified by taxonomy version 3, 1 with another cause",
+        "0 trials classified by taxonomy version 3, 0 with another cause",
+        "1 trials classified by taxonomy version 3, 0 with another cause",
     ]
 
 

@@ -11,7 +11,8 @@ The first of these rules that applies gives the cause:
    explains arguments that cannot be read. Candidates are problems from which no later step recovered and which are not
    harmless (`healed`), if they are
    - a problem of an answer; a blank answer, or a truncated one without a call, only if a call or a text was still
-     needed or the needed tools are not known;
+     needed or the needed tools are not known; a call in the text, only if a call was still needed or the needed tools
+     are not known, since a text may also quote a call;
    - a failed call of a tool that the task needs, or, if a call was still needed, of a tool that does not exist;
    - any failed call, if the needed tools are not known or the run ended with TOOL_ERROR;
    - a failed call of any other tool if a call was still needed and the model made no call in a later turn.
@@ -34,6 +35,7 @@ from toolbench.evals.record_counts import CALLS_PATH
 FAILED_OUTCOMES = ("fail", "infra")
 BLANK_ANSWER_CODES = ("empty_answer", "empty_final")
 TRUNCATED_ANSWER_CODE = "cut_by_length"
+WRITTEN_CALL_CODES = ("call_in_tags", "call_in_text", "call_in_reasoning", "call_unreadable")
 UNKNOWN_TOOL_CODES = ("tool_unknown", "calls_wrapped", "name_unclean")  # of calls of a tool that does not exist
 MISSING_CALL_CLASSES = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
 
@@ -78,8 +80,9 @@ def iter_candidates(
         if occurrence.mended:
             continue
         if isinstance(step, ExchangeAttempt):
-            is_text_needed = is_call_missing or needs.needs_reply or needs.tools is None
-            is_candidate = is_text_needed or not _is_missing_text(occurrence, step)
+            is_call_needed = is_call_missing or needs.tools is None
+            is_needed = is_call_needed or (needs.needs_reply and occurrence.code not in WRITTEN_CALL_CODES)
+            is_candidate = is_needed or not _is_missing_output(occurrence, step)
         else:
             is_in_last_calling_turn = is_call_missing and occurrence.turn == last_calling_turn
             is_candidate = is_in_last_calling_turn or _is_relevant_call(step, occurrence, ending, is_call_missing)
@@ -87,11 +90,14 @@ def iter_candidates(
             yield occurrence
 
 
-def _is_missing_text(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
-    """Return whether the problem is missing text: a blank answer, or a truncated one without a call."""
+def _is_missing_output(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
+    """Return whether the problem is a missing text or call.
+
+    It is a blank answer, a truncated one without a call, or a call that stands in the text.
+    """
     if occurrence.code == TRUNCATED_ANSWER_CODE:
         return step.answer is not None and not step.answer.calls_found
-    return occurrence.code in BLANK_ANSWER_CODES
+    return occurrence.code in (*BLANK_ANSWER_CODES, *WRITTEN_CALL_CODES)
 
 
 def _find_named_cause(code: str, steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]) -> CauseOccurrence:
