@@ -37,7 +37,7 @@ def test_a_printed_link_opens_a_first_page_that_says_where_everything_is(visitor
 
     headings = visitor_page.locator("main h2")
     expect(headings).to_contain_text(
-        ["Connect a provider", "One tiny model, six ways of asking", "Published matrix, February 2026", "Failed trials"]
+        ["Connect a provider", "One small model, six methods", "Published matrix, February 2026", "Failed trials"]
     )
     expect(visitor_page.get_by_text("published, not measured here", exact=True)).to_be_visible()
     expect(

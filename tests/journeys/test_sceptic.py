@@ -58,7 +58,7 @@ def test_the_box_is_no_ranking_and_says_that_valid_is_not_correct(
     launch_next_demo_run()
     browser_page.goto("/")
 
-    box = browser_page.get_by_role("region", name="One tiny model, six ways of asking")
+    box = browser_page.get_by_role("region", name="One small model, six methods")
     expect(box.locator("tbody").first.get_by_role("row")).to_have_count(6)
     expect(box).to_contain_text("a correct call also names the requested city")
     expect(box).to_contain_text("does not rank the methods")

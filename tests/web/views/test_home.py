@@ -48,7 +48,7 @@ def test_home_says_valid_is_not_correct_and_title_has_no_figure(owner_client: Cl
     live_run()
     text = read_html(owner_client.get("/"))
     assert "a correct call also names the requested city" in text
-    assert ">One tiny model, six ways of asking</h2>" in text
+    assert ">One small model, six methods</h2>" in text
     assert "does not rank the methods" in text
     assert "See the prompt without tools" in text
 

@@ -166,7 +166,7 @@ def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest
         ConfigChoice(model=model_ids[service], method=method, examples=EXAMPLE_SET if with_examples else "")
         for method, service, with_examples in keys
     )
-    title = "One tiny model, six ways of asking"
+    title = "One small model, six methods"
     return RunRequest(
         title=title, configs=configs, scenarios=("weather",), trials=TRIALS_PER_CELL, purpose=WEATHER_PURPOSE
     )
@@ -174,7 +174,7 @@ def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest
 
 def _build_intent_request(tools_model_id: int) -> RunRequest:
     return RunRequest(
-        title="One tiny model, one intent in three",
+        title="One small model, one of three intents",
         configs=(ConfigChoice(model=tools_model_id, method="constrained"),),
         scenarios=("classify_intent",),
         trials=TRIALS_PER_CELL,
