@@ -99,8 +99,8 @@ def test_a_rule_says_what_it_decides_and_how_surely() -> None:
 def test_a_cell_begins_with_the_trials_the_method_page_says() -> None:
     method = " ".join((Path(__file__).parents[3] / "docs" / "method.md").read_text(encoding="utf-8").split())
     assert (
-        f"Every cell begins with {FIRST_ANALYSIS_TRIALS} trials; "
-        f"only open ones get more, {ANALYSIS_STEP_TRIALS} at a time." in method
+        f"Each cell starts with {FIRST_ANALYSIS_TRIALS} trials; "
+        f"undecided cells get {ANALYSIS_STEP_TRIALS} more at a time." in method
     )
 
 

@@ -82,7 +82,7 @@ def _build_latency_metric(
     get_quantile: Callable[[Times], Quantile | None],
     figure: Callable[[MetricInput], Figure | None] | None = None,
 ) -> Metric:
-    return Metric(name, f"{name} latency", "trial without queue, tool scenarios", None, figure, get_quantile)
+    return Metric(name, f"{name} latency", "time of a trial without queue, tool scenarios", None, figure, get_quantile)
 
 
 def _build_single_figure(value: float | None, unit: str) -> Figure | None:
@@ -148,21 +148,21 @@ _SUCCESS = (
     Metric(
         "delivered",
         "End-to-end success",
-        "passed / trials, infrastructure included",
+        "passed / trials, infrastructure errors included",
         Tally.compute_end_to_end_success,
         judged=True,
     ),
     Metric(
         "first",
         "First-attempt success",
-        "passed without a second sample / answered",
+        "passed without a second sample / trials with an answer",
         _build_rate("first_attempt_passed", "answered"),
         judged=True,
     ),
     Metric(
         "parity",
         "Success by the case study’s rule",
-        "passed by its rule / answered where it has one",
+        "passed by its rule / trials with an answer that it judges",
         _build_rate("parity_passed", "parity_judged"),
         judged=True,
     ),
@@ -174,14 +174,14 @@ _SUCCESS = (
     Metric(
         "turns",
         "Turn success",
-        "turns with nothing wrong on the wire / turns with an answer",
+        "turns without a problem / turns with an answer",
         _build_rate("good_turns", "answered_turns"),
         judged=True,
     ),
     Metric(
         "recovery",
-        "Recovery, given an error",
-        "passed / trials with an answer in which a call failed",
+        "Recovery after a failed call",
+        "passed / trials with an answer and a failed call",
         _build_rate("recovered_trials", "error_trials"),
         judged=True,
     ),
@@ -190,21 +190,21 @@ _CALLS = (
     Metric(
         "structured",
         "Structured-call rate",
-        "structured calls / answers that called",
+        "answers with structured calls / answers with a call",
         _build_rate("structured_answers", "calling_answers"),
         judged=True,
     ),
     Metric(
         "fallback",
         "Fallback rate",
-        "turns on text JSON / turns with an answer",
+        "turns with text JSON / turns with an answer",
         _build_rate("fallback_turns", "answered_turns"),
     ),
     Metric("schema", "Schema accuracy", "valid calls / calls", _build_rate("valid_calls", "calls"), judged=True),
     Metric(
         "arguments",
         "Argument accuracy",
-        "right arguments / valid calls whose right arguments are known",
+        "correct arguments / valid calls whose correct arguments are known",
         _build_rate("arguments_right", "arguments_asked"),
         judged=True,
     ),
@@ -216,7 +216,7 @@ _CALLS = (
     Metric(
         "parse",
         "Parse-error rate",
-        "turns with a parse error / turns that called",
+        "turns with a parse error / turns with a call",
         _build_rate("parse_error_turns", "calling_turns"),
     ),
     Metric(
@@ -228,19 +228,19 @@ _CALLS = (
     Metric(
         "ended",
         "Turns ended by a parse error",
-        "such turns / turns that called",
+        "such turns / turns with a call",
         _build_rate("parse_error_ends", "calling_turns", "parse_error_ends"),
     ),
     Metric(
         "ignored",
         "Ignored calls",
-        "calls left aside / calls made",
+        "ignored calls / calls made",
         _build_rate("ignored_calls", "calls", "ignored_calls"),
     ),
     Metric(
         "empty",
         "Empty finals",
-        "blank after a result / answers without a call",
+        "blank answers after a result / answers without a call",
         _build_rate("empty_finals", "final_answers"),
     ),
 )
@@ -248,7 +248,7 @@ _TRIGGER = (
     Metric(
         "trigger_precision",
         "Trigger precision",
-        "called where a call was due / called",
+        "trials with a needed call / trials with a call",
         _build_rate("called_rightly", "called_rightly", "called_needlessly"),
         judged=True,
         with_control=True,
@@ -256,12 +256,12 @@ _TRIGGER = (
     Metric(
         "trigger_recall",
         "Trigger recall",
-        "called / trials in which a call was due",
+        "trials with a call / trials that need a call",
         _build_rate("called_rightly", "called_rightly", "call_missed"),
         judged=True,
         with_control=True,
     ),
-    Metric("trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _compute_f1),
+    Metric("trigger_f1", "Trigger F1", "2 · needed / (2 · needed + unneeded + missed)", None, _compute_f1),
 )
 _SPENT = (
     Metric(
@@ -278,7 +278,7 @@ _SPENT = (
         "answers_5xx", "Answers of 5xx", "server errors / requests", _build_request_rate("answers_5xx"), missing=UNKNOWN
     ),
     Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _compute_backoff, missing=UNKNOWN),
-    Metric("asked", "Asked again", "requests that quoted an error / requests", _build_rate("asked_again", "requests")),
+    Metric("asked", "Asked again", "requests that quote an error / requests", _build_rate("asked_again", "requests")),
     _build_latency_metric("p50", _p50, _build_quantile_range(_p50)),
     _build_latency_metric("p95", _p95, _build_quantile_range(_p95, MIN_LEGACY_P95_ANSWERS)),
     _build_latency_metric("p99", attrgetter("p99")),
@@ -300,21 +300,21 @@ _SPENT = (
     Metric(
         "cached",
         "Cached tokens per trial",
-        "of the input, as the endpoint says",
+        "of the input, as the endpoint reports",
         None,
         lambda counts: _compute_per_trial(counts.tools, counts.tools.cached_tokens),
     ),
     Metric(
         "reasoning",
         "Reasoning tokens per trial",
-        "of the output, as the endpoint says",
+        "of the output, as the endpoint reports",
         None,
         lambda counts: _compute_per_trial(counts.tools, counts.tools.reasoning_tokens),
     ),
     Metric(
         "cost",
         "Cost per end-to-end success",
-        "all requests paid / end-to-end successes",
+        "cost of all requests / end-to-end successes",
         None,
         lambda counts: compute_cost_per_success(counts.tools),
         missing=UNKNOWN,
