@@ -1,4 +1,4 @@
-"""A scenario tried by hand: its instance, its workspace, and calls carried out as the dispatcher would."""
+"""Trial of a scenario for tests of judging: its instance, its workspace, and calls that run in the workspace."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Hand-made records of trials, in the shape the loop hands over."""
+"""Builders of the loop results that tests of judging need."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def build_result(
     parse_status: str = "ok",
     schema_errors: Sequence[SchemaError] = (),
 ) -> ToolResult:
-    """A call with its result; an error `code` makes it a failed one."""
+    """Return a call with its result, which is a failure if `code` is given."""
     errors = ({"code": code, "message": f"{code} in words"},) if code else ()
     envelope = Envelope(ok and not code, name, errors=errors)
     wire = arguments if isinstance(arguments, str) else json.dumps(arguments)
@@ -35,7 +35,7 @@ def build_result(
 
 
 def run_tool(workspace: Workspace, name: str, arguments: dict[str, Any]) -> ToolResult:
-    """The call carried out in the workspace, as the dispatcher would."""
+    """Run a call in the workspace and return its result, as the dispatcher does."""
     try:
         value = workspace.call(name, arguments, "call_1")
     except ToolArgumentError:
@@ -54,7 +54,7 @@ def build_calling_turn(turn: int, *results: ToolResult, finish: str = "tool_call
 def build_text_turn(
     turn: int, text: str, *, finish: str = "stop", tools_sent: bool = True, finding: str = ""
 ) -> TurnRecord:
-    """An answer without calls; `finding` is the code of what the engine remarked on it."""
+    """Return a turn without calls; `finding` is the code of the engine's finding on it."""
     findings = (Finding(finding, f"The engine found {finding}.", "$.content"),) if finding else ()
     answer = Turn({}, text, finish_reason=finish, method_used="text", findings=findings)
     return TurnRecord(turn, build_request(turn, tools_sent=tools_sent), answer)
@@ -65,13 +65,13 @@ def build_failed_turn(turn: int, error: ExchangeError) -> TurnRecord:
 
 
 def build_ended(*turns: TurnRecord, end: EndReason = EndReason.FINAL, error: ExchangeError | None = None) -> LoopResult:
-    """The record with the last answer's text as its final text."""
+    """Return a loop result with the text of the last answer as its final text."""
     last = turns[-1].answer if turns else None
     return LoopResult(end, last.text if last else "", (), turns, Usage(), error=error)
 
 
 def build_right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
-    """What the agent should pass, from an instance's values."""
+    """Return the right arguments of the agent's call, from an instance's values."""
     rest = [column for column in list_columns(values["workspace_id"]) if column not in values["columns"]]
     return {
         "intent": {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"},

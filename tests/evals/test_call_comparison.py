@@ -18,7 +18,7 @@ from toolbench.evals.types import PUBLISHED_WORDING, Scenario
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 
-TWO = TaskExpectation(
+TWO_CALLS = TaskExpectation(
     calls=(
         {"tool": "read", "arguments": {"id": "a"}},
         {"tool": "write", "arguments": {"id": "a", "ops": ["x"]}, "any": ["note"]},
@@ -26,127 +26,135 @@ TWO = TaskExpectation(
 )
 
 
-def due_of(scenario: Scenario) -> ExpectedCalls:
+def build_expected(scenario: Scenario) -> ExpectedCalls:
     return scenario.build_expected_calls(scenario.draw_instance(0, kind=PUBLISHED_WORDING))
 
 
-def own(**expect: Any) -> ExpectedCalls:
+def build_case_expected(**expect: Any) -> ExpectedCalls:
     messages = ({"role": "user", "content": "Hi"},)
-    return due_of(UserCaseScenario("mine", 1, "", UserCase(messages, (), CaseExpectation(**expect))))
+    return build_expected(UserCaseScenario("mine", 1, "", UserCase(messages, (), CaseExpectation(**expect))))
 
 
-def call(tool: str, arguments: JsonObject | None, *, ok: bool = True) -> MadeCall:
+def build_call(tool: str, arguments: JsonObject | None, *, ok: bool = True) -> MadeCall:
     return MadeCall(tool, arguments, ok)
 
 
-def statuses(comparison: ComparedCalls) -> list[str]:
-    return [one.status.value for one in comparison.calls]
+def list_statuses(comparison: ComparedCalls) -> list[str]:
+    return [item.status.value for item in comparison.calls]
 
 
-def words(comparison: ComparedCalls) -> list[tuple[str, str, str]]:
-    return [(one.path, one.expected, one.got) for call in comparison.calls for one in call.differences]
+def list_differences(comparison: ComparedCalls) -> list[tuple[str, str, str]]:
+    return [(item.path, item.expected, item.got) for call in comparison.calls for item in call.differences]
 
 
-def test_right_calls_are_as_expected_in_any_order() -> None:
-    made = [call("write", {"id": "A ", "ops": ["x"], "note": 1}), call("read", {"id": "a"})]
-    comparison = compare_calls(made, build_pack_calls(TWO))
-    assert statuses(comparison) == ["as expected", "as expected"]
-    assert (comparison.missing, comparison.note, words(comparison)) == ((), "", [])
+def test_compare_calls_right_calls_are_as_expected_in_any_order() -> None:
+    made = [build_call("write", {"id": "A ", "ops": ["x"], "note": 1}), build_call("read", {"id": "a"})]
+    comparison = compare_calls(made, build_pack_calls(TWO_CALLS))
+    assert list_statuses(comparison) == ["as expected", "as expected"]
+    assert (comparison.missing, comparison.note, list_differences(comparison)) == ((), "", [])
 
 
-def test_wrong_arguments_have_a_path_and_one_word_each() -> None:
-    made = [call("write", {"ops": '["x"]', "comment": "again"})]
-    comparison = compare_calls(made, build_pack_calls(TWO))
-    assert statuses(comparison) == ["arguments differ"]
-    assert words(comparison) == [
+def test_compare_calls_wrong_arguments_have_path_and_difference() -> None:
+    made = [build_call("write", {"ops": '["x"]', "comment": "again"})]
+    comparison = compare_calls(made, build_pack_calls(TWO_CALLS))
+    assert list_statuses(comparison) == ["arguments differ"]
+    assert list_differences(comparison) == [
         ("$.id", "", "missing"), ("$.ops", "array", "string"), ("$.comment", "", "extra"),
     ]  # fmt: skip
-    assert [one.tool for one in comparison.missing] == ["read"]
+    assert [item.tool for item in comparison.missing] == ["read"]
 
 
-def test_value_of_the_same_type_differs() -> None:
-    comparison = compare_calls([call("read", {"id": "b"})], build_pack_calls(TWO))
-    assert words(comparison) == [("$.id", "", "differs")]
+def test_compare_calls_value_of_the_same_type_differs() -> None:
+    comparison = compare_calls([build_call("read", {"id": "b"})], build_pack_calls(TWO_CALLS))
+    assert list_differences(comparison) == [("$.id", "", "differs")]
 
 
-def test_refused_call_is_compared_with_the_call_that_corrected_it() -> None:
-    made = [call("read", {"id": 1}, ok=False), call("read", {"id": 1}, ok=False), call("read", {"id": "a"})]
-    comparison = compare_calls(made, build_pack_calls(TWO))
-    assert statuses(comparison) == ["arguments differ", "arguments differ", "as expected"]
-    assert [one.tool for one in comparison.missing] == ["write"]
+def test_compare_calls_refused_call_is_compared_with_its_correction() -> None:
+    made = [
+        build_call("read", {"id": 1}, ok=False),
+        build_call("read", {"id": 1}, ok=False),
+        build_call("read", {"id": "a"}),
+    ]
+    comparison = compare_calls(made, build_pack_calls(TWO_CALLS))
+    assert list_statuses(comparison) == ["arguments differ", "arguments differ", "as expected"]
+    assert [item.tool for item in comparison.missing] == ["write"]
 
 
-def test_wrong_call_that_succeeds_after_a_refused_one_is_compared_too() -> None:
-    made = [call("read", {"id": 1}, ok=False), call("read", {"id": "b"})]
-    assert statuses(compare_calls(made, build_pack_calls(TWO))) == ["arguments differ", "arguments differ"]
+def test_compare_calls_wrong_call_after_a_refused_one_is_compared() -> None:
+    made = [build_call("read", {"id": 1}, ok=False), build_call("read", {"id": "b"})]
+    assert list_statuses(compare_calls(made, build_pack_calls(TWO_CALLS))) == ["arguments differ", "arguments differ"]
 
 
-def test_right_call_that_a_fault_refused_is_as_expected_when_repeated() -> None:
-    made = [call("read", {"id": "a"}, ok=False), call("read", {"id": "a"})]
-    assert statuses(compare_calls(made, build_pack_calls(TWO))) == ["as expected", "as expected"]
+def test_compare_calls_right_call_repeated_after_fault_is_as_expected() -> None:
+    made = [build_call("read", {"id": "a"}, ok=False), build_call("read", {"id": "a"})]
+    assert list_statuses(compare_calls(made, build_pack_calls(TWO_CALLS))) == ["as expected", "as expected"]
 
 
-def test_calls_nobody_expects_are_extra() -> None:
-    made = [call("read", {"id": "a"}), call("read", {"id": "a"}), call("drop", {})]
-    assert statuses(compare_calls(made, build_pack_calls(TWO))) == ["as expected", "extra", "extra"]
+def test_compare_calls_unexpected_calls_are_extra() -> None:
+    made = [build_call("read", {"id": "a"}), build_call("read", {"id": "a"}), build_call("drop", {})]
+    assert list_statuses(compare_calls(made, build_pack_calls(TWO_CALLS))) == ["as expected", "extra", "extra"]
 
 
-def test_calls_of_an_ordered_case_may_be_out_of_order() -> None:
+def test_compare_calls_of_ordered_case_can_be_out_of_order() -> None:
     calls = (ExpectedCall("first", {"at": {"$any_of": [1, 2]}}), ExpectedCall("second"))
-    made = [call("second", {}), call("first", {"at": 2}), call("other", {})]
-    assert statuses(compare_calls(made, own(calls=calls, ordered=True, others=True))) == [
+    made = [build_call("second", {}), build_call("first", {"at": 2}), build_call("other", {})]
+    assert list_statuses(compare_calls(made, build_case_expected(calls=calls, ordered=True, others=True))) == [
         "as expected", "out of order", "not compared",
     ]  # fmt: skip
-    assert statuses(compare_calls(made, own(calls=calls))) == ["as expected", "as expected", "extra"]
+    assert list_statuses(compare_calls(made, build_case_expected(calls=calls))) == [
+        "as expected",
+        "as expected",
+        "extra",
+    ]
 
 
-def test_matcher_is_no_type() -> None:
+def test_compare_calls_value_against_a_matcher_differs() -> None:
     comparison = compare_calls(
-        [call("first", {"at": 3})], own(calls=(ExpectedCall("first", {"at": {"$any_of": [1]}}),))
+        [build_call("first", {"at": 3})], build_case_expected(calls=(ExpectedCall("first", {"at": {"$any_of": [1]}}),))
     )
-    assert words(comparison) == [("$.at", "", "differs")]
+    assert list_differences(comparison) == [("$.at", "", "differs")]
 
 
-def test_task_without_calls_says_so_and_every_call_is_extra() -> None:
-    comparison = compare_calls([call("get_weather", {})], due_of(scenarios.lookup_scenario("chat_only")))
-    assert statuses(comparison) == ["extra"]
+def test_compare_calls_task_without_calls_makes_every_call_extra() -> None:
+    comparison = compare_calls([build_call("get_weather", {})], build_expected(scenarios.lookup_scenario("chat_only")))
+    assert list_statuses(comparison) == ["extra"]
     assert comparison.note == "The task expects no call."
 
 
-def test_task_by_its_state_says_that_its_arguments_are_not_fixed() -> None:
+def test_compare_calls_state_task_has_no_fixed_arguments() -> None:
     error = SchemaError("$.ops", "type", "expected array, got string")
     made = [MadeCall("state_patch", {"ops": "[]"}, False, (error,))]
-    comparison = compare_calls(made, due_of(scenarios.lookup_scenario("type_error_recovery")))
+    comparison = compare_calls(made, build_expected(scenarios.lookup_scenario("type_error_recovery")))
     assert "no fixed arguments for state_patch" in comparison.note
-    assert statuses(comparison) == ["not compared"]
-    assert words(comparison) == [("$.ops", "", "string")]
+    assert list_statuses(comparison) == ["not compared"]
+    assert list_differences(comparison) == [("$.ops", "", "string")]
 
 
 @pytest.mark.parametrize("scenario", scenarios.list_scenarios(), ids=lambda scenario: scenario.slug)
-def test_right_arguments_of_every_scenario_fit_their_own_call(scenario: Scenario) -> None:
-    due = due_of(scenario)
-    shown = [expected for expected in due.calls if expected.arguments is not None]
+def test_compare_calls_right_arguments_of_every_scenario_match(scenario: Scenario) -> None:
+    expected_calls = build_expected(scenario)
+    shown = [expected for expected in expected_calls.calls if expected.arguments is not None]
     for expected in shown:
         assert expected.is_match(expected.arguments or {})
         assert expected.list_wrong_paths(expected.arguments or {}) == ()
     made = [MadeCall(expected.tool, expected.arguments, True) for expected in shown]
-    assert set(statuses(compare_calls(made, due))) <= {"as expected"}
+    assert set(list_statuses(compare_calls(made, expected_calls))) <= {"as expected"}
 
 
-def test_agents_name_the_path_of_each_failed_check() -> None:
-    scenario = next(one for one in scenarios.list_scenarios() if len(getattr(one, "agents", ())) == 4)
+def test_compare_calls_of_agents_name_path_of_each_failed_check() -> None:
+    scenario = next(item for item in scenarios.list_scenarios() if len(getattr(item, "agents", ())) == 4)
     instance = scenario.draw_instance(0, kind=PUBLISHED_WORDING)
     right = [
         MadeCall(TOOL_BY_AGENT[agent], build_right_arguments(agent, instance.values), True) for agent in AGENT_ORDER
     ]
-    due = scenario.build_expected_calls(instance)
-    assert set(statuses(compare_calls(right, due))) == {"as expected"}
+    expected_calls = scenario.build_expected_calls(instance)
+    assert set(list_statuses(compare_calls(right, expected_calls))) == {"as expected"}
     wrong = [MadeCall("select_tables", {"relevant_tables": "orders"}, True)]
-    assert ("$.relevant_tables", "", "differs") in words(compare_calls(wrong, due))
-    assert statuses(compare_calls(right[::-1], due)) == ["as expected", *["out of order"] * 3]
+    assert ("$.relevant_tables", "", "differs") in list_differences(compare_calls(wrong, expected_calls))
+    assert list_statuses(compare_calls(right[::-1], expected_calls)) == ["as expected", *["out of order"] * 3]
 
 
-def test_bfcl_case_shows_an_accepted_call() -> None:
+def test_compare_calls_of_bfcl_case_uses_an_accepted_call() -> None:
     function: JsonObject = {
         "name": "math.area",
         "description": "Return an area.",
@@ -159,15 +167,15 @@ def test_bfcl_case_shows_an_accepted_call() -> None:
     question = ({"role": "user", "content": "How large?"},)
     answers = ({"math.area": {"base": [10], "unit": ["m", ""]}},)
     case = BfclCase("simple_1", "simple", question, (function,), answers)
-    due = due_of(BfclScenario("bfcl_simple_1", 1, "", case))
-    assert due.calls[0].arguments == {"base": 10, "unit": "m"}
-    assert statuses(compare_calls([call("math_area", {"base": 10})], due)) == ["as expected"]
-    assert words(compare_calls([call("math_area", {"unit": "m", "x": 1})], due)) == [
+    expected_calls = build_expected(BfclScenario("bfcl_simple_1", 1, "", case))
+    assert expected_calls.calls[0].arguments == {"base": 10, "unit": "m"}
+    assert list_statuses(compare_calls([build_call("math_area", {"base": 10})], expected_calls)) == ["as expected"]
+    assert list_differences(compare_calls([build_call("math_area", {"unit": "m", "x": 1})], expected_calls)) == [
         ("$.base", "", "missing"), ("$.x", "", "extra"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", ['a["\\q"]', "x[" + "9" * 5000 + "]", "\ud800", "", "a.b"])
-def test_odd_keys_of_a_model_do_no_harm(key: str) -> None:
-    comparison = compare_calls([call("read", {"id": "a", key: 1})], build_pack_calls(TWO))
+def test_compare_calls_odd_argument_names_are_differences(key: str) -> None:
+    comparison = compare_calls([build_call("read", {"id": "a", key: 1})], build_pack_calls(TWO_CALLS))
     assert comparison.calls[0].status is CallStatus.DIFFERENT

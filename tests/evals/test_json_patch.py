@@ -26,7 +26,7 @@ def draft(**values: Any) -> dict[str, Any]:
         (draft(list=[1, 3]), {"op": "insert", "path": "/draft/list", "value": 2, "index": 1}, draft(list=[1, 2, 3])),
     ],
 )
-def test_an_operation_does_what_its_name_says(before: Any, operation: Any, after: Any) -> None:
+def test_apply_patch_each_operation_changes_the_document(before: Any, operation: Any, after: Any) -> None:
     assert apply_patch(before, [operation], root="/draft/") == after
 
 
@@ -49,15 +49,15 @@ def test_an_operation_does_what_its_name_says(before: Any, operation: Any, after
         {"op": "insert", "path": "/draft/list", "value": 1, "index": True},
     ],
 )
-def test_a_bad_operation_undoes_the_good_ones_before_it(operation: Any) -> None:
+def test_apply_patch_invalid_operation_undoes_earlier_ones(operation: Any) -> None:
     document = draft(text="here", list=[1, 2])
-    good = {"op": "set", "path": "/draft/foo", "value": "bar"}
+    valid = {"op": "set", "path": "/draft/foo", "value": "bar"}
     with pytest.raises(PatchError):
-        apply_patch(document, [good, operation], root="/draft/")
+        apply_patch(document, [valid, operation], root="/draft/")
     assert document == draft(text="here", list=[1, 2])
 
 
-def test_a_value_is_copied_into_the_document() -> None:
+def test_apply_patch_copies_the_value() -> None:
     value = {"deep": [1]}
     changed = apply_patch(draft(), [{"op": "set", "path": "/draft/foo", "value": value}], root="/draft/")
     value["deep"].append(2)

@@ -6,7 +6,7 @@ from toolbench.evals.catalogue import STRATEGIES, load_models, load_profiles
 from toolbench.evals.name_filter import filter_by_names, find_similar_words, list_unmatched_words
 
 
-def models_by(words: str) -> list[str]:
+def filter_models(words: str) -> list[str]:
     return [model.name for model in filter_by_names(load_models(), words, names=lambda model: model.names)]
 
 
@@ -32,41 +32,41 @@ def models_by(words: str) -> list[str]:
         ("nobody", 0),
     ],
 )
-def test_words_choose_models(words: str, count: int) -> None:
-    assert len(models_by(words)) == count
+def test_filter_by_names_selects_models_by_words(words: str, count: int) -> None:
+    assert len(filter_models(words)) == count
 
 
-def test_the_order_is_that_of_the_catalogue() -> None:
-    assert models_by("kimi,grok") == ["x-ai/grok-4.1-fast", "moonshotai/kimi-k2.5:nitro"]
+def test_filter_by_names_keeps_the_order_of_the_catalogue() -> None:
+    assert filter_models("kimi,grok") == ["x-ai/grok-4.1-fast", "moonshotai/kimi-k2.5:nitro"]
 
 
-def test_profiles_and_strategies_take_the_same_words() -> None:
-    assert [item.name for item in filter_by_names(load_profiles(), "flash", names=lambda one: one.names)] == [
+def test_filter_by_names_selects_profiles_and_strategies() -> None:
+    assert [item.name for item in filter_by_names(load_profiles(), "flash", names=lambda entry: entry.names)] == [
         "glm_4_7_flash_general",
         "glm_4_7_flash_tool_calling",
     ]
-    assert [item.name for item in filter_by_names(STRATEGIES, "naked,prod", names=lambda one: one.names)] == [
+    assert [item.name for item in filter_by_names(STRATEGIES, "naked,prod", names=lambda entry: entry.names)] == [
         "raw",
         "production",
     ]
-    assert [item.name for item in filter_by_names(STRATEGIES, "all", names=lambda one: one.names)] == [
+    assert [item.name for item in filter_by_names(STRATEGIES, "all", names=lambda entry: entry.names)] == [
         "raw", "baseline", "production",
     ]  # fmt: skip
 
 
-def test_words_that_match_nothing_can_be_named() -> None:
+def test_list_unmatched_words_names_words_without_match() -> None:
     assert list_unmatched_words(load_models(), "stable,nobody,!nothing", names=lambda model: model.names) == [
         "nobody",
         "!nothing",
     ]
 
 
-def test_brackets_are_no_pattern() -> None:
+def test_filter_by_names_takes_brackets_literally() -> None:
     assert filter_by_names(["a[1]x", "a1x"], "a[1]*", names=lambda item: [item]) == ["a[1]x"]
 
 
 @pytest.mark.parametrize(
-    ("words", "chosen"),
+    ("words", "selected"),
     [
         ("Local, tool template", "tools"),
         ("local,tool template", "tools"),
@@ -77,14 +77,18 @@ def test_brackets_are_no_pattern() -> None:
         ("*template", "own tools"),
     ],
 )
-def test_a_name_with_a_comma_is_taken_whole(words: str, chosen: str) -> None:
-    named = {"own": ("Local, own template", "local"), "tools": ("Local, tool template", "local"), "other": ("other",)}
-    assert filter_by_names(tuple(named), words, names=named.__getitem__) == [
-        item for item in named if item in chosen.split()
+def test_filter_by_names_matches_a_whole_name_with_comma(words: str, selected: str) -> None:
+    names_by_item = {
+        "own": ("Local, own template", "local"),
+        "tools": ("Local, tool template", "local"),
+        "other": ("other",),
+    }
+    assert filter_by_names(tuple(names_by_item), words, names=names_by_item.__getitem__) == [
+        item for item in names_by_item if item in selected.split()
     ]
 
 
-def test_nearest_words_are_those_most_alike() -> None:
+def test_find_similar_words_returns_the_most_similar_ones() -> None:
     known = ["Openai", "openai/gpt-5.2", "stable", "default"]
     assert find_similar_words("openai/gpt5.2", known) == ("openai/gpt-5.2", "Openai")
     assert find_similar_words("opnai/typo", known) == ("Openai",)

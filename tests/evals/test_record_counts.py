@@ -16,7 +16,7 @@ def read_from_tags(record: TurnRecord) -> TurnRecord:
     return replace(record, answer=replace(record.answer, changes=(change,)))
 
 
-def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
+def test_count_trial_counts_calls_and_turns_by_result() -> None:
     broken = build_result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
     wrong = build_result(
         "state_patch", {"ops": {}}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "type", "")]
@@ -48,21 +48,21 @@ def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
     }
 
 
-def test_repaired_call_counts_as_valid_and_as_parse_error() -> None:
+def test_count_trial_repaired_call_is_valid_and_a_parse_error() -> None:
     record = build_calling_turn(
         0, build_result("state_get", {}), build_result("state_get", {}), build_result("state_get", {})
     )
     assert record.answer is not None
-    mended = ParseError("tool_use", "bad", "{'", call=1, repairs=("single_quotes",))
-    cut = ParseError("tool_use", "bad", "{'", call=2, repairs=("cut_value",), truncated=True)
-    answer = replace(record.answer, parse_errors=(mended, cut), mode="json_fallback")
+    repaired = ParseError("tool_use", "bad", "{'", call=1, repairs=("single_quotes",))
+    truncated = ParseError("tool_use", "bad", "{'", call=2, repairs=("cut_value",), truncated=True)
+    answer = replace(record.answer, parse_errors=(repaired, truncated), mode="json_fallback")
     counts = record_counts.count_trial(build_ended(replace(record, answer=answer)))
-    named = ("calls", "valid_calls", "repaired_calls", "parse_error_turns", "fallback_turns")
-    assert [counts[name] for name in named] == [3, 2, 1, 1, 1]
+    names = ("calls", "valid_calls", "repaired_calls", "parse_error_turns", "fallback_turns")
+    assert [counts[name] for name in names] == [3, 2, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("code", "ends"), [("model_format", 1), ("connection_reset", 0)])
-def test_turn_ends_by_parse_error_if_server_cannot_read_model_text(code: str, ends: int) -> None:
+def test_count_trial_text_that_server_cannot_read_is_parse_error_end(code: str, ends: int) -> None:
     error = ExchangeError(code, "…", infrastructure=False)
     assert (
         record_counts.count_trial(build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error))[
@@ -72,7 +72,7 @@ def test_turn_ends_by_parse_error_if_server_cannot_read_model_text(code: str, en
     )
 
 
-def test_calls_read_from_tags_or_text_are_not_structured() -> None:
+def test_count_trial_calls_from_tags_or_text_are_not_structured() -> None:
     tagged = read_from_tags(build_calling_turn(0, build_result("state_get", {})))
     record = build_calling_turn(1, build_result("state_get", {}))
     assert record.answer is not None
@@ -83,7 +83,7 @@ def test_calls_read_from_tags_or_text_are_not_structured() -> None:
     assert (counts["structured_answers"], counts["calling_answers"]) == (0, 3)
 
 
-def test_tools_are_off_only_when_no_request_offered_them() -> None:
+def test_is_without_tools_only_if_no_request_offered_them() -> None:
     assert record_counts.is_without_tools(build_ended(build_text_turn(0, "hi", tools_sent=False)))
     assert not record_counts.is_without_tools(
         build_ended(build_text_turn(0, "hi"), build_text_turn(1, "hi", tools_sent=False))
@@ -91,7 +91,7 @@ def test_tools_are_off_only_when_no_request_offered_them() -> None:
     assert not record_counts.is_without_tools(build_ended())
 
 
-def test_a_dead_endpoint_has_answered_nothing() -> None:
+def test_has_answer_is_false_for_a_dead_endpoint() -> None:
     error = ExchangeError("connection_refused", "refused")
     assert not record_counts.has_answer(
         build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)

@@ -12,8 +12,8 @@ TABLES = {"trips": TRIPS, "stops": SqlTable({"stop": "text", "line": "integer"},
 REFERENCE = "SELECT SUM(passengers) FROM trips WHERE line = 1 AND month = 'March'"
 
 
-def held(query: str) -> int:
-    """How many of the four rules hold before the first that does not."""
+def count_passed_checks(query: str) -> int:
+    """Return how many of the four checks pass before the first that fails."""
     checks = build_query_checks(query, TABLES, REFERENCE)
     assert len(checks) == 4
     assert all(check.detail for check in checks if not check.ok)
@@ -31,8 +31,8 @@ def held(query: str) -> int:
         "SELECT CAST(SUM(passengers) AS FLOAT) FROM trips WHERE line = 1 AND month = 'March'",
     ],
 )
-def test_the_same_answer_in_other_words_is_right(query: str) -> None:
-    assert held(query) == 4
+def test_build_query_checks_equivalent_query_passes_all(query: str) -> None:
+    assert count_passed_checks(query) == 4
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_the_same_answer_in_other_words_is_right(query: str) -> None:
             "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT COUNT(*) FROM c",
             3,
         ),
-        ("SELECT COUNT(*) FROM trips, " + ", ".join(f"trips t{place}" for place in range(14)), 3),
+        ("SELECT COUNT(*) FROM trips, " + ", ".join(f"trips t{number}" for number in range(14)), 3),
     ],
 )
-def test_a_wrong_query_says_which_rule_it_breaks_first(query: str, rules: int) -> None:
-    assert held(query) == rules
+def test_build_query_checks_wrong_query_fails_at_its_first_rule(query: str, rules: int) -> None:
+    assert count_passed_checks(query) == rules
 
 
-def test_an_answer_that_is_right_by_luck_is_not_right() -> None:
-    assert held("SELECT 12") == 3
-    assert held("SELECT 12 FROM trips WHERE line = 3") == 3
+def test_build_query_checks_constant_query_fails_the_answer() -> None:
+    assert count_passed_checks("SELECT 12") == 3
+    assert count_passed_checks("SELECT 12 FROM trips WHERE line = 3") == 3
 
 
-def test_read_tables_are_listed_without_common_table_expressions() -> None:
+def test_list_tables_omits_common_table_expressions() -> None:
     assert list_tables("WITH one AS (SELECT * FROM Trips) SELECT * FROM one JOIN stops USING (line)") == (
         "stops",
         "trips",

@@ -7,17 +7,17 @@ from toolbench.evals.bfcl.golden_answers import build_golden_calls
 UNSATISFIABLE = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_862-181-3", "live_multiple_964-207-0"}
 
 
-def test_golden_calls_are_right_but_for_four_cases_that_accept_nothing() -> None:
-    """Two demand a parameter and accept no value for it, one demands a parameter that its function has not, one leaves
-    out a parameter that its function requires."""
-    every = list(iter_cases())
+def test_check_answers_accepts_golden_calls_of_all_but_four_cases() -> None:
+    """Two cases require a parameter and accept no value for it, one requires a parameter that its function does not
+    have, and one omits a parameter that its function requires."""
+    cases = list(iter_cases())
 
-    verdicts = check_answers([(case, build_golden_calls(case)) for case in every])
+    verdicts = check_answers([(case, build_golden_calls(case)) for case in cases])
 
-    assert {case.id for case, verdict in zip(every, verdicts, strict=True) if not verdict.valid} == UNSATISFIABLE
+    assert {case.id for case, verdict in zip(cases, verdicts, strict=True) if not verdict.valid} == UNSATISFIABLE
 
 
-def test_a_wrong_value_a_wrong_name_and_a_missing_call_are_not_right() -> None:
+def test_check_answers_refuses_wrong_value_wrong_name_and_missing_call() -> None:
     case = next(iter_cases(["parallel"]))
     first, *others = build_golden_calls(case)
 

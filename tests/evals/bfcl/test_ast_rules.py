@@ -27,7 +27,7 @@ ACCEPTED = {
 }
 
 
-def wrong(**given: Any) -> str | None:
+def find_wrong_argument(**given: Any) -> str | None:
     found = find_mistake("simple_python", [FUNCTION], [{"book": ACCEPTED}], [("book", {"city": "New York", **given})])
     return found.argument if found else None
 
@@ -35,8 +35,8 @@ def wrong(**given: Any) -> str | None:
 @pytest.mark.parametrize(
     "given", [{"city": "new-york"}, {"nights": 2}, {"price": 10}, {"tags": ["A.b"]}, {"guest": {"name": "anne"}}, {}]
 )
-def test_what_bfcl_accepts_is_right(given: dict[str, Any]) -> None:
-    assert wrong(**given) is None
+def test_find_mistake_accepts_what_bfcl_accepts(given: dict[str, Any]) -> None:
+    assert find_wrong_argument(**given) is None
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_what_bfcl_accepts_is_right(given: dict[str, Any]) -> None:
         ({"floor": 3}, "floor"),
     ],
 )
-def test_what_bfcl_refuses_is_named_by_its_argument(given: dict[str, Any], argument: str) -> None:
-    assert wrong(**given) == argument
+def test_find_mistake_names_the_argument_that_bfcl_refuses(given: dict[str, Any], argument: str) -> None:
+    assert find_wrong_argument(**given) == argument
 
 
-def test_parallel_calls_may_come_in_any_order_and_none_may_be_missing() -> None:
+def test_find_mistake_parallel_needs_every_call_in_any_order() -> None:
     answers = [{"book": {"city": ["Oslo"]}}, {"book": {"city": ["Rome"]}}]
     calls = [("book", {"city": "Rome"}), ("book", {"city": "Oslo"})]
     assert find_mistake("parallel", [FUNCTION], answers, calls) is None

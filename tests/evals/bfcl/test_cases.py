@@ -1,7 +1,7 @@
 from toolbench.evals.bfcl.cases import CATEGORIES, iter_cases
 
 
-def test_all_single_turn_python_cases_are_there() -> None:
+def test_iter_cases_yields_all_single_turn_python_cases() -> None:
     counts = {category: len(list(iter_cases([category]))) for category in CATEGORIES}
 
     assert sum(counts.values()) == 2351

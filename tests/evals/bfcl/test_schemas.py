@@ -1,8 +1,8 @@
 from toolbench.evals.bfcl.schemas import build_json_schema
 
 
-def test_bfcl_types_become_json_schema_and_parameter_type_stays() -> None:
-    described = {
+def test_build_json_schema_converts_types_but_not_a_parameter_name() -> None:
+    description = {
         "type": "dict",
         "required": ["type"],
         "properties": {
@@ -11,7 +11,7 @@ def test_bfcl_types_become_json_schema_and_parameter_type_stays() -> None:
         },
     }
 
-    assert build_json_schema(described) == {
+    assert build_json_schema(description) == {
         "type": "object",
         "required": ["type"],
         "properties": {

@@ -9,18 +9,18 @@ UNREADABLE_CALL = build_result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ER
 
 
 def build_steps(*records: TurnRecord) -> tuple[WireStep, ...]:
-    """The records as steps, numbered from 1."""
-    found: list[WireStep] = []
+    """Return the records as steps, numbered from 1."""
+    steps: list[WireStep] = []
     for record in records:
         error, sent = record.failure, record.request.has_tools
         refused = bool(error and error.tool_support)
         code = error.code if error else ""
-        found.append(ExchangeAttempt(len(found) + 1, record.turn, sent, record.answer, code, refused))
+        steps.append(ExchangeAttempt(len(steps) + 1, record.turn, sent, record.answer, code, refused))
         for result in record.results:
-            found.append(ToolRun(len(found) + 1, record.turn, result))
-    return tuple(found)
+            steps.append(ToolRun(len(steps) + 1, record.turn, result))
+    return tuple(steps)
 
 
 def build_schema_error_turn(*errors: tuple[str, str]) -> TurnRecord:
-    broken = [SchemaError(path, kind, "") for path, kind in errors]
-    return build_calling_turn(0, build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=broken))
+    schema_errors = [SchemaError(path, kind, "") for path, kind in errors]
+    return build_calling_turn(0, build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=schema_errors))

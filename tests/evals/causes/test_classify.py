@@ -11,7 +11,7 @@ from toolbench.engine.types import SchemaError
 from toolbench.evals.causes.classify import CauseOccurrence, build_cause_signature, find_occurrences, group_occurrences
 
 
-def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
+def test_group_occurrences_ignores_list_index_of_a_violation() -> None:
     found = group_occurrences(
         find_occurrences(
             build_steps(build_schema_error_turn(("$.ops[0].path", "type"), ("$.ops[3].path", "type"), ("$.id", "type")))
@@ -24,97 +24,100 @@ def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
     assert build_cause_signature(found[0], "happy_path") == "schema_type · happy_path · $.ops[].path · turn 1"
 
 
-def test_grouped_is_healed_only_where_every_occurrence_is() -> None:
+def test_group_occurrences_is_healed_only_if_all_are() -> None:
     healed = CauseOccurrence("call_type", "$.calls", 0, 0, mended=True, healed=True)
-    (both,) = group_occurrences([healed, healed])
-    (one,) = group_occurrences([healed, replace(healed, healed=False)])
-    assert (both.healed, one.healed) == (True, False)
+    (all_healed,) = group_occurrences([healed, healed])
+    (group,) = group_occurrences([healed, replace(healed, healed=False)])
+    assert (all_healed.healed, group.healed) == (True, False)
 
 
-def test_occurrences_unknown_tool_recovers_by_last_success() -> None:
+def test_find_occurrences_unknown_tool_recovered_by_later_success() -> None:
     unknown, good = build_result("nobody", {}, code="TOOL_NOT_ALLOWED"), build_result("state_get", {})
-    assert mended(build_calling_turn(0, good), build_calling_turn(1, unknown)) == [("tool_unknown", False)]
-    assert mended(build_calling_turn(0, good), build_calling_turn(1, unknown), build_calling_turn(2, good)) == [
+    assert list_codes(build_calling_turn(0, good), build_calling_turn(1, unknown)) == [("tool_unknown", False)]
+    assert list_codes(build_calling_turn(0, good), build_calling_turn(1, unknown), build_calling_turn(2, good)) == [
         ("tool_unknown", True)
     ]
 
 
-def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
-    wire = build_steps(
+def test_find_occurrences_5000_failed_calls_form_one_group() -> None:
+    steps = build_steps(
         build_calling_turn(0, *[UNREADABLE_CALL] * 5_000), build_calling_turn(1, build_result("state_patch", {}))
     )
-    (one,) = group_occurrences(find_occurrences(wire))
-    assert (one.code, one.count, one.mended) == ("arguments_not_json", 5_000, True)
+    (group,) = group_occurrences(find_occurrences(steps))
+    assert (group.code, group.count, group.mended) == ("arguments_not_json", 5_000, True)
 
 
-def test_occurrences_cut_behind_a_good_call_is_not_recovered() -> None:
+def test_find_occurrences_truncated_call_not_recovered_by_earlier_one() -> None:
     good, cut = build_result("state_get", {}), UNREADABLE_CALL
     found = find_occurrences(build_steps(build_calling_turn(0, good, cut, finish="length")))
     assert [(item.code, item.mended) for item in found] == [("cut_by_length", False), ("arguments_not_json", False)]
 
 
-def test_occurrences_whole_calls_under_length_show_no_cut() -> None:
+def test_find_occurrences_complete_call_at_length_limit_is_no_problem() -> None:
     assert find_occurrences(build_steps(build_calling_turn(0, build_result("state_get", {}), finish="length"))) == ()
 
 
-def test_occurrences_whole_call_that_breaks_its_schema_shows_no_cut() -> None:
+def test_find_occurrences_invalid_call_at_length_limit_is_schema_error() -> None:
     broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "missing", "")])
     assert [
         occurrence.code for occurrence in find_occurrences(build_steps(build_calling_turn(0, broken, finish="length")))
     ] == ["schema_missing"]
 
 
-def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
+def test_find_occurrences_refused_tools_not_recovered_by_text() -> None:
     refused = build_failed_turn(0, ExchangeError("not_found", "…", tool_support=True))
     found = find_occurrences(build_steps(refused, build_text_turn(0, "I cannot.", tools_sent=False)))
     assert [(item.code, item.mended) for item in found] == [("tools_refused", False)]
 
 
-DOWN = ExchangeError("unavailable", "…")
+UNAVAILABLE = ExchangeError("unavailable", "…")
 TAGGED = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
 
 
-def mended(*records: TurnRecord) -> list[tuple[str, bool]]:
+def list_codes(*records: TurnRecord) -> list[tuple[str, bool]]:
     return [(occurrence.code, occurrence.mended) for occurrence in find_occurrences(build_steps(*records))]
 
 
-def test_occurrences_failed_exchange_recovers_by_later_answer() -> None:
-    assert mended(build_failed_turn(0, DOWN)) == [("server_failed", False)]
-    assert mended(build_failed_turn(0, DOWN), build_text_turn(1, "Done.")) == [("server_failed", True)]
-    assert mended(build_text_turn(0, "Wait."), build_failed_turn(1, DOWN)) == [("server_failed", False)]
-    assert mended(build_text_turn(0, "Wait."), build_failed_turn(1, DOWN), build_text_turn(2, "Done.")) == [
+def test_find_occurrences_failed_exchange_recovered_by_later_answer() -> None:
+    assert list_codes(build_failed_turn(0, UNAVAILABLE)) == [("server_failed", False)]
+    assert list_codes(build_failed_turn(0, UNAVAILABLE), build_text_turn(1, "Done.")) == [("server_failed", True)]
+    assert list_codes(build_text_turn(0, "Wait."), build_failed_turn(1, UNAVAILABLE)) == [("server_failed", False)]
+    assert list_codes(build_text_turn(0, "Wait."), build_failed_turn(1, UNAVAILABLE), build_text_turn(2, "Done.")) == [
         ("server_failed", True)
     ]
 
 
-def test_occurrences_blank_answer_recovers_by_call_or_text() -> None:
-    assert mended(build_text_turn(0, ""), build_calling_turn(1, build_result("state_get", {}))) == [
+def test_find_occurrences_blank_answer_recovered_by_call_or_text() -> None:
+    assert list_codes(build_text_turn(0, ""), build_calling_turn(1, build_result("state_get", {}))) == [
         ("empty_answer", True)
     ]
-    assert mended(build_text_turn(0, ""), build_text_turn(1, "Done.")) == [("empty_answer", True)]
-    assert mended(build_text_turn(0, ""), build_text_turn(1, " ")) == [("empty_answer", False), ("empty_answer", False)]
+    assert list_codes(build_text_turn(0, ""), build_text_turn(1, "Done.")) == [("empty_answer", True)]
+    assert list_codes(build_text_turn(0, ""), build_text_turn(1, " ")) == [
+        ("empty_answer", False),
+        ("empty_answer", False),
+    ]
 
 
-def test_occurrences_blank_answer_between_two_calls_is_a_blank_final() -> None:
+def test_find_occurrences_blank_answer_after_call_is_empty_final() -> None:
     good = build_result("state_get", {})
-    assert mended(build_calling_turn(0, good), build_text_turn(1, ""), build_calling_turn(2, good)) == [
+    assert list_codes(build_calling_turn(0, good), build_text_turn(1, ""), build_calling_turn(2, good)) == [
         ("empty_final", True)
     ]
 
 
-def test_occurrences_call_in_text_recovers_by_later_call() -> None:
+def test_find_occurrences_call_in_text_recovered_by_later_call() -> None:
     written = build_text_turn(0, "state_get()", finding="call_in_text")
-    assert mended(written, build_calling_turn(1, build_result("state_get", {}))) == [("call_in_text", True)]
-    assert mended(written, build_calling_turn(1, UNREADABLE_CALL))[0] == ("call_in_text", False)
+    assert list_codes(written, build_calling_turn(1, build_result("state_get", {}))) == [("call_in_text", True)]
+    assert list_codes(written, build_calling_turn(1, UNREADABLE_CALL))[0] == ("call_in_text", False)
 
 
-def test_occurrences_call_in_tags_is_told_from_a_call_in_text() -> None:
-    assert mended(build_text_turn(0, TAGGED, finding="call_in_text")) == [("call_in_tags", False)]
+def test_find_occurrences_call_in_tags_has_its_own_code() -> None:
+    assert list_codes(build_text_turn(0, TAGGED, finding="call_in_text")) == [("call_in_tags", False)]
 
 
-def test_occurrences_finding_in_words_is_not_healed() -> None:
-    (one,) = find_occurrences(build_steps(build_text_turn(0, "state_get()", finding="call_in_text")))
-    assert (one.code, one.path, one.healed) == ("call_in_text", "$.content", False)
+def test_find_occurrences_call_in_text_is_not_healed() -> None:
+    (group,) = find_occurrences(build_steps(build_text_turn(0, "state_get()", finding="call_in_text")))
+    assert (group.code, group.path, group.healed) == ("call_in_text", "$.content", False)
     (failed,) = find_occurrences(build_steps(build_calling_turn(0, UNREADABLE_CALL)))
     assert (failed.healed, failed.count) == (False, 1)
 
@@ -131,19 +134,19 @@ def test_occurrences_finding_in_words_is_not_healed() -> None:
         (None, "arguments_blank"),
     ],
 )
-def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
+def test_find_occurrences_unread_arguments_classified_by_type(arguments: object, code: str) -> None:
     unread = replace(UNREADABLE_CALL, call=replace(UNREADABLE_CALL.call, arguments=arguments))
     assert [occurrence.code for occurrence in find_occurrences(build_steps(build_calling_turn(0, unread)))] == [code]
 
 
 @pytest.mark.parametrize(("text", "codes"), [(" ", ["call_in_reasoning", "empty_answer"]), ("Done.", [])])
-def test_occurrences_call_in_reasoning_counts_beside_a_blank_text(text: str, codes: list[str]) -> None:
+def test_find_occurrences_call_in_reasoning_needs_a_blank_text(text: str, codes: list[str]) -> None:
     record = build_text_turn(0, text)
     assert record.answer is not None
     thought = replace(record, answer=replace(record.answer, message={"reasoning_content": TAGGED}))
     assert [occurrence.code for occurrence in find_occurrences(build_steps(thought))] == codes
 
 
-def test_cause_signature_keeps_120_letters_of_a_path() -> None:
+def test_build_cause_signature_keeps_120_characters_of_path() -> None:
     cause = CauseOccurrence("schema_type", "$." + "x" * 200, 0, 1, mended=False)
     assert build_cause_signature(cause, "happy_path") == f"schema_type · happy_path · $.{'x' * 118} · turn 1"

@@ -7,16 +7,16 @@ from toolbench.evals.causes.classify import find_occurrences
 from toolbench.evals.causes.step_counts import count_steps
 
 
-def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
+def test_count_steps_counts_calls_turns_and_answers_by_result() -> None:
     errors = [SchemaError("$.a", "missing", ""), SchemaError("$.b", "missing", ""), SchemaError("$.c", "extra", "")]
     wrong = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
-    wire = build_steps(
+    steps = build_steps(
         build_calling_turn(0, wrong, build_result("state_get", {})),
         build_calling_turn(1, build_result("state_patch", {}), ignored=1),
         build_text_turn(2, ""),
         build_text_turn(3, "Done."),
     )
-    assert count_steps(wire, find_occurrences(wire)) == {
+    assert count_steps(steps, find_occurrences(steps)) == {
         "failed_calls": 1,
         "missing_calls": 1,
         "type_calls": 0,
@@ -30,6 +30,6 @@ def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
     }
 
 
-def test_a_blank_first_answer_is_no_empty_final() -> None:
-    wire = build_steps(build_text_turn(0, ""))
-    assert count_steps(wire, find_occurrences(wire))["empty_finals"] == 0
+def test_count_steps_blank_first_answer_is_no_empty_final() -> None:
+    steps = build_steps(build_text_turn(0, ""))
+    assert count_steps(steps, find_occurrences(steps))["empty_finals"] == 0

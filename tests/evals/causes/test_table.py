@@ -24,12 +24,12 @@ PUBLISHED = {
 }
 
 
-def test_a_published_code_stays() -> None:
+def test_load_causes_has_exactly_the_published_codes() -> None:
     assert {code for codes in PUBLISHED.values() for code in codes.split()} == set(load_causes())
     assert read_taxonomy_version() == max(PUBLISHED)
 
 
-def test_every_row_says_what_happened_what_to_do_and_where() -> None:
+def test_load_causes_rows_have_sentence_remedy_and_link() -> None:
     for row in load_causes().values():
         assert re.fullmatch(r"[a-z_]{4,40}", row.code)
         assert row.group in GROUPS
@@ -38,28 +38,28 @@ def test_every_row_says_what_happened_what_to_do_and_where() -> None:
         assert row.link.startswith("/")
 
 
-def test_every_way_an_exchange_can_fail_has_a_cause() -> None:
+def test_lookup_code_knows_every_exchange_error_code() -> None:
     table = resources.files("toolbench.providers").joinpath("data", "outcomes.json").read_text("utf-8")
     codes = {row["code"] for row in json.loads(table)["rows"]} - {"cancelled"}
     assert {code for code in codes if not lookup_code("exchange", code)} == set()
 
 
-def test_every_code_an_envelope_can_carry_has_a_cause() -> None:
+def test_lookup_code_knows_every_envelope_code() -> None:
     codes = {code for row in load_classes() for code in row.envelope}
     assert {code for code in codes if not lookup_code("envelope", code)} == set()
 
 
-def test_nothing_is_mapped_twice() -> None:
+def test_load_causes_maps_no_key_twice() -> None:
     for column in COLUMNS:
         keys = [key for row in load_causes().values() for key in getattr(row, column)]
         assert len(keys) == len(set(keys)), column
 
 
-def test_a_cause_is_harmless_only_where_the_table_says_so() -> None:
-    said = {row["code"] for row in read_table("wire_causes")["rows"] if "harmless" in row}
-    assert {row.code for row in load_causes().values() if row.harmless} == said
+def test_load_causes_harmless_only_where_the_table_says_so() -> None:
+    harmless_codes = {row["code"] for row in read_table("wire_causes")["rows"] if "harmless" in row}
+    assert {row.code for row in load_causes().values() if row.harmless} == harmless_codes
 
 
-def test_cause_of_envelope_is_that_of_the_first_known_code() -> None:
+def test_classify_envelope_uses_the_first_known_code() -> None:
     assert classify_envelope("NOBODY_KNOWS_IT", "TOOL_NOT_ALLOWED", "ARGUMENTS_TOO_LARGE") == "tool_unknown"
     assert classify_envelope("NOBODY_KNOWS_IT") == classify_envelope() == "tool_failed"

@@ -9,12 +9,12 @@ DROPPED = Capabilities(supports_tool_use=False, tools_field="dropped")
 IN_TEXT = Capabilities(supports_tool_use=False, tools_field="accepted", text_format="hermes")
 
 
-def verdicts(seen: TextCallEvidence) -> dict[str, str]:
-    return {cause.code: cause.likelihood for cause in assess_text_call_causes(seen)}
+def rate_causes(clues: TextCallEvidence) -> dict[str, str]:
+    return {cause.code: cause.likelihood for cause in assess_text_call_causes(clues)}
 
 
 @pytest.mark.parametrize(
-    ("seen", "likely"),
+    ("clues", "likely"),
     [
         (TextCallEvidence(SILENT, silent_trials=40), {"model"}),
         (TextCallEvidence(SILENT, silent_providers=("Elsewhere",)), {"model"}),
@@ -27,12 +27,12 @@ def verdicts(seen: TextCallEvidence) -> dict[str, str]:
         (TextCallEvidence(Capabilities(), text_format="fenced_json", silent_trials=40), {"behaviour"}),
     ],
 )
-def test_causes_two_independent_signs_likely(seen: TextCallEvidence, likely: set[str]) -> None:
-    assert {code for code, verdict in verdicts(seen).items() if verdict == "likely"} == likely
+def test_assess_text_call_causes_two_signs_are_likely(clues: TextCallEvidence, likely: set[str]) -> None:
+    assert {code for code, verdict in rate_causes(clues).items() if verdict == "likely"} == likely
 
 
 @pytest.mark.parametrize(
-    ("seen", "possible"),
+    ("clues", "possible"),
     [
         (TextCallEvidence(SILENT), {"model"}),
         (TextCallEvidence(Capabilities(), silent_trials=40), {"model"}),
@@ -46,31 +46,31 @@ def test_causes_two_independent_signs_likely(seen: TextCallEvidence, likely: set
         (TextCallEvidence(Capabilities(supports_tool_use=True), text_format="hermes"), {"behaviour"}),
     ],
 )
-def test_causes_one_sign_possible_and_never_likely(seen: TextCallEvidence, possible: set[str]) -> None:
-    found = verdicts(seen)
+def test_assess_text_call_causes_one_sign_is_possible(clues: TextCallEvidence, possible: set[str]) -> None:
+    found = rate_causes(clues)
     assert {code for code, verdict in found.items() if verdict == "possible"} == possible
     assert "likely" not in found.values()
 
 
-def test_causes_structured_call_rules_out_what_was_inferred() -> None:
-    seen = TextCallEvidence(
+def test_assess_text_call_causes_structured_call_rules_out_all() -> None:
+    clues = TextCallEvidence(
         Capabilities(supports_tool_use=True, tools_field="dropped", text_format="hermes"),
         native_providers=("Elsewhere",),
         silent_providers=("There",),
         self_hosted=True,
     )
-    assert set(verdicts(seen).values()) == {"ruled out"}
+    assert set(rate_causes(clues).values()) == {"ruled out"}
 
 
-def test_a_model_that_calls_natively_elsewhere_can_call_tools() -> None:
-    seen = TextCallEvidence(
+def test_assess_text_call_causes_native_calls_elsewhere_clear_the_model() -> None:
+    clues = TextCallEvidence(
         Capabilities(supports_tool_use=False, tools_field="accepted"), native_providers=("Elsewhere",)
     )
 
-    assert verdicts(seen)["model"] == "ruled out"
+    assert rate_causes(clues)["model"] == "ruled out"
 
 
-def test_verdict_is_unknown_without_evidence_and_every_cause_has_remedy() -> None:
+def test_assess_text_call_causes_no_evidence_is_unknown_with_remedies() -> None:
     found = assess_text_call_causes(TextCallEvidence(Capabilities()))
 
     assert [cause.likelihood for cause in found] == ["unknown"] * 4
@@ -82,14 +82,14 @@ def test_verdict_is_unknown_without_evidence_and_every_cause_has_remedy() -> Non
     [TextCallEvidence(Capabilities(), text_format="hermes"), TextCallEvidence(Capabilities(text_format="hermes"))],
     ids=["seen", "known"],
 )
-def test_a_dialect_seen_or_known_names_its_parser_and_its_preset(clues: TextCallEvidence) -> None:
+def test_assess_text_call_causes_known_format_names_parser_and_preset(clues: TextCallEvidence) -> None:
     found = {cause.code: cause for cause in assess_text_call_causes(clues)}
     assert (found["model"].likelihood, "in the text format hermes." in found["model"].evidence) == ("ruled out", True)
     assert "tool parser for hermes," in found["configuration"].remedy
     assert found["behaviour"].remedy.startswith("The preset content_tag_tool_call_fallback reads it")
 
 
-def test_remedies_name_no_dialect_where_none_was_seen() -> None:
+def test_assess_text_call_causes_unknown_format_names_none() -> None:
     found = {cause.code: cause for cause in assess_text_call_causes(TextCallEvidence(Capabilities()))}
     assert "tool parser, or" in found["configuration"].remedy
     assert found["behaviour"].remedy.startswith("The method text_json reads it")

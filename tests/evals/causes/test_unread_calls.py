@@ -19,8 +19,8 @@ WHOLE = '<tool_call>{"name": "ping"}</tool_call>'
 CUT = '<tool_call>{"name": "bash", "arguments": {"command": "ls -'
 
 
-def cause(text: str) -> str:
-    """Return the cause for a text in which the engine has to find a call."""
+def classify_text(text: str) -> str:
+    """Return the cause code of a text in which the engine finds one call."""
     (found,) = NativeMethod().parse_answer({"content": text}, TOOLS).findings
     return classify_written_call(Turn({}, text), found)
 
@@ -43,8 +43,8 @@ def cause(text: str) -> str:
         f"<think>so: {CUT}",
     ],
 )
-def test_cause_of_written_call_that_nobody_can_read(text: str) -> None:
-    assert cause(text) == "call_unreadable"
+def test_classify_written_call_unparsable_text_is_call_unreadable(text: str) -> None:
+    assert classify_text(text) == "call_unreadable"
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_cause_of_written_call_that_nobody_can_read(text: str) -> None:
         (f"Let me see.\n<think>{WHOLE}", "call_in_reasoning"),
     ],
 )
-def test_cause_of_written_call_that_is_whole(text: str, code: str) -> None:
-    assert cause(text) == code
+def test_classify_written_call_complete_call_is_named_by_its_place(text: str, code: str) -> None:
+    assert classify_text(text) == code
 
 
-def test_cause_of_written_call_behind_many_words_is_that_of_the_call() -> None:
+def test_classify_written_call_after_many_words_is_call_in_text() -> None:
     words = " ".join(f"word{number}" for number in range(2 * MAX_TOOL_NAMES))
-    assert cause(f"{words}\nping()") == "call_in_text"
+    assert classify_text(f"{words}\nping()") == "call_in_text"
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_cause_of_written_call_behind_many_words_is_that_of_the_call() -> None:
         ("<think>hm</think>", {"reasoning": CUT}, ""),
     ],
 )
-def test_call_in_reasoning_needs_an_answer_that_says_nothing(text: str, message: Message, path: str) -> None:
+def test_find_call_in_reasoning_needs_a_blank_answer(text: str, message: Message, path: str) -> None:
     assert find_call_in_reasoning(Turn(message, text)) == path
 
 
-def test_call_in_reasoning_is_searched_in_the_last_letters_alone() -> None:
+def test_find_call_in_reasoning_searches_the_last_characters_only() -> None:
     padding = " " * (MAX_SEARCHED_CHARACTERS - len(WHOLE))
     assert find_call_in_reasoning(Turn({"reasoning": WHOLE + padding}, "")) == f"{MESSAGE_PATH}.reasoning"
     assert find_call_in_reasoning(Turn({"reasoning": WHOLE + " " * MAX_SEARCHED_CHARACTERS}, "")) == ""
 
 
-def test_call_in_reasoning_finds_a_name_behind_a_prefix() -> None:
+def test_find_call_in_reasoning_reads_name_with_prefix() -> None:
     thought = "It wants something. <|tool_calls_section_begin|><|tool_call_begin|>functions.state_get:0"
     thought += "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
     assert find_call_in_reasoning(Turn({"reasoning_content": thought}, "")) == f"{MESSAGE_PATH}.reasoning_content"
@@ -108,5 +108,5 @@ def test_call_in_reasoning_finds_a_name_behind_a_prefix() -> None:
         ("state_fetch", "tool_unknown"),
     ],
 )
-def test_unknown_tool_is_told_by_its_name(name: str, code: str) -> None:
+def test_classify_unknown_tool_follows_its_name(name: str, code: str) -> None:
     assert classify_unknown_tool(name) == code

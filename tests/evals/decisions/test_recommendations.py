@@ -17,31 +17,38 @@ from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import pool_samples
 
 
-def advice_on_snapshot() -> dict[str, ModelRecommendation]:
+def recommend_for_snapshot() -> dict[str, ModelRecommendation]:
     by_model: dict[str, list[ProfileResult]] = {}
     for cell in load_snapshots()[0].cells:
         timeouts = sum(failure.count for failure in cell.failures if failure.name == "TIMEOUT")
         passed, tried = cell.tool
-        one = ProfileResult(cell.model, cell.profile, passed, tried, tried - timeouts, is_tools_off=cell.not_applicable)
-        by_model.setdefault(cell.model, []).append(one)
+        result = ProfileResult(
+            cell.model, cell.profile, passed, tried, tried - timeouts, is_tools_off=cell.not_applicable
+        )
+        by_model.setdefault(cell.model, []).append(result)
     return {model: recommend(profiles, 0.9) for model, profiles in by_model.items()}
 
 
-def differing() -> dict[str, list[tuple[str, str, str]]]:
-    """By model without vendor and route: what differs, theirs and ours."""
-    ours = advice_on_snapshot()
+def list_snapshot_disagreements() -> dict[str, list[tuple[str, str, str]]]:
+    """Return the disagreements by model, without vendor and route: subject, published and recommended value."""
+    advice_by_model = recommend_for_snapshot()
     found = {}
     for words in load_snapshots()[0].recommendations:
-        parted = list_disagreements(
-            ours[words.model], published_verdict=words.recommended, published_profile=words.profile
+        disagreements = list_disagreements(
+            advice_by_model[words.model], published_verdict=words.recommended, published_profile=words.profile
         )
         name = words.model.partition("/")[2].partition(":")[0]
-        found[name] = [(item.about, item.published, item.recommended) for item in parted]
-    return {name: parted for name, parted in found.items() if parted}
+        found[name] = [(item.about, item.published, item.recommended) for item in disagreements]
+    return {name: disagreements for name, disagreements in found.items() if disagreements}
 
 
-def test_which_of_our_verdicts_differ_from_the_published_ones() -> None:
-    verdicts = {name: pair for name, parted in differing().items() for about, *pair in parted if about == "verdict"}
+def test_list_disagreements_on_snapshot_finds_three_verdicts() -> None:
+    verdicts = {
+        name: pair
+        for name, disagreements in list_snapshot_disagreements().items()
+        for about, *pair in disagreements
+        if about == "verdict"
+    }
     assert verdicts == {
         "gpt-5.2": ["Yes", "Conditional"],
         "minimax-m2-her": ["No (for tool calling)", "Not applicable"],
@@ -49,29 +56,34 @@ def test_which_of_our_verdicts_differ_from_the_published_ones() -> None:
     }
 
 
-def test_a_profile_is_preferred_only_where_intervals_lie_apart() -> None:
-    profiles = {name: pair for name, parted in differing().items() for about, *pair in parted if about == "profile"}
-    assert all(ours == "default" for _, ours in profiles.values())
+def test_recommend_prefers_a_profile_only_if_intervals_are_disjoint() -> None:
+    profiles = {
+        name: pair
+        for name, disagreements in list_snapshot_disagreements().items()
+        for about, *pair in disagreements
+        if about == "profile"
+    }
+    assert all(recommended == "default" for _, recommended in profiles.values())
     assert "qwen3-235b-a22b-2507" not in profiles
-    ours = {model: advice for model, advice in advice_on_snapshot().items()}
-    assert ours["qwen/qwen3-235b-a22b-2507:nitro"].profile_rule == "best-interval"
-    assert ours["deepseek/deepseek-v3.2:nitro"].profile_rule == "overlapping"
+    advice_by_model = {model: advice for model, advice in recommend_for_snapshot().items()}
+    assert advice_by_model["qwen/qwen3-235b-a22b-2507:nitro"].profile_rule == "best-interval"
+    assert advice_by_model["deepseek/deepseek-v3.2:nitro"].profile_rule == "overlapping"
 
 
-def test_every_difference_names_its_rule_and_reason() -> None:
-    ours = advice_on_snapshot()
+def test_list_disagreements_names_rule_and_reason_of_each() -> None:
+    advice_by_model = recommend_for_snapshot()
     for words in load_snapshots()[0].recommendations:
         for disagreement in list_disagreements(
-            ours[words.model], published_verdict=words.recommended, published_profile=words.profile
+            advice_by_model[words.model], published_verdict=words.recommended, published_profile=words.profile
         ):
             assert disagreement.reason.startswith("Rule ")
-    assert ours["openai/gpt-5.2:nitro"].reason == (
+    assert advice_by_model["openai/gpt-5.2:nitro"].reason == (
         "39/40 [87–100] %: the target of 90 % lies inside the interval, so more trials are needed; 22 more trials at "
         "this rate would decide it."
     )
 
 
-def test_forty_of_forty_overlaps_thirty_six_of_forty() -> None:
+def test_has_overlap_of_40_and_36_but_not_of_40_and_30_passes() -> None:
     best, near = ProfileResult("a", "default", 40, 40, 40), ProfileResult("b", "default", 36, 40, 40)
     assert has_overlap(best, near)
     assert not has_overlap(best, ProfileResult("c", "default", 30, 40, 40))
@@ -89,11 +101,11 @@ def test_forty_of_forty_overlaps_thirty_six_of_forty() -> None:
         (ProfileResult("m", "p", 36, 40, 40), "undecided"),
     ],
 )
-def test_the_first_rule_that_holds_gives_the_verdict(tried: ProfileResult, rule: str) -> None:
+def test_recommend_uses_the_first_rule_that_applies(tried: ProfileResult, rule: str) -> None:
     assert recommend([tried], 0.9).rule == rule
 
 
-def test_rules_have_names_of_their_own() -> None:
+def test_recommendation_rules_have_unique_names() -> None:
     assert len({rule.name for rule in RECOMMENDATION_RULES}) == len(RECOMMENDATION_RULES)
 
 
@@ -116,7 +128,7 @@ SHORT: dict[str, tuple[tuple[ScenarioSample, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
+def test_recommend_states_the_trials_that_would_decide(name: str) -> None:
     parts, words = SHORT[name]
     count = sum(int(part.n) for part in parts)
     advice = recommend(
@@ -125,13 +137,13 @@ def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
     assert advice.rule == "undecided"
     assert words in advice.reason
     total = re.search(r"; ([0-9,]+) more trial", advice.reason)
-    places = [place for place, scenario in enumerate(SCENARIOS) if scenario in advice.reason] or [0, 1, 2]
+    indices = [index for index, scenario in enumerate(SCENARIOS) if scenario in advice.reason] or [0, 1, 2]
     assert total
-    each = int(total[1].replace(",", "")) // len(places)
+    each = int(total[1].replace(",", "")) // len(indices)
 
     def low(more: int) -> float:
         grown = [
-            ScenarioSample(p.k + more, p.n + more, p.stopping, p.clustered) if n in places else p
+            ScenarioSample(p.k + more, p.n + more, p.stopping, p.clustered) if n in indices else p
             for n, p in enumerate(parts)
         ]
         return pool_samples(grown).low

@@ -1,4 +1,4 @@
-"""The SDKs accept exported settings: their own types are used, and Toolbench's engine runs its export."""
+"""Tests that exported settings fit the types of the SDKs and that the exported snippets run."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ TOOL: JsonObject = {
 }
 
 
-def chosen(base_url: str = "https://example.test/api", **fields: Any) -> ExportedSettings:
+def build_exported(base_url: str = "https://example.test/api", **fields: Any) -> ExportedSettings:
     layers = (("infrastructure", BASE), ("profile", PROFILE))
     named = {"name": "A model", "model": "vendor/model-a", "api_prefix": "/v1", "key_env": "EXAMPLE_KEY"}
     return ExportedSettings(
@@ -47,34 +47,34 @@ def chosen(base_url: str = "https://example.test/api", **fields: Any) -> Exporte
     )
 
 
-def run(text: str) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    exec(compile(text, "settings", "exec"), made)
-    return made
+def run_snippet(text: str) -> dict[str, Any]:
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "settings", "exec"), namespace)
+    return namespace
 
 
-def test_the_names_we_keep_are_those_of_the_sdks() -> None:
+def test_sdk_parameters_table_lists_the_parameters_of_the_sdks() -> None:
     known = read_table("sdk_parameters")
     assert set(known["openai"]) == {*CompletionCreateParamsBase.__annotations__, "stream"}
     assert set(known["anthropic"]) == {*MessageCreateParamsBase.__annotations__, "stream"}
     assert set(known["responses"]) == {*ResponseCreateParamsBase.__annotations__, "stream"}
 
 
-def test_openai_snippet_of_a_responses_provider_asks_over_responses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render_openai_of_responses_provider_sends_to_responses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
     tool = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}
     answer = {"id": "resp_1", "object": "response", "status": "completed", "output": []}
     with ScriptedServer([json_reply(answer)]) as provider:
-        made = run(render_openai(chosen(provider.base_url, wire="responses")))
-        assert made["create"]("Hello", [tool]).status == "completed"
+        namespace = run_snippet(render_openai(build_exported(provider.base_url, wire="responses")))
+        assert namespace["create"]("Hello", [tool]).status == "completed"
         (seen,) = provider.seen
     assert seen.path.endswith("/responses")
     sent = seen.json()
     assert (sent["input"], sent["max_output_tokens"], sent["store"], sent["top_k"]) == ("Hello", 500, False, 20)
 
 
-def test_openai_settings_fit_its_types_and_others_go_to_extra_body() -> None:
-    keywords = build_sdk_keywords("openai", build_chat_settings(chosen()))
+def test_build_sdk_keywords_openai_moves_others_to_extra_body() -> None:
+    keywords = build_sdk_keywords("openai", build_chat_settings(build_exported()))
     extra = keywords.pop("extra_body")
     assert extra == {"min_p": 0.0, "top_k": 20}
     whole = keywords | {"messages": [{"role": "user", "content": "Hello"}], "tools": [TOOL]}
@@ -82,8 +82,8 @@ def test_openai_settings_fit_its_types_and_others_go_to_extra_body() -> None:
     assert (keywords["temperature"], keywords["parallel_tool_calls"], keywords["tool_choice"]) == (0.7, False, "auto")
 
 
-def test_anthropics_settings_fit_its_types() -> None:
-    keywords = build_sdk_keywords("anthropic", build_wire_settings(chosen(wire="anthropic"), "anthropic")[0])
+def test_build_sdk_keywords_anthropic_fits_its_types() -> None:
+    keywords = build_sdk_keywords("anthropic", build_wire_settings(build_exported(wire="anthropic"), "anthropic")[0])
     extra = keywords.pop("extra_body")
     assert extra == {"temperature": 0.7, "top_k": 20}
     TypeAdapter(MessageCreateParamsBase).validate_python(
@@ -91,62 +91,68 @@ def test_anthropics_settings_fit_its_types() -> None:
     )
     assert keywords["max_tokens"] == 500
     assert keywords["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
-    assert run(render_anthropic(chosen(wire="anthropic")))["SETTINGS"] == keywords | {"extra_body": extra}
+    assert run_snippet(render_anthropic(build_exported(wire="anthropic")))["SETTINGS"] == keywords | {
+        "extra_body": extra
+    }
 
 
-def test_the_openai_snippet_asks_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render_openai_snippet_sends_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
     with ScriptedServer([text_reply("Done.")]) as provider:
-        made = run(render_openai(chosen(provider.base_url)))
-        with made["client"]() as client:
+        namespace = run_snippet(render_openai(build_exported(provider.base_url)))
+        with namespace["client"]() as client:
             answer = client.chat.completions.create(
-                messages=[{"role": "user", "content": "Hello"}], tools=[TOOL], **made["SETTINGS"]
+                messages=[{"role": "user", "content": "Hello"}], tools=[TOOL], **namespace["SETTINGS"]
             )
         sent = provider.seen[0].json()
     assert answer.choices[0].message.content == "Done."
     assert (sent["model"], sent["top_k"], sent["parallel_tool_calls"]) == ("vendor/model-a", 20, False)
 
 
-def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
+def test_render_toolbench_snippet_runs_a_conversation_with_a_tool() -> None:
     def look() -> str:
         """Looks."""
         return "grey"
 
-    async def talk(made: dict[str, Any]) -> str:
+    async def talk(namespace: dict[str, Any]) -> str:
         tools = PythonTools.of(python_tool(look))
         async with HttpClient() as client:
             loop_result = await converse(
-                made["conversation"](tools.registry), "Look.", build_run_context(made["ENDPOINT"], client, tools)
+                namespace["conversation"](tools.registry),
+                "Look.",
+                build_run_context(namespace["ENDPOINT"], client, tools),
             )
         return loop_result.final_text
 
     with ScriptedServer([tool_call_reply(("look", {})), text_reply("Grey.")]) as provider:
-        assert asyncio.run(talk(run(render_toolbench(chosen(provider.base_url))))) == "Grey."
+        assert asyncio.run(talk(run_snippet(render_toolbench(build_exported(provider.base_url))))) == "Grey."
         assert provider.seen[0].json()["temperature"] == 0.7
 
 
-def test_litellm_reads_its_configuration() -> None:
-    model = yaml.safe_load(render_litellm(chosen()))["model_list"][0]
+def test_render_litellm_writes_model_and_parameters() -> None:
+    model = yaml.safe_load(render_litellm(build_exported()))["model_list"][0]
     assert model["model_name"] == "vendor/model-a"
     assert model["litellm_params"]["model"] == "openai/vendor/model-a"
     assert model["litellm_params"]["api_key"] == "os.environ/EXAMPLE_KEY"
     assert model["litellm_params"]["extra_body"] == {"min_p": 0.0, "top_k": 20}
 
 
-def test_json_has_every_layer_and_the_policy_they_make() -> None:
-    whole = json.loads(render_json(chosen()))
+def test_render_json_has_every_layer_and_the_resulting_policy() -> None:
+    whole = json.loads(render_json(build_exported()))
     assert [layer["name"] for layer in whole["layers"]] == ["infrastructure", "profile"]
     assert whole["policy"]["max_turns"] == 4
 
 
 def test_render_openai_names_the_method_that_it_lacks() -> None:
-    constrained = chosen(layers=(("run", {"method": "constrained"}),))
+    constrained = build_exported(layers=(("run", {"method": "constrained"}),))
     assert "measured with the method constrained" in render_openai(constrained)
-    assert "Messages" in render_anthropic(chosen())
+    assert "Messages" in render_anthropic(build_exported())
 
 
 @pytest.mark.parametrize("file", RENDERER_BY_FILE)
-def test_every_strategy_of_the_catalogue_can_be_written(file: str) -> None:
+def test_renderers_write_every_strategy(file: str) -> None:
     for strategy in ("raw", "baseline", "production"):
         layers = build_layers(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
-        assert "deepseek" in RENDERER_BY_FILE[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=layers))
+        assert "deepseek" in RENDERER_BY_FILE[file][1](
+            build_exported(model="deepseek/deepseek-v3.2:nitro", layers=layers)
+        )

@@ -1,4 +1,4 @@
-"""Tests of the case study's rule for a pass and of its words for failures."""
+"""Tests of the case study's rule for a pass and of its categories of failures."""
 
 import pytest
 
@@ -9,17 +9,17 @@ from toolbench.evals.types import Check
 
 
 @pytest.mark.parametrize("text", ["Done.", "done", " DONE! ", '"Done."', "`done`", "'Done.'\n"])
-def test_done_is_recognised(text: str) -> None:
+def test_is_done_sentence_accepts_done_in_any_case_and_quotes(text: str) -> None:
     assert case_study_rule.is_done_sentence(text)
 
 
 @pytest.mark.parametrize("text", ["", "Done. Bye.", "I am done", "Done..", "Done?", "Well: Done."])
-def test_anything_else_is_not_done(text: str) -> None:
+def test_is_done_sentence_rejects_other_text(text: str) -> None:
     assert not case_study_rule.is_done_sentence(text)
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "code", "word"),
+    ("status", "message", "code", "category"),
     [
         (None, "", "connection_refused", "CONNECTION_ERROR"),
         (None, "", "read_timeout", "TIMEOUT_ERROR"),
@@ -43,18 +43,20 @@ def test_anything_else_is_not_done(text: str) -> None:
         (None, "", "never_heard_of", "EXCEPTION"),
     ],
 )
-def test_a_failed_exchange_has_the_published_word(status: int | None, message: str, code: str, word: str) -> None:
+def test_categorise_failure_of_exchange_gives_published_category(
+    status: int | None, message: str, code: str, category: str
+) -> None:
     error = ExchangeError(code, message, status)
     assert (
         case_study_rule.categorise_failure(
             build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
         )
-        == word
+        == category
     )
 
 
 @pytest.mark.parametrize(
-    ("end", "word"),
+    ("end", "category"),
     [
         (EndReason.NO_TOOL_CALLS, "NO_TOOL_CALLS"),
         (EndReason.TOOL_ERROR, "TOOL_ERROR"),
@@ -62,11 +64,11 @@ def test_a_failed_exchange_has_the_published_word(status: int | None, message: s
         (EndReason.MAX_TURNS_EXCEEDED, "EXCEPTION"),
     ],
 )
-def test_an_end_has_the_published_word(end: EndReason, word: str) -> None:
-    assert case_study_rule.categorise_failure(build_ended(build_text_turn(0, "hello"), end=end)) == word
+def test_categorise_failure_of_end_gives_published_category(end: EndReason, category: str) -> None:
+    assert case_study_rule.categorise_failure(build_ended(build_text_turn(0, "hello"), end=end)) == category
 
 
-def test_a_failed_assertion_without_any_call_is_no_tool_calls() -> None:
+def test_categorise_failure_without_any_call_is_no_tool_calls() -> None:
     assert case_study_rule.categorise_failure(build_ended(build_text_turn(0, "Done."))) == "NO_TOOL_CALLS"
     assert (
         case_study_rule.categorise_failure(
@@ -80,7 +82,7 @@ def test_a_failed_assertion_without_any_call_is_no_tool_calls() -> None:
     )
 
 
-def test_the_final_word_is_quoted_up_to_80_characters() -> None:
+def test_build_done_check_quotes_80_characters_of_final_text() -> None:
     assert case_study_rule.build_done_check(build_ended(build_text_turn(0, "Done."))) == Check("says Done.", True)
     text = "x" * 80 + "yz"
     assert case_study_rule.build_done_check(build_ended(build_text_turn(0, text))) == Check(
@@ -88,7 +90,7 @@ def test_the_final_word_is_quoted_up_to_80_characters() -> None:
     )
 
 
-def test_a_pass_needs_a_final_answer_and_every_check() -> None:
+def test_is_case_study_pass_needs_final_answer_and_every_check() -> None:
     good, bad = Check("a", True), Check("b", False, "no")
     answered, broken = (
         build_ended(build_text_turn(0, "Done.")),
@@ -99,7 +101,7 @@ def test_a_pass_needs_a_final_answer_and_every_check() -> None:
     assert not case_study_rule.is_case_study_pass(broken, [good])
 
 
-def test_an_exchange_that_failed_on_the_way_does_not_name_the_end() -> None:
+def test_categorise_failure_ignores_an_earlier_failed_exchange() -> None:
     error = ExchangeError("rate_limited", "", 429)
     assert (
         case_study_rule.categorise_failure(

@@ -20,13 +20,13 @@ CATEGORIES_H = {"EMPTY_ASSISTANT_TEXT", "CONNECTION_ERROR", "TIMEOUT_ERROR", "DE
 UNCOUNTED = {"cancelled", "budget_spent"}
 
 
-def test_every_class_has_its_words_and_a_code_of_its_own() -> None:
+def test_load_classes_have_texts_and_unique_codes() -> None:
     rows = failure_classes.load_classes()
     assert len({row.code for row in rows}) == len(rows)
     assert all(row.sentence.endswith(".") and row.remedy.endswith(".") for row in rows)
 
 
-def test_the_categories_are_all_those_of_the_case_study() -> None:
+def test_load_classes_have_all_categories_of_the_case_study() -> None:
     rows = failure_classes.load_classes()
     assert {row.category for row in rows if row.code not in UNCOUNTED} | {
         row.later_category for row in rows if row.later_category
@@ -34,15 +34,15 @@ def test_the_categories_are_all_those_of_the_case_study() -> None:
 
 
 @pytest.mark.parametrize("end", [end for end in EndReason if end is not EndReason.FINAL])
-def test_every_end_has_a_class(end: EndReason) -> None:
+def test_classify_end_of_every_end_but_final_is_a_known_class(end: EndReason) -> None:
     assert failure_classes.lookup_class(failure_classes.classify_end(end)).code
 
 
-def test_a_good_end_has_none() -> None:
+def test_classify_end_of_final_is_empty() -> None:
     assert failure_classes.classify_end(EndReason.FINAL) == ""
 
 
-def test_every_exchange_failure_has_class_and_agreed_responsibility() -> None:
+def test_classify_exchange_error_agrees_with_table_of_error_codes() -> None:
     rows = json.loads(OUTCOMES.read_text(encoding="utf-8"))["rows"]
     for row in rows:
         found = failure_classes.lookup_class(
@@ -56,11 +56,11 @@ def test_every_exchange_failure_has_class_and_agreed_responsibility() -> None:
     ("code", "status", "expected"),
     [("new_code", 429, "rate_limited"), ("new_code", 599, "upstream_failed"), ("new_code", None, "provider_failed")],
 )
-def test_an_unknown_code_falls_back_to_its_status(code: str, status: int | None, expected: str) -> None:
+def test_classify_exchange_error_unknown_code_uses_its_status(code: str, status: int | None, expected: str) -> None:
     assert failure_classes.classify_exchange_error(ExchangeError(code, "", status)) == expected
 
 
-def test_a_lack_of_tool_support_beats_code_and_status() -> None:
+def test_classify_exchange_error_prefers_lack_of_tool_support() -> None:
     assert (
         failure_classes.classify_exchange_error(ExchangeError("not_found", "", 404, tool_support=True))
         == "tools_not_supported"
@@ -85,11 +85,11 @@ def test_a_lack_of_tool_support_beats_code_and_status() -> None:
         ([], "tool_error"),
     ],
 )
-def test_every_error_code_of_an_envelope_has_a_class(codes: list[str], expected: str) -> None:
+def test_classify_error_codes_of_an_envelope_gives_a_class(codes: list[str], expected: str) -> None:
     assert failure_classes.classify_error_codes(codes) == expected
 
 
-def test_a_harmless_finding_has_no_class() -> None:
+def test_classify_finding_harmless_has_no_class() -> None:
     assert failure_classes.classify_finding(Finding("prose_around_call", "")) == ""
 
 
@@ -97,23 +97,25 @@ def test_a_harmless_finding_has_no_class() -> None:
     ("code", "expected", "infrastructure"),
     [("redirect_refused", "redirect_refused", True), ("answer_cut", "stream_broken", False)],
 )
-def test_what_the_method_names_has_a_class_of_its_own(code: str, expected: str, infrastructure: bool) -> None:
+def test_classify_exchange_error_redirect_and_cut_answer_have_classes(
+    code: str, expected: str, infrastructure: bool
+) -> None:
     found = failure_classes.classify_exchange_error(ExchangeError(code, "", None))
     assert (found, failure_classes.lookup_class(found).infrastructure) == (expected, infrastructure)
 
 
-def test_a_stream_that_ended_in_the_middle_is_the_models_failure() -> None:
+def test_classify_finding_stream_cut_is_a_model_failure() -> None:
     found = failure_classes.classify_finding(Finding("stream_cut", ""))
     assert (found, failure_classes.lookup_class(found).infrastructure) == ("stream_cut", False)
 
 
-def test_an_unknown_class_is_an_error() -> None:
+def test_lookup_class_unknown_code_raises_key_error() -> None:
     with pytest.raises(KeyError):
         failure_classes.lookup_class("nothing_like_it")
 
 
 @pytest.mark.parametrize(
-    ("status", "word"),
+    ("status", "category"),
     [
         (400, "HTTP_400"),
         (401, "AUTH"),
@@ -125,18 +127,18 @@ def test_an_unknown_class_is_an_error() -> None:
         (599, "UPSTREAM_5XX"),
     ],
 )
-def test_of_status_gives_the_case_studys_word(status: int, word: str) -> None:
-    assert failure_classes.categorise_status(status) == word
+def test_categorise_status_gives_category_of_the_case_study(status: int, category: str) -> None:
+    assert failure_classes.categorise_status(status) == category
 
 
 @pytest.mark.parametrize(
     ("status", "code"), [(499, "provider_failed"), (500, "upstream_failed"), (501, "upstream_failed")]
 )
-def test_an_unknown_status_from_500_on_is_the_servers_failure(status: int, code: str) -> None:
+def test_classify_exchange_error_status_from_500_is_upstream_failed(status: int, code: str) -> None:
     assert failure_classes.classify_exchange_error(ExchangeError("new_code", "", status)) == code
 
 
-def test_what_the_engine_finds_is_judged_and_needs_nobody_to_set_it_up() -> None:
+def test_load_classes_engine_findings_are_judged_and_need_no_set_up() -> None:
     found = [row for row in failure_classes.load_classes() if row.findings or row.envelope]
     assert found
     assert all(row.judged and not row.set_up and not row.infrastructure for row in found)

@@ -31,43 +31,43 @@ INTENT = build_definition(read_table("intent")["tool"])
         ("$.ops[0].nowhere.deep", "type", {}, "$.ops[0].nowhere.deep is null; state_patch takes something else."),
     ],
 )
-def test_a_violation_names_path_and_expectation(path: str, kind: str, arguments: Any, sentence: str) -> None:
+def test_describe_schema_error_names_path_and_expectation(path: str, kind: str, arguments: Any, sentence: str) -> None:
     assert describe_schema_error(SchemaError(path, kind, ""), arguments, PATCH) == sentence
 
 
-def test_a_choice_lists_what_is_allowed() -> None:
-    said = describe_schema_error(SchemaError("$.workspace_id", "enum", ""), {"workspace_id": "sea"}, INTENT)
-    assert said == '$.workspace_id is "sea"; classify_intent takes one of "mobility", "energy", "housing".'
+def test_describe_schema_error_enum_lists_allowed_values() -> None:
+    sentence = describe_schema_error(SchemaError("$.workspace_id", "enum", ""), {"workspace_id": "sea"}, INTENT)
+    assert sentence == '$.workspace_id is "sea"; classify_intent takes one of "mobility", "energy", "housing".'
 
 
-def test_a_range_keeps_the_validators_words() -> None:
-    said = describe_schema_error(
+def test_describe_schema_error_range_keeps_validator_message() -> None:
+    sentence = describe_schema_error(
         SchemaError("$.confidence", "range", "the value is over 1."), {"confidence": 7}, INTENT
     )
-    assert said == "$.confidence is 7: the value is over 1."
+    assert sentence == "$.confidence is 7: the value is over 1."
 
 
-def test_a_long_value_is_cut() -> None:
-    said = describe_schema_error(SchemaError("$.reasoning", "range", "too long"), {"reasoning": "x" * 500}, INTENT)
-    assert len(said) < 100
+def test_describe_schema_error_truncates_a_long_value() -> None:
+    sentence = describe_schema_error(SchemaError("$.reasoning", "range", "too long"), {"reasoning": "x" * 500}, INTENT)
+    assert len(sentence) < 100
 
 
-def test_paths_are_read_step_by_step() -> None:
+def test_parse_path_returns_keys_and_indices() -> None:
     assert parse_path('$.ops[0]["two words"].path') == ("ops", 0, "two words", "path")
     assert find_value_at_path({"ops": [{"two words": {"path": 7}}]}, parse_path('$.ops[0]["two words"].path')) == 7
     assert find_value_at_path({"ops": "text"}, parse_path("$.ops.deep")) is None
 
 
-@pytest.mark.parametrize(("characters", "said"), [(58, "x" * 58 + '"'), (59, "x" * 59 + "…"), (60, "x" * 59 + "…")])
-def test_a_value_is_shown_up_to_60_characters(characters: int, said: str) -> None:
-    assert render_short("x" * characters) == f'"{said}'
+@pytest.mark.parametrize(("characters", "sentence"), [(58, "x" * 58 + '"'), (59, "x" * 59 + "…"), (60, "x" * 59 + "…")])
+def test_render_short_truncates_at_60_characters(characters: int, sentence: str) -> None:
+    assert render_short("x" * characters) == f'"{sentence}'
 
 
-def test_a_value_is_shown_in_its_own_characters() -> None:
+def test_render_short_keeps_unicode_characters() -> None:
     assert render_short({"città": "北京"}) == '{"città": "北京"}'
 
 
-def test_only_a_choice_that_is_broken_lists_what_is_allowed() -> None:
+def test_describe_schema_error_lists_values_of_a_known_enum_only() -> None:
     error = SchemaError("$.workspace_id", "length", "it is too short.")
     assert describe_schema_error(error, {"workspace_id": ""}, INTENT) == '$.workspace_id is "": it is too short.'
     unknown = SchemaError("$.nowhere", "enum", "it is not allowed.")

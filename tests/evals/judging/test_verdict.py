@@ -26,52 +26,54 @@ RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
 OFF_FORMAT = ExchangeError("model_format", "The model produced output that …", 500, infrastructure=False)
 
 
-def judged(record: LoopResult, slug: str = "happy_path") -> Verdict:
+def judge_trial(record: LoopResult, slug: str = "happy_path") -> Verdict:
     return ManualTrial(slug).judge(record)
 
 
 @pytest.mark.parametrize(
     ("end", "expected"), [(EndReason.CANCELLED, "cancelled"), (EndReason.BUDGET_SPENT, "budget_spent")]
 )
-def test_what_was_stopped_counts_in_no_rate(end: EndReason, expected: str) -> None:
-    verdict = judged(build_ended(build_text_turn(0, "Done."), end=end))
+def test_judge_stopped_trial_counts_in_no_rate(end: EndReason, expected: str) -> None:
+    verdict = judge_trial(build_ended(build_text_turn(0, "Done."), end=end))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("cancelled", None, None)
     assert (verdict.failure_class, verdict.category) == (expected, "")
 
 
-def test_tools_off_is_not_applicable_and_keeps_the_parity_pass() -> None:
-    done, other = (judged(build_ended(build_text_turn(0, text, tools_sent=False))) for text in ("Done.", "Hello"))
+def test_judge_tools_off_is_na_and_keeps_the_parity_pass() -> None:
+    done, other = (judge_trial(build_ended(build_text_turn(0, text, tools_sent=False))) for text in ("Done.", "Hello"))
     assert (done.outcome, done.task_pass, done.parity_pass) == ("na", None, True)
     assert (other.outcome, other.task_pass, other.parity_pass) == ("na", None, False)
     assert other.category == "ASSERTION_FAILED"
 
 
-def test_tools_off_is_not_applicable_even_when_the_endpoint_fails() -> None:
+def test_judge_tools_off_is_na_even_with_a_provider_error() -> None:
     record = build_failed_turn(0, RATE_LIMITED)
     off = build_ended(
         record, build_text_turn(1, "", tools_sent=False), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED
     )
-    assert judged(off).outcome == "infra"
+    assert judge_trial(off).outcome == "infra"
     silent = build_ended(
         build_text_turn(0, "Hello", tools_sent=False), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED
     )
-    assert judged(silent).outcome == "na"
+    assert judge_trial(silent).outcome == "na"
 
 
-def test_infrastructure_says_nothing_of_the_task_and_fails_parity() -> None:
-    verdict = judged(build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED))
+def test_judge_infrastructure_error_has_no_task_pass_and_no_parity_pass() -> None:
+    verdict = judge_trial(
+        build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED)
+    )
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("infra", None, False)
     assert (verdict.failure_class, verdict.category) == ("rate_limited", "RATE_LIMIT")
     assert verdict.sentence == "Turn 1: Too many requests."
 
 
-def test_a_models_failure_dressed_as_the_servers_is_a_failure() -> None:
-    verdict = judged(build_ended(build_failed_turn(0, OFF_FORMAT), end=EndReason.PROVIDER_ERROR, error=OFF_FORMAT))
+def test_judge_model_failure_with_status_500_is_a_failure() -> None:
+    verdict = judge_trial(build_ended(build_failed_turn(0, OFF_FORMAT), end=EndReason.PROVIDER_ERROR, error=OFF_FORMAT))
     assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "answer_off_format")
     assert verdict.category == "UPSTREAM_5XX"
 
 
-def test_our_own_deadline_is_a_failure_with_a_class_of_its_own() -> None:
+def test_judge_trial_deadline_is_a_failure_with_its_own_class() -> None:
     trial = ManualTrial("happy_path")
     verdict = trial.judge(
         build_ended(
@@ -82,7 +84,7 @@ def test_our_own_deadline_is_a_failure_with_a_class_of_its_own() -> None:
     assert verdict.category == "TIMEOUT"
 
 
-def test_a_right_state_without_an_end_is_no_pass() -> None:
+def test_judge_right_state_at_max_turns_is_no_pass() -> None:
     trial = ManualTrial("happy_path")
     turns = [build_calling_turn(turn, trial.patch()) for turn in range(12)]
     verdict = trial.judge(build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED))
@@ -91,18 +93,18 @@ def test_a_right_state_without_an_end_is_no_pass() -> None:
     assert verdict.first_bad.turn == 11
 
 
-def test_judge_takes_the_first_problem_without_recovery() -> None:
+def test_judge_takes_the_first_unrecovered_problem() -> None:
     trial = ManualTrial("happy_path")
-    mended = build_calling_turn(0, trial.get(workspace_id="elsewhere"))
+    recovered = build_calling_turn(0, trial.get(workspace_id="elsewhere"))
     cause = build_calling_turn(2, trial.patch(key="title"))
     record = build_ended(
-        mended, build_calling_turn(1, trial.get()), cause, build_text_turn(3, "Done."), end=EndReason.TOOL_ERROR
+        recovered, build_calling_turn(1, trial.get()), cause, build_text_turn(3, "Done."), end=EndReason.TOOL_ERROR
     )
     verdict = trial.judge(record)
     assert (verdict.failure_class, verdict.first_bad and verdict.first_bad.turn) == ("arguments_refused", 2)
 
 
-def test_problem_without_recovery_does_not_prevent_a_pass() -> None:
+def test_judge_unrecovered_problem_does_not_prevent_a_pass() -> None:
     trial = ManualTrial("happy_path")
     record = build_ended(
         build_calling_turn(0, trial.get(workspace_id="elsewhere")),
@@ -112,10 +114,10 @@ def test_problem_without_recovery_does_not_prevent_a_pass() -> None:
     assert trial.judge(record).outcome == "pass"
 
 
-def _failing_calls() -> Iterator[Verdict]:
+def _iter_failing_calls() -> Iterator[Verdict]:
     codes = {code for row in failure_classes.load_classes() for code in row.envelope}
     for code in sorted(codes):
-        yield judged(
+        yield judge_trial(
             build_ended(
                 build_calling_turn(0, build_result("state_patch", {}, code=code)),
                 build_text_turn(1, ""),
@@ -124,8 +126,8 @@ def _failing_calls() -> Iterator[Verdict]:
         )
     error = SchemaError("$.ops", "missing", "is required")
     broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[error])
-    yield judged(build_ended(build_calling_turn(0, broken), build_text_turn(1, ""), end=EndReason.TOOL_ERROR))
-    yield judged(
+    yield judge_trial(build_ended(build_calling_turn(0, broken), build_text_turn(1, ""), end=EndReason.TOOL_ERROR))
+    yield judge_trial(
         build_ended(
             build_calling_turn(0, build_result("state_patch", {}, code="OTHER")),
             build_text_turn(1, ""),
@@ -134,27 +136,29 @@ def _failing_calls() -> Iterator[Verdict]:
     )
 
 
-def _failing_exchanges() -> Iterator[Verdict]:
+def _iter_failing_exchanges() -> Iterator[Verdict]:
     for row in failure_classes.load_classes():
         for code in row.exchange:
             error = ExchangeError(code, "", None, infrastructure=row.infrastructure)
-            yield judged(build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error))
+            yield judge_trial(build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error))
     unnamed = ExchangeError("never_heard_of", "", None)
-    yield judged(build_ended(build_failed_turn(0, unnamed), end=EndReason.PROVIDER_ERROR, error=unnamed))
+    yield judge_trial(build_ended(build_failed_turn(0, unnamed), end=EndReason.PROVIDER_ERROR, error=unnamed))
 
 
-def _ends_and_answers() -> Iterator[Verdict]:
+def _iter_ends_and_answers() -> Iterator[Verdict]:
     for end in EndReason:
-        yield judged(build_ended(build_text_turn(0, "Hello"), end=end))
+        yield judge_trial(build_ended(build_text_turn(0, "Hello"), end=end))
     for finding in ("call_in_text", "parse_error", "unasked_tool_calls", "constraint_ignored", "stream_cut"):
-        yield judged(build_ended(build_text_turn(0, "Hello", finding=finding), end=EndReason.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, "<tool_call>", finding="call_in_text"), end=EndReason.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, ""), end=EndReason.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, "x", finish="length"), end=EndReason.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, "Hello", tools_sent=False)))
+        yield judge_trial(build_ended(build_text_turn(0, "Hello", finding=finding), end=EndReason.NO_TOOL_CALLS))
+    yield judge_trial(
+        build_ended(build_text_turn(0, "<tool_call>", finding="call_in_text"), end=EndReason.NO_TOOL_CALLS)
+    )
+    yield judge_trial(build_ended(build_text_turn(0, ""), end=EndReason.NO_TOOL_CALLS))
+    yield judge_trial(build_ended(build_text_turn(0, "x", finish="length"), end=EndReason.NO_TOOL_CALLS))
+    yield judge_trial(build_ended(build_text_turn(0, "Hello", tools_sent=False)))
 
 
-def _scenarios_own() -> Iterator[Verdict]:
+def _iter_scenario_failures() -> Iterator[Verdict]:
     trial = ManualTrial("happy_path")
     yield trial.judge(build_ended(build_calling_turn(0, trial.get()), build_text_turn(1, "Done.")))
     yield trial.judge(build_ended(build_calling_turn(0, trial.patch(value="baz")), build_text_turn(1, "Done.")))
@@ -170,17 +174,17 @@ def _scenarios_own() -> Iterator[Verdict]:
     wrong = weather.call("get_weather", city="nowhere")
     yield weather.judge(build_ended(build_calling_turn(0, wrong), end=EndReason.MAX_TURNS_EXCEEDED))
     yield weather.judge(build_ended(build_calling_turn(0, wrong, wrong), end=EndReason.MAX_TURNS_EXCEEDED))
-    yield judged(build_ended(build_text_turn(0, "Sure", tools_sent=False)), "chat_only")
+    yield judge_trial(build_ended(build_text_turn(0, "Sure", tools_sent=False)), "chat_only")
     lone = build_ended(build_text_turn(0, "Hello"), end=EndReason.NO_TOOL_CALLS)
-    yield judging.mark_tools_dropped(judged(lone), lone)
+    yield judging.mark_tools_dropped(judge_trial(lone), lone)
     plain = ManualTrial("chat_plain")
     yield plain.judge(
         build_ended(build_calling_turn(0, build_result("clock_now", {})), build_text_turn(1, plain.values["sum"]))
     )
-    one = ManualTrial("parallel_mixed")
-    yield one.judge(
+    mixed = ManualTrial("parallel_mixed")
+    yield mixed.judge(
         build_ended(
-            build_calling_turn(0, build_result("lock_door", {"room": one.values["room3"]})),
+            build_calling_turn(0, build_result("lock_door", {"room": mixed.values["room3"]})),
             build_text_turn(1, "One door."),
         )
     )
@@ -205,35 +209,45 @@ def _scenarios_own() -> Iterator[Verdict]:
     )
 
 
-def test_dropped_tools_are_first_cause_of_failed_task() -> None:
+def test_mark_tools_dropped_replaces_class_of_a_failed_task() -> None:
     cut = build_ended(build_text_turn(0, "The weather is", finish="length"), end=EndReason.NO_TOOL_CALLS)
-    verdict = judging.mark_tools_dropped(judged(cut), cut)
+    verdict = judging.mark_tools_dropped(judge_trial(cut), cut)
     assert (verdict.outcome, verdict.failure_class) == ("fail", "tools_dropped")
     assert verdict.sentence.startswith("Turn 1: the server's chat template dropped the tools")
-    assert verdict.category == judged(cut).category
+    assert verdict.category == judge_trial(cut).category
 
 
-def test_dropped_tools_change_nothing_where_no_answer_was_judged() -> None:
+def test_mark_tools_dropped_keeps_verdict_without_a_judged_answer() -> None:
     trial = ManualTrial("happy_path")
-    late = build_ended(build_calling_turn(0, trial.get()), end=EndReason.DEADLINE_EXCEEDED)
+    overdue = build_ended(build_calling_turn(0, trial.get()), end=EndReason.DEADLINE_EXCEEDED)
     refused = build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED)
-    for record in (late, refused):
-        assert judging.mark_tools_dropped(judged(record), record) == judged(record)
+    for record in (overdue, refused):
+        assert judging.mark_tools_dropped(judge_trial(record), record) == judge_trial(record)
 
 
-def test_every_failure_class_can_be_reached() -> None:
-    verdicts = [*_failing_calls(), *_failing_exchanges(), *_ends_and_answers(), *_scenarios_own()]
+def test_judge_can_give_every_judged_failure_class() -> None:
+    verdicts = [
+        *_iter_failing_calls(),
+        *_iter_failing_exchanges(),
+        *_iter_ends_and_answers(),
+        *_iter_scenario_failures(),
+    ]
     reached = {verdict.failure_class for verdict in verdicts} - {""}
     assert reached == {row.code for row in failure_classes.load_classes() if row.judged}
 
 
-def test_every_failure_says_what_went_wrong() -> None:
-    for verdict in [*_failing_calls(), *_failing_exchanges(), *_ends_and_answers(), *_scenarios_own()]:
+def test_judge_gives_every_failure_a_sentence_and_a_rule() -> None:
+    for verdict in [
+        *_iter_failing_calls(),
+        *_iter_failing_exchanges(),
+        *_iter_ends_and_answers(),
+        *_iter_scenario_failures(),
+    ]:
         assert verdict.outcome == "pass" or verdict.sentence
         assert verdict.rule
 
 
-def test_a_verdict_tells_both_passes_apart() -> None:
+def test_judge_separates_task_pass_from_parity_pass() -> None:
     trial = ManualTrial("happy_path")
     turns = build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch())
     silent, done = (trial.judge(build_ended(*turns, build_text_turn(2, text))) for text in ("It is done now.", "Done."))
@@ -245,43 +259,43 @@ def test_a_verdict_tells_both_passes_apart() -> None:
     assert (failed.outcome, failed.task_pass, failed.parity_pass) == ("fail", False, False)
 
 
-def test_scenario_without_case_study_rule_classifies_failures_only() -> None:
+def test_judge_without_case_study_rule_categorises_failures_only() -> None:
     weather = ManualTrial("weather")
-    failed = judged(build_ended(build_text_turn(0, "Hello"), end=EndReason.NO_TOOL_CALLS), "weather")
+    failed = judge_trial(build_ended(build_text_turn(0, "Hello"), end=EndReason.NO_TOOL_CALLS), "weather")
     assert (failed.outcome, failed.parity_pass, failed.category) == ("fail", None, "NO_TOOL_CALLS")
     refused = weather.judge(
         build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED)
     )
     assert (refused.outcome, refused.parity_pass, refused.category) == ("infra", None, "RATE_LIMIT")
-    off = judged(build_ended(build_text_turn(0, "Hello", tools_sent=False)), "weather")
+    off = judge_trial(build_ended(build_text_turn(0, "Hello", tools_sent=False)), "weather")
     assert (off.outcome, off.parity_pass, off.category) == ("na", None, "")
 
 
-def test_a_trial_avoided_nothing_unless_its_scenario_says_so() -> None:
+def test_judge_avoided_is_false_by_default() -> None:
     trial = ManualTrial("happy_path")
-    otherwise = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
-    case = judging.CheckedResult(
-        trial.instance, build_ended(build_text_turn(0, "Hello")), "A rule.", (), None, otherwise
+    problem = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
+    checked = judging.CheckedResult(
+        trial.instance, build_ended(build_text_turn(0, "Hello")), "A rule.", (), None, problem
     )
-    assert judging.judge(case).avoided is False
+    assert judging.judge(checked).avoided is False
 
 
-def test_blank_final_text_passes_unless_scenario_needs_one() -> None:
+def test_judge_blank_final_text_passes_by_default() -> None:
     record = build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, ""))
     problem = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
-    case = judging.CheckedResult(ManualTrial("happy_path").instance, record, "A rule.", (), None, problem)
-    assert judging.judge(case).outcome == "pass"
+    checked = judging.CheckedResult(ManualTrial("happy_path").instance, record, "A rule.", (), None, problem)
+    assert judging.judge(checked).outcome == "pass"
 
 
-def test_an_end_says_why_in_its_own_words_where_it_has_any() -> None:
+def test_judge_message_of_the_end_replaces_the_class_sentence() -> None:
     trial = ManualTrial("happy_path")
     record = build_ended(build_calling_turn(0, trial.get()), end=EndReason.MAX_TURNS_EXCEEDED)
-    told = trial.judge(replace(record, message="No final answer within 12 turns."))
-    assert told.sentence == "Turn 1: No final answer within 12 turns."
+    verdict = trial.judge(replace(record, message="No final answer within 12 turns."))
+    assert verdict.sentence == "Turn 1: No final answer within 12 turns."
     assert trial.judge(record).sentence == f"Turn 1: {failure_classes.lookup_class('max_turns_exceeded').sentence}"
 
 
-def test_version_is_that_of_the_published_rules() -> None:
+def test_version_of_judging_is_2_with_its_new_classes() -> None:
     """Version 2 made a blank final text a failure. A rule that changes a verdict needs the next version and, here, the
     classes that it newly gives: stored verdicts change to these and no others when a user judges them again."""
     assert judging.VERSION == 2
@@ -290,13 +304,13 @@ def test_version_is_that_of_the_published_rules() -> None:
 
 @pytest.mark.parametrize("text", ["", "\u200b \n"])
 @pytest.mark.parametrize("needed", [True, False])
-def test_blank_final_text_fails_where_it_is_needed_alone(needed: bool, text: str) -> None:
-    otherwise = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
+def test_judge_blank_final_text_fails_only_if_a_text_is_needed(needed: bool, text: str) -> None:
+    problem = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
     record = build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, text))
-    case = judging.CheckedResult(
-        ManualTrial("happy_path").instance, record, "A rule.", (), None, otherwise, needs_final_text=needed
+    checked = judging.CheckedResult(
+        ManualTrial("happy_path").instance, record, "A rule.", (), None, problem, needs_final_text=needed
     )
-    verdict = judging.judge(case)
+    verdict = judging.judge(checked)
     assert (verdict.outcome, verdict.failure_class) == (("fail", "empty_final") if needed else ("pass", ""))
     assert verdict.sentence == ("Turn 2: the last message has no visible character." if needed else "")
     assert [check.name for check in verdict.checks] == [judging.FINAL_TEXT_CHECK] * needed

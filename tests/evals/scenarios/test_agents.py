@@ -22,28 +22,28 @@ from toolbench.evals.types import DRAWN
 AGENTS = [scenario for scenario in scenarios.list_scenarios() if scenario.group == "agents"]
 
 
-def trial_of(agent: str, seed: int = 3) -> ManualTrial:
+def build_trial(agent: str, seed: int = 3) -> ManualTrial:
     return ManualTrial(f"agent_{agent}", DRAWN, seed)
 
 
-def called(trial: ManualTrial, agent: str, **changed: Any) -> ToolResult:
+def run_call(trial: ManualTrial, agent: str, **changed: Any) -> ToolResult:
     return trial.call(TOOL_BY_AGENT[agent], **{**build_right_arguments(agent, trial.values), **changed})
 
 
-def alone(trial: ManualTrial, agent: str, **changed: Any) -> LoopResult:
-    return build_ended(build_calling_turn(0, called(trial, agent, **changed)), end=EndReason.MAX_TURNS_EXCEEDED)
+def build_single_call(trial: ManualTrial, agent: str, **changed: Any) -> LoopResult:
+    return build_ended(build_calling_turn(0, run_call(trial, agent, **changed)), end=EndReason.MAX_TURNS_EXCEEDED)
 
 
-def chain(trial: ManualTrial, **changed: dict[str, Any]) -> LoopResult:
+def build_chain(trial: ManualTrial, **changed: dict[str, Any]) -> LoopResult:
     turns = [
-        build_calling_turn(turn, called(trial, agent, **changed.get(agent, {})))
+        build_calling_turn(turn, run_call(trial, agent, **changed.get(agent, {})))
         for turn, agent in enumerate(AGENT_ORDER)
     ]
     return build_ended(*turns, build_text_turn(4, "It is finished."))
 
 
-@pytest.mark.parametrize("scenario", AGENTS, ids=lambda one: one.slug)
-def test_agent_instances_number_twenty_with_clean_tools_and_valid_calls(scenario: Any) -> None:
+@pytest.mark.parametrize("scenario", AGENTS, ids=lambda scenario: scenario.slug)
+def test_agent_scenario_has_20_instances_with_valid_tools_and_calls(scenario: Any) -> None:
     drawn = [scenario.draw_instance(seed) for seed in range(40)]
     assert len({instance.user_text for instance in drawn}) >= 20
     for instance in drawn[:6]:
@@ -54,10 +54,10 @@ def test_agent_instances_number_twenty_with_clean_tools_and_valid_calls(scenario
 
 
 @pytest.mark.parametrize("agent", AGENT_ORDER)
-def test_a_right_agent_passes_in_one_request(agent: str) -> None:
+def test_agent_scenario_right_call_passes_in_one_request(agent: str) -> None:
     for seed in range(12):
-        trial = trial_of(agent, seed)
-        record = alone(trial, agent)
+        trial = build_trial(agent, seed)
+        record = build_single_call(trial, agent)
         verdict = trial.judge(record)
         assert (verdict.outcome, verdict.sentence, len(record.turns)) == ("pass", "", trial.scenario.straight_requests)
         assert verdict.counts[f"{agent}_checks"] == verdict.counts[f"{agent}_checks_held"]
@@ -77,11 +77,13 @@ def test_a_right_agent_passes_in_one_request(agent: str) -> None:
         ("sql", {"tables_used": 5}, "wrong_arguments", "$.tables_used"),
     ],
 )
-def test_a_wrong_agent_is_named_with_the_place(agent: str, changed: dict[str, Any], kind: str, path: str) -> None:
+def test_agent_scenario_wrong_call_names_agent_and_path(
+    agent: str, changed: dict[str, Any], kind: str, path: str
+) -> None:
     trial = next(
-        item for item in map(lambda seed: trial_of(agent, seed), range(30)) if item.values["tables"] == ["trips"]
+        item for item in map(lambda seed: build_trial(agent, seed), range(30)) if item.values["tables"] == ["trips"]
     )
-    verdict = trial.judge(alone(trial, agent, **changed))
+    verdict = trial.judge(build_single_call(trial, agent, **changed))
     assert (verdict.outcome, verdict.failure_class) == ("fail", kind)
     assert verdict.first_bad is not None
     assert verdict.first_bad.path == path
@@ -89,10 +91,10 @@ def test_a_wrong_agent_is_named_with_the_place(agent: str, changed: dict[str, An
 
 
 @pytest.mark.parametrize("agent", AGENT_ORDER)
-def test_words_two_calls_and_a_dead_endpoint_pass_nothing(agent: str) -> None:
-    trial = trial_of(agent)
+def test_agent_scenario_text_two_calls_or_dead_endpoint_never_pass(agent: str) -> None:
+    trial = build_trial(agent)
     assert trial.judge(build_ended(build_text_turn(0, "It is mobility."))).failure_class == "no_tool_calls"
-    twice = build_calling_turn(0, called(trial, agent), called(trial, agent))
+    twice = build_calling_turn(0, run_call(trial, agent), run_call(trial, agent))
     assert trial.judge(build_ended(twice, end=EndReason.MAX_TURNS_EXCEEDED)).failure_class == "too_many_calls"
     dead = ExchangeError("connection_refused", "Nobody listens.", None)
     assert (
@@ -101,10 +103,10 @@ def test_words_two_calls_and_a_dead_endpoint_pass_nothing(agent: str) -> None:
     )
 
 
-def test_a_right_chain_passes_and_a_shorter_one_does_not() -> None:
+def test_agent_chain_passes_only_with_every_step() -> None:
     for seed in range(6):
-        trial = trial_of("chain", seed)
-        record = chain(trial)
+        trial = build_trial("chain", seed)
+        record = build_chain(trial)
         verdict = trial.judge(record)
         assert (verdict.outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
         assert verdict.counts["wrong_after_the_first"] == 0
@@ -112,21 +114,25 @@ def test_a_right_chain_passes_and_a_shorter_one_does_not() -> None:
         assert trial.judge(short).failure_class == "missing_call"
 
 
-def test_a_wrong_answer_enters_the_next_agent() -> None:
-    trial = trial_of("chain")
+def test_agent_workspace_passes_a_wrong_answer_to_the_next_agent() -> None:
+    trial = build_trial("chain")
     other = "energy" if trial.values["workspace_id"] != "energy" else "housing"
-    told = trial.workspace.call("classify_intent", {"workspace_id": other}, "c1")
-    assert isinstance(told, dict)
-    assert set(told["tables"]).isdisjoint(trial.values["tables"])
-    asked = trial.workspace.call("select_tables", {"relevant_tables": [*told["tables"][:1], "nothing"]}, "c2")
-    assert isinstance(asked, dict)
-    assert (list(asked["columns"]), asked["unknown"]) == (told["tables"][:1], ["nothing"])
+    intent_result = trial.workspace.call("classify_intent", {"workspace_id": other}, "c1")
+    assert isinstance(intent_result, dict)
+    assert set(intent_result["tables"]).isdisjoint(trial.values["tables"])
+    table_result = trial.workspace.call(
+        "select_tables", {"relevant_tables": [*intent_result["tables"][:1], "nothing"]}, "c2"
+    )
+    assert isinstance(table_result, dict)
+    assert (list(table_result["columns"]), table_result["unknown"]) == (intent_result["tables"][:1], ["nothing"])
 
 
-def test_where_a_chain_went_wrong_first_is_named_with_what_followed() -> None:
-    trial = trial_of("chain")
+def test_agent_chain_names_first_wrong_agent_and_those_after_it() -> None:
+    trial = build_trial("chain")
     other = "energy" if trial.values["workspace_id"] != "energy" else "housing"
-    record = chain(trial, intent={"workspace_id": other}, table={"relevant_tables": []}, sql={"sql_query": "SELECT 1"})
+    record = build_chain(
+        trial, intent={"workspace_id": other}, table={"relevant_tables": []}, sql={"sql_query": "SELECT 1"}
+    )
     verdict = trial.judge(record)
     assert (verdict.failure_class, verdict.counts["wrong_after_the_first"]) == ("wrong_arguments", 2)
     assert verdict.sentence.startswith("Turn 1, parsed call 1: the intent agent is wrong at $.workspace_id")
@@ -134,19 +140,19 @@ def test_where_a_chain_went_wrong_first_is_named_with_what_followed() -> None:
     assert [verdict.counts[f"{agent}_wrong"] for agent in AGENT_ORDER] == [1, 1, 0, 1]
 
 
-def test_corrected_step_is_right_and_another_order_fails() -> None:
-    trial = trial_of("chain")
-    wrong = build_calling_turn(0, called(trial, "table", relevant_tables=[]))
-    mended = chain(trial)
-    assert trial.judge(build_ended(wrong, *mended.turns)).outcome == "pass"
-    turns = [build_calling_turn(turn, called(trial, agent)) for turn, agent in enumerate(reversed(AGENT_ORDER))]
+def test_agent_chain_corrected_step_passes_and_another_order_fails() -> None:
+    trial = build_trial("chain")
+    wrong = build_calling_turn(0, run_call(trial, "table", relevant_tables=[]))
+    right_chain = build_chain(trial)
+    assert trial.judge(build_ended(wrong, *right_chain.turns)).outcome == "pass"
+    turns = [build_calling_turn(turn, run_call(trial, agent)) for turn, agent in enumerate(reversed(AGENT_ORDER))]
     assert trial.judge(build_ended(*turns, build_text_turn(4, "It is finished."))).failure_class == "wrong_order"
 
 
-def test_a_wrong_agent_before_a_failed_call_is_where_it_went_wrong_first() -> None:
-    trial = trial_of("chain")
+def test_agent_chain_wrong_agent_comes_before_a_later_failed_call() -> None:
+    trial = build_trial("chain")
     other = "energy" if trial.values["workspace_id"] != "energy" else "housing"
-    first = build_calling_turn(0, called(trial, "intent", workspace_id=other))
+    first = build_calling_turn(0, run_call(trial, "intent", workspace_id=other))
     failed = build_calling_turn(1, trial.call("no_such_tool"))
     verdict = trial.judge(build_ended(first, failed, build_text_turn(2, "It is finished.")))
     assert (verdict.failure_class, verdict.first_bad is not None) == ("wrong_arguments", True)
@@ -157,13 +163,13 @@ def test_a_wrong_agent_before_a_failed_call_is_where_it_went_wrong_first() -> No
     ("reached", "changed", "kind"),
     [(4, {"sql": {"sql_query": "SELECT 1", "tables_used": []}}, "wrong_sql"), (2, {}, "missing_call")],
 )
-def test_a_chain_out_of_turns_names_its_cause_and_not_its_end(reached: int, changed: dict[str, Any], kind: str) -> None:
-    trial = trial_of("chain")
+def test_agent_chain_at_max_turns_names_its_cause_not_its_end(reached: int, changed: dict[str, Any], kind: str) -> None:
+    trial = build_trial("chain")
     agents = AGENT_ORDER[:reached]
     turns = [
-        build_calling_turn(turn, called(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(agents)
+        build_calling_turn(turn, run_call(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(agents)
     ]
     verdict = trial.judge(build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED))
     assert (verdict.outcome, verdict.failure_class) == ("fail", kind)
-    whole = [build_calling_turn(turn, called(trial, agent)) for turn, agent in enumerate(AGENT_ORDER)]
+    whole = [build_calling_turn(turn, run_call(trial, agent)) for turn, agent in enumerate(AGENT_ORDER)]
     assert trial.judge(build_ended(*whole, end=EndReason.MAX_TURNS_EXCEEDED)).failure_class == "max_turns_exceeded"

@@ -11,26 +11,26 @@ DEAD = ExchangeError("connection_refused", "Nothing accepted the connection.")
 REFUSED = ExchangeError("content_refused", "refused by a filter", 403, infrastructure=False)
 
 
-def test_done_passes_the_control_with_tools_off() -> None:
+def test_chat_only_done_passes_with_tools_off() -> None:
     verdict = ManualTrial("chat_only").judge(build_ended(build_text_turn(0, "Done.", tools_sent=False)))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, True)
 
 
-def test_any_other_reply_fails_the_control() -> None:
+def test_chat_only_any_other_reply_fails() -> None:
     verdict = ManualTrial("chat_only").judge(build_ended(build_text_turn(0, "Sure! Done.", tools_sent=False)))
     assert (verdict.outcome, verdict.parity_pass, verdict.failure_class) == ("fail", False, "wrong_reply")
     assert verdict.sentence == "Turn 1: the final text is 'Sure! Done.'."
     assert verdict.category == "ASSERTION_FAILED"
 
 
-def test_tokens_spent_on_reasoning_are_said_to_be_cut() -> None:
+def test_chat_only_blank_answer_at_length_limit_is_cut_by_length() -> None:
     verdict = ManualTrial("chat_only").judge(build_ended(build_text_turn(0, "", finish="length", tools_sent=False)))
     assert verdict.failure_class == "cut_by_length"
 
 
 @pytest.mark.parametrize("slug", ["chat_only", "chat_plain"])
 @pytest.mark.parametrize(("error", "outcome"), [(DEAD, "infra"), (REFUSED, "fail")])
-def test_a_dead_or_refusing_endpoint_never_passes_a_control(slug: str, error: ExchangeError, outcome: str) -> None:
+def test_control_failed_exchange_never_passes(slug: str, error: ExchangeError, outcome: str) -> None:
     verdict = ManualTrial(slug).judge(
         build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
     )
@@ -40,24 +40,24 @@ def test_a_dead_or_refusing_endpoint_never_passes_a_control(slug: str, error: Ex
 
 
 @pytest.mark.parametrize("slug", ["chat_only", "chat_plain"])
-def test_silence_passes_nothing(slug: str) -> None:
+def test_control_without_any_turn_fails(slug: str) -> None:
     assert ManualTrial(slug).judge(build_ended()).outcome == "fail"
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_sum_passes_in_any_sentence(seed: int) -> None:
+def test_chat_plain_sum_in_a_sentence_passes(seed: int) -> None:
     trial = ManualTrial("chat_plain", DRAWN, seed)
     verdict = trial.judge(build_ended(build_text_turn(0, f"That makes {trial.values['sum']}, I think.")))
     assert (verdict.outcome, verdict.parity_pass) == ("pass", None)
 
 
-def test_another_number_fails_the_plain_question() -> None:
+def test_chat_plain_another_number_fails() -> None:
     trial = ManualTrial("chat_plain")
     verdict = trial.judge(build_ended(build_text_turn(0, f"{trial.values['sum']}0")))
     assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_reply")
 
 
-def test_a_tool_for_a_plain_question_is_needless() -> None:
+def test_chat_plain_tool_call_is_needless() -> None:
     trial = ManualTrial("chat_plain")
     verdict = trial.judge(
         build_ended(build_calling_turn(0, build_result("clock_now", {})), build_text_turn(1, trial.values["sum"]))

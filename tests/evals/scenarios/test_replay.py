@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.evals.scenarios.test_seeded_draws import SPELT_OUT, STATE, example_messages
+from tests.evals.scenarios.test_seeded_draws import STATE, WITH_EXAMPLES, parse_examples
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Ask, Execute, LoopResult, Outcome
 from toolbench.engine.loop.run import LoopPlan, run_loop
@@ -22,29 +22,31 @@ BASE: tuple[tuple[str, JsonObject], ...] = (
 )
 
 
-def body(message: JsonObject, finish: str = "stop") -> bytes:
+def build_body(message: JsonObject, finish: str = "stop") -> bytes:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
     return json.dumps({"choices": [choice]}).encode()
 
 
-def perfect_answers(instance: Instance) -> Iterator[bytes]:
-    """One answer per message of the prompt's examples; the last says Done."""
-    for calls in example_messages(instance):
+def build_right_answers(instance: Instance) -> Iterator[bytes]:
+    """Yield one answer per message of the prompt's examples; the last answer is Done."""
+    for calls in parse_examples(instance):
         tool_calls = [
-            {"id": f"c{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-            for place, (name, arguments) in enumerate(calls)
+            {"id": f"c{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for index, (name, arguments) in enumerate(calls)
         ]
-        yield body({"content": None, "tool_calls": tool_calls}) if tool_calls else body({"content": "Done."})
+        yield (
+            build_body({"content": None, "tool_calls": tool_calls}) if tool_calls else build_body({"content": "Done."})
+        )
 
 
-def outcome(workspace: Workspace, name: str, arguments: JsonObject) -> Outcome:
+def run_call(workspace: Workspace, name: str, arguments: JsonObject) -> Outcome:
     try:
         return Outcome(workspace.call(name, arguments, "c"))
     except ToolArgumentError as error:
         return Outcome(error_code="ARGUMENT_ERROR", error_message=str(error))
 
 
-def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> LoopResult:
+def run_trial(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> LoopResult:
     plan = LoopPlan(
         model="any",
         policy=resolve_policy((*BASE, ("scenario", instance.layer))).policy,
@@ -55,51 +57,55 @@ def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> 
     loop = run_loop(plan, lambda event: None)
     step = next(loop)
     while True:
-        sent: Any
+        reply: Any
         if isinstance(step, Ask):
             step.decoder.feed(next(answers))
-            sent = step.decoder.close()
+            reply = step.decoder.close()
         else:
             assert isinstance(step, Execute)
-            sent = tuple(outcome(workspace, call.name, call.arguments) for call in step.calls)
+            reply = tuple(run_call(workspace, call.name, call.arguments) for call in step.calls)
         try:
-            step = loop.send(sent)
+            step = loop.send(reply)
         except StopIteration as stop:
             loop_result: LoopResult = stop.value
             return loop_result
 
 
-@pytest.mark.parametrize("scenario", [*STATE, *SPELT_OUT], ids=lambda scenario: f"{scenario.slug}-{scenario.version}")
+@pytest.mark.parametrize(
+    "scenario", [*STATE, *WITH_EXAMPLES], ids=lambda scenario: f"{scenario.slug}-{scenario.version}"
+)
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
-def test_the_examples_of_the_prompt_pass_by_both_rules(scenario: Scenario, kind: str) -> None:
+def test_state_scenario_examples_of_version_1_pass_by_both_rules(scenario: Scenario, kind: str) -> None:
     instance = scenario.draw_instance(3, kind=kind)
     workspace = scenario.open(instance)
-    answers = perfect_answers(scenarios.lookup_scenario(scenario.slug, 1).draw_instance(3, kind=kind))
-    verdict = scenario.judge(instance, play(instance, workspace, answers), workspace)
+    answers = build_right_answers(scenarios.lookup_scenario(scenario.slug, 1).draw_instance(3, kind=kind))
+    verdict = scenario.judge(instance, run_trial(instance, workspace, answers), workspace)
     assert (verdict.outcome, verdict.parity_pass, verdict.sentence) == ("pass", True, "")
-    wanted = {"happy_path": None, "type_error_recovery": False}.get(scenario.slug, True)
-    assert verdict.behaviour_seen is wanted
+    is_behaviour_seen = {"happy_path": None, "type_error_recovery": False}.get(scenario.slug, True)
+    assert verdict.behaviour_seen is is_behaviour_seen
 
 
 @pytest.mark.parametrize("slug", ["weather", "classify_intent"])
-def test_one_right_call_passes_though_the_turns_are_used_up(slug: str) -> None:
+def test_single_call_scenario_passes_although_turns_are_used_up(slug: str) -> None:
     scenario = scenarios.lookup_scenario(slug)
     instance = scenario.draw_instance(3)
     workspace = scenario.open(instance)
     arguments = instance.values | ({"confidence": 1, "reasoning": "sure"} if slug == "classify_intent" else {})
     name = next(tool.name for tool in instance.tools if set(instance.values) <= set(tool.parameters["properties"]))
     call = {"id": "c0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    loop_result = play(instance, workspace, iter([body({"content": "", "tool_calls": [call]}, "tool_calls")]))
+    loop_result = run_trial(
+        instance, workspace, iter([build_body({"content": "", "tool_calls": [call]}, "tool_calls")])
+    )
     verdict = scenario.judge(instance, loop_result, workspace)
     assert (loop_result.end, verdict.outcome) == ("MAX_TURNS_EXCEEDED", "pass")
 
 
 @pytest.mark.parametrize(("slug", "offered"), [("chat_only", False), ("chat_plain", True)])
-def test_the_controls_offer_tools_as_they_say(slug: str, offered: bool) -> None:
+def test_control_scenario_offers_tools_only_in_chat_plain(slug: str, offered: bool) -> None:
     scenario = scenarios.lookup_scenario(slug)
     instance = scenario.draw_instance(3)
     workspace = scenario.open(instance)
     text = instance.values.get("sum") if slug == "chat_plain" else "Done."
-    loop_result = play(instance, workspace, iter([body({"content": text})]))
+    loop_result = run_trial(instance, workspace, iter([build_body({"content": text})]))
     assert loop_result.turns[0].request.has_tools is offered
     assert scenario.judge(instance, loop_result, workspace).outcome == "pass"

@@ -12,14 +12,14 @@ from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 
-EVERY = scenarios.list_scenarios()
+SCENARIOS = scenarios.list_scenarios()
 VERSION_1 = json.loads((Path(__file__).parent / "data" / "draws_of_version_1.json").read_text(encoding="utf-8"))
-STATE = [scenario for scenario in EVERY if scenario.group == "tools"]
-SPELT_OUT = [scenarios.lookup_scenario(scenario.slug, 1) for scenario in STATE]  # with examples in the prompt
+STATE = [scenario for scenario in SCENARIOS if scenario.group == "tools"]
+WITH_EXAMPLES = [scenarios.lookup_scenario(scenario.slug, 1) for scenario in STATE]
 
 
-def example_messages(instance: Instance) -> list[list[tuple[str, dict[str, object]]]]:
-    """The calls of the prompt's examples, message by message."""
+def parse_examples(instance: Instance) -> list[list[tuple[str, dict[str, object]]]]:
+    """Return the calls of the prompt's examples, message by message."""
     messages: list[list[tuple[str, dict[str, object]]]] = []
     for line in instance.system.splitlines():
         if re.fullmatch(r"Message \d+", line):
@@ -29,21 +29,21 @@ def example_messages(instance: Instance) -> list[list[tuple[str, dict[str, objec
     return messages
 
 
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.slug)
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
-def test_the_same_seed_gives_the_same_instance(scenario: Scenario, kind: str) -> None:
+def test_draw_instance_same_seed_gives_the_same_instance(scenario: Scenario, kind: str) -> None:
     assert scenario.draw_instance(11, kind=kind) == scenario.draw_instance(11, kind=kind)
 
 
-@pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.slug)
-def test_no_text_has_a_name_left_in_it(scenario: Scenario) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.slug)
+def test_draw_instance_texts_have_no_placeholder_left(scenario: Scenario) -> None:
     for seed in range(20):
         instance = scenario.draw_instance(seed)
         assert "$" not in instance.system + instance.user_text
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
-def test_drawn_instances_differ_from_seed_to_seed(scenario: Scenario) -> None:
+def test_draw_instance_of_state_scenario_differs_by_seed(scenario: Scenario) -> None:
     drawn = [scenario.draw_instance(seed) for seed in range(30)]
     assert len({instance.system for instance in drawn}) == 30
     assert len({instance.values["key"] for instance in drawn}) > 3
@@ -51,7 +51,7 @@ def test_drawn_instances_differ_from_seed_to_seed(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
-def test_parity_instances_differ_in_the_workspace_alone(scenario: Scenario) -> None:
+def test_draw_instance_published_wording_varies_only_the_workspace(scenario: Scenario) -> None:
     first, second = scenario.draw_instance(1, kind=PUBLISHED_WORDING), scenario.draw_instance(2, kind=PUBLISHED_WORDING)
     assert first.user_text != second.user_text
     plain = [item.system.replace(item.values["workspace_id"], "ID") for item in (first, second)]
@@ -62,16 +62,16 @@ def test_parity_instances_differ_in_the_workspace_alone(scenario: Scenario) -> N
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
-def test_facts_commit_is_never_shown_to_a_model(scenario: Scenario) -> None:
+def test_state_scenario_never_exposes_facts_commit(scenario: Scenario) -> None:
     exposed = ToolRegistry(scenario.draw_instance(3).tools).list_exposed()
     assert "facts_commit" not in {tool.name for tool in exposed}
 
 
-@pytest.mark.parametrize("scenario", SPELT_OUT, ids=lambda scenario: scenario.slug)
-def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
+@pytest.mark.parametrize("scenario", WITH_EXAMPLES, ids=lambda scenario: scenario.slug)
+def test_version_1_prompt_examples_are_valid_calls(scenario: Scenario) -> None:
     instance = scenario.draw_instance(5)
     tools = {tool.name: tool for tool in instance.tools}
-    calls = [call for message in example_messages(instance) for call in message]
+    calls = [call for message in parse_examples(instance) for call in message]
     assert calls
     assert all(list_schema_errors(tools[name], dict(arguments)) == () for name, arguments in calls)
 
@@ -89,20 +89,20 @@ def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
-def test_the_examples_are_complete_and_in_order(slug: str, shape: list[list[str]], kind: str) -> None:
-    messages = example_messages(scenarios.lookup_scenario(slug, 1).draw_instance(9, kind=kind))
+def test_version_1_prompt_examples_are_complete_and_in_order(slug: str, shape: list[list[str]], kind: str) -> None:
+    messages = parse_examples(scenarios.lookup_scenario(slug, 1).draw_instance(9, kind=kind))
     assert [[name for name, _ in message] for message in messages] == shape
 
 
-def test_no_example_of_missing_workspace_id_passes_the_id() -> None:
-    messages = example_messages(scenarios.lookup_scenario("missing_workspace_id", 1).draw_instance(4))
+def test_missing_workspace_id_examples_omit_the_id() -> None:
+    messages = parse_examples(scenarios.lookup_scenario("missing_workspace_id", 1).draw_instance(4))
     assert all("workspace_id" not in arguments for message in messages for _, arguments in message)
 
 
-def test_the_long_example_is_over_the_limit_and_the_short_one_is_not() -> None:
+def test_long_arguments_guard_only_the_long_example_exceeds_the_limit() -> None:
     for slug in ("long_arguments_guard", "long_arguments_guard_uncapped"):
         instance = scenarios.lookup_scenario(slug, 1).draw_instance(4)
-        sizes = [len(json.dumps(arguments)) for message in example_messages(instance) for _, arguments in message]
+        sizes = [len(json.dumps(arguments)) for message in parse_examples(instance) for _, arguments in message]
         limit = instance.layer["max_tool_args_bytes"]
         assert [size > limit for size in sizes] == [False, True, False]
 
@@ -122,20 +122,20 @@ def test_the_long_example_is_over_the_limit_and_the_short_one_is_not() -> None:
         ("classify_intent", {"max_turns": 1}),
     ],
 )
-def test_every_scenario_has_its_policy_layer(slug: str, layer: dict[str, object]) -> None:
+def test_draw_instance_has_the_policy_layer_of_its_scenario(slug: str, layer: dict[str, object]) -> None:
     assert scenarios.lookup_scenario(slug).draw_instance(1).layer == layer
 
 
-def test_the_state_is_too_large_to_be_shown_only_where_it_should_be() -> None:
+def test_tool_output_truncation_alone_has_a_state_over_its_limit() -> None:
     for scenario in STATE:
         workspace = scenario.open(scenario.draw_instance(1))
         size = len(json.dumps(workspace.snapshot()))
         assert (size > 5000) is (scenario.slug == "tool_output_truncation")
 
 
-def test_drawn_tools_answer() -> None:
+def test_distractor_tools_answer_without_errors() -> None:
     for seed in range(20):
-        for scenario in EVERY:
+        for scenario in SCENARIOS:
             instance = scenario.draw_instance(seed)
             workspace = scenario.open(instance)
             others = [
@@ -145,32 +145,42 @@ def test_drawn_tools_answer() -> None:
             assert all(isinstance(answer, dict) and "errors" not in answer for answer in answers)
 
 
-def test_three_seeds_in_a_row_cover_the_three_workspaces() -> None:
+def test_classify_intent_three_seeds_in_a_row_cover_three_workspaces() -> None:
     intent = scenarios.lookup_scenario("classify_intent")
     for kind in (PUBLISHED_WORDING, DRAWN):
         assert len({intent.draw_instance(seed, kind=kind).values["workspace_id"] for seed in (30, 31, 32)}) == 3
     assert len({intent.draw_instance(seed, kind=PUBLISHED_WORDING).user_text for seed in range(12)}) == 12
 
 
-def test_weather_asks_about_another_city_in_every_repeat() -> None:
+def test_weather_published_wording_has_another_city_in_every_repeat() -> None:
     weather = scenarios.lookup_scenario("weather")
     assert len({weather.draw_instance(seed, kind=PUBLISHED_WORDING).values["city"] for seed in range(1, 13)}) == 12
 
 
 @pytest.mark.parametrize("slug", VERSION_1)
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
-def test_version_1_draws_the_same_bytes_per_seed(slug: str, kind: str) -> None:
+def test_draw_instance_version_1_gives_the_same_bytes_per_seed(slug: str, kind: str) -> None:
     digest = hashlib.sha256()
     for seed in range(50):
-        one = scenarios.lookup_scenario(slug, 1).draw_instance(seed, kind=kind)
-        tools = [[tool.name, tool.description, tool.parameters, tool.exposed_to_model] for tool in one.tools]
-        told = [one.scenario, one.version, one.kind, one.seed, one.system, one.user_text, tools, one.layer, one.values]
-        digest.update(json.dumps(told, sort_keys=True).encode())
+        instance = scenarios.lookup_scenario(slug, 1).draw_instance(seed, kind=kind)
+        tools = [[tool.name, tool.description, tool.parameters, tool.exposed_to_model] for tool in instance.tools]
+        fields = [
+            instance.scenario,
+            instance.version,
+            instance.kind,
+            instance.seed,
+            instance.system,
+            instance.user_text,
+            tools,
+            instance.layer,
+            instance.values,
+        ]
+        digest.update(json.dumps(fields, sort_keys=True).encode())
     assert digest.hexdigest() == VERSION_1[slug][kind]
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
-def test_version_2_draws_values_and_tools_of_version_1(scenario: Scenario) -> None:
+def test_draw_instance_version_2_keeps_values_and_tools_of_version_1(scenario: Scenario) -> None:
     for seed in range(30):
         now, before = scenario.draw_instance(seed), scenarios.lookup_scenario(scenario.slug, 1).draw_instance(seed)
         assert (now.version, before.version) == (2, 1)
@@ -185,7 +195,7 @@ def test_version_2_draws_values_and_tools_of_version_1(scenario: Scenario) -> No
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
-def test_version_2_names_all_that_has_to_be_reached(scenario: Scenario) -> None:
+def test_draw_instance_version_2_names_path_value_and_workspace(scenario: Scenario) -> None:
     for seed in range(30):
         instance = scenario.draw_instance(seed)
         assert f"/draft/{instance.values['key']}" in instance.system
@@ -194,7 +204,7 @@ def test_version_2_names_all_that_has_to_be_reached(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
-def test_parity_wording_stays_version_1(scenario: Scenario) -> None:
+def test_draw_instance_published_wording_stays_version_1(scenario: Scenario) -> None:
     assert scenario.draw_instance(3, kind=PUBLISHED_WORDING) == scenarios.lookup_scenario(
         scenario.slug, 1
     ).draw_instance(3, kind=PUBLISHED_WORDING)

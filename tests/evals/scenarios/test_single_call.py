@@ -11,35 +11,35 @@ from toolbench.evals.types import DRAWN, PUBLISHED_WORDING
 REASONED = {"confidence": 0.9, "reasoning": "it is about that"}
 
 
-def after(*results: ToolResult) -> LoopResult:
-    """The run as it ends after its one turn."""
+def end_after(*results: ToolResult) -> LoopResult:
+    """Return the loop result of a run that ended after one turn with these results."""
     return build_ended(build_calling_turn(0, *results), end=EndReason.MAX_TURNS_EXCEEDED)
 
 
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
-def test_one_call_with_the_right_city_passes(kind: str) -> None:
+def test_weather_one_call_with_the_right_city_passes(kind: str) -> None:
     trial = ManualTrial("weather", kind)
-    verdict = trial.judge(after(trial.call("get_weather", city=f" {trial.values['city'].lower()} ")))
+    verdict = trial.judge(end_after(trial.call("get_weather", city=f" {trial.values['city'].lower()} ")))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, None)
     assert trial.values["city"] in verdict.rule
 
 
-def test_a_wrong_city_is_named() -> None:
+def test_weather_wrong_city_is_named() -> None:
     trial = ManualTrial("weather", seed=0)
-    verdict = trial.judge(after(trial.call("get_weather", city="gabagaga")))
+    verdict = trial.judge(end_after(trial.call("get_weather", city="gabagaga")))
     assert verdict.failure_class == "wrong_arguments"
     assert verdict.sentence == 'Turn 1, parsed call 1: $.city is "gabagaga"; "Oslo" was asked for.'
 
 
-def test_several_calls_are_too_many() -> None:
+def test_weather_two_calls_are_too_many() -> None:
     trial = ManualTrial("weather")
     right = trial.call("get_weather", city=trial.values["city"])
-    assert trial.judge(after(right, right)).failure_class == "too_many_calls"
+    assert trial.judge(end_after(right, right)).failure_class == "too_many_calls"
 
 
-def test_another_tool_is_not_the_one_asked_for() -> None:
+def test_weather_another_tool_is_wrong_arguments() -> None:
     trial = ManualTrial("weather")
-    verdict = trial.judge(after(trial.call("clock_now")))
+    verdict = trial.judge(end_after(trial.call("clock_now")))
     assert verdict.failure_class == "wrong_arguments"
     assert "clock_now was called; the task needs get_weather." in verdict.sentence
 
@@ -56,19 +56,19 @@ def test_another_tool_is_not_the_one_asked_for() -> None:
         ("constraint_ignored", "It is sunny.", "constraint_ignored"),
     ],
 )
-def test_an_answer_without_a_call_says_why(finding: str, text: str, expected: str) -> None:
+def test_weather_answer_without_a_call_has_its_failure_class(finding: str, text: str, expected: str) -> None:
     record = build_ended(build_text_turn(0, text, finding=finding), end=EndReason.NO_TOOL_CALLS)
     verdict = ManualTrial("weather").judge(record)
     assert (verdict.outcome, verdict.failure_class, verdict.category) == ("fail", expected, "NO_TOOL_CALLS")
 
 
-def test_words_under_relaxed_tool_use_fail_as_well() -> None:
+def test_weather_text_answer_fails_under_relaxed_tool_use() -> None:
     assert (
         ManualTrial("weather").judge(build_ended(build_text_turn(0, "It is sunny."))).failure_class == "no_tool_calls"
     )
 
 
-def test_a_dead_endpoint_is_infrastructure_without_a_parity_pass() -> None:
+def test_weather_dead_endpoint_is_infrastructure_without_parity_pass() -> None:
     error = ExchangeError("connection_refused", "Nothing accepted the connection.")
     verdict = ManualTrial("weather").judge(
         build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
@@ -77,20 +77,20 @@ def test_a_dead_endpoint_is_infrastructure_without_a_parity_pass() -> None:
     assert verdict.category == "CONNECTION_ERROR"
 
 
-def test_a_right_choice_passes_and_a_valid_one_need_not_be_right() -> None:
+def test_classify_intent_right_choice_passes_and_valid_wrong_one_fails() -> None:
     trial = ManualTrial("classify_intent", seed=0)
-    right = trial.judge(after(trial.call("classify_intent", workspace_id="mobility", **REASONED)))
-    wrong = trial.judge(after(trial.call("classify_intent", workspace_id="energy", **REASONED)))
+    right = trial.judge(end_after(trial.call("classify_intent", workspace_id="mobility", **REASONED)))
+    wrong = trial.judge(end_after(trial.call("classify_intent", workspace_id="energy", **REASONED)))
     assert [right.outcome, wrong.outcome] == ["pass", "fail"]
     assert [(item.counts["calls"], item.counts["valid_calls"]) for item in (right, wrong)] == [(1, 1), (1, 1)]
     assert [check.ok for check in wrong.checks] == [True, False]
 
 
-def test_a_choice_outside_the_list_is_said_with_the_list() -> None:
-    given = {"workspace_id": "sea", **REASONED}
+def test_classify_intent_choice_outside_the_enum_breaks_the_schema() -> None:
+    arguments = {"workspace_id": "sea", **REASONED}
     broken = build_result(
-        "classify_intent", given, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.workspace_id", "enum", "")]
+        "classify_intent", arguments, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.workspace_id", "enum", "")]
     )
-    verdict = ManualTrial("classify_intent").judge(after(broken))
+    verdict = ManualTrial("classify_intent").judge(end_after(broken))
     assert verdict.failure_class == "arguments_break_schema"
     assert verdict.sentence.endswith('classify_intent takes one of "mobility", "energy", "housing".')

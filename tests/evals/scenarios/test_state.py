@@ -15,7 +15,7 @@ GUARDS = ["long_arguments_guard", "long_arguments_guard_uncapped"]
 
 
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
-def test_get_patch_done_passes_by_both_rules(kind: str) -> None:
+def test_happy_path_get_patch_done_passes_by_both_rules(kind: str) -> None:
     trial = ManualTrial("happy_path", kind)
     verdict = trial.judge(
         build_ended(
@@ -27,7 +27,7 @@ def test_get_patch_done_passes_by_both_rules(kind: str) -> None:
     assert (verdict.category, verdict.sentence, verdict.first_bad, verdict.behaviour_seen) == ("", "", None, None)
 
 
-def test_the_final_word_decides_the_parity_pass_alone() -> None:
+def test_happy_path_final_text_decides_only_the_parity_pass() -> None:
     trial = ManualTrial("happy_path")
     verdict = trial.judge(
         build_ended(
@@ -40,7 +40,7 @@ def test_the_final_word_decides_the_parity_pass_alone() -> None:
 
 @pytest.mark.parametrize("scenario", state.load_scenarios(), ids=lambda scenario: scenario.slug)
 @pytest.mark.parametrize("last", ["", " \n\t", "\u200b\u2060", "\u3164"])
-def test_blank_final_text_fails_every_state_scenario(scenario: state.StateScenario, last: str) -> None:
+def test_state_scenario_blank_final_text_fails(scenario: state.StateScenario, last: str) -> None:
     trial = ManualTrial(scenario.slug)
     turns = (
         [build_calling_turn(0, trial.get(), trial.patch())]
@@ -56,7 +56,7 @@ def test_blank_final_text_fails_every_state_scenario(scenario: state.StateScenar
     assert trial.judge(build_ended(*turns, build_text_turn(2, last), build_text_turn(3, "."))).outcome == "pass"
 
 
-def test_blank_final_text_is_named_though_an_earlier_call_failed() -> None:
+def test_happy_path_blank_final_text_comes_before_an_earlier_failed_call() -> None:
     trial = ManualTrial("happy_path")
     unknown = build_result("facts_commit", {}, code="TOOL_NOT_ALLOWED")
     verdict = trial.judge(
@@ -67,14 +67,14 @@ def test_blank_final_text_is_named_though_an_earlier_call_failed() -> None:
     assert verdict.failure_class == "empty_final"
 
 
-def test_reading_alone_is_not_enough() -> None:
+def test_happy_path_reading_alone_is_never_patched() -> None:
     trial = ManualTrial("happy_path")
     verdict = trial.judge(build_ended(build_calling_turn(0, trial.get()), build_text_turn(1, "Done.")))
     assert (verdict.outcome, verdict.failure_class) == ("fail", "never_patched")
     assert verdict.sentence == "Turn 2: the run ends here; state_patch was never called."
 
 
-def test_a_wrong_value_is_named_with_its_call() -> None:
+def test_happy_path_wrong_value_is_named_with_its_call() -> None:
     trial = ManualTrial("happy_path")
     verdict = trial.judge(
         build_ended(
@@ -87,7 +87,7 @@ def test_a_wrong_value_is_named_with_its_call() -> None:
     assert verdict.sentence == 'Turn 2, parsed call 1: /draft/foo should be "bar"; it is "baz".'
 
 
-def test_a_wrong_type_is_said_with_its_path() -> None:
+def test_type_error_recovery_wrong_type_is_named_with_its_path() -> None:
     trial = ManualTrial("type_error_recovery")
     error = SchemaError("$.ops", "type", 'the value is not of type "array"')
     wrong = build_result("state_patch", {"request_id": "r1", "ops": {}}, code="ARGUMENT_ERROR", schema_errors=[error])
@@ -106,7 +106,7 @@ def test_a_wrong_type_is_said_with_its_path() -> None:
     assert (verdict.behaviour_seen, verdict.avoided) == (True, False)
 
 
-def test_refused_type_with_recovery_passes_and_is_seen() -> None:
+def test_type_error_recovery_corrected_call_passes_and_is_seen() -> None:
     trial = ManualTrial("type_error_recovery")
     wrong = build_result("state_patch", {"request_id": "r1", "ops": "[]"}, code="ARGUMENT_ERROR")
     right = build_calling_turn(2, trial.patch())
@@ -118,7 +118,7 @@ def test_refused_type_with_recovery_passes_and_is_seen() -> None:
     assert (verdict.outcome, verdict.behaviour_seen, verdict.avoided) == ("pass", True, False)
 
 
-def test_an_array_at_once_avoids_the_type_error() -> None:
+def test_type_error_recovery_array_at_once_avoids_the_error() -> None:
     trial = ManualTrial("type_error_recovery")
     verdict = trial.judge(
         build_ended(
@@ -133,29 +133,29 @@ def test_an_array_at_once_avoids_the_type_error() -> None:
     )
 
 
-def test_the_id_is_seen_to_be_left_out() -> None:
+def test_missing_workspace_id_omitted_id_is_seen() -> None:
     trial = ManualTrial("missing_workspace_id")
     implicit = trial.call("state_patch", request_id="r1", ops=[{"op": "set", "path": "/draft/foo", "value": "bar"}])
-    left_out = trial.judge(
+    without_id = trial.judge(
         build_ended(
             build_calling_turn(0, trial.call("state_get")), build_calling_turn(1, implicit), build_text_turn(2, "Done.")
         )
     )
-    passed = trial.judge(
+    with_id = trial.judge(
         build_ended(build_calling_turn(0, trial.get()), build_calling_turn(1, implicit), build_text_turn(2, "Done."))
     )
-    assert [left_out.behaviour_seen, passed.behaviour_seen] == [True, False]
-    assert [left_out.outcome, passed.outcome, passed.avoided] == ["pass", "pass", False]
+    assert [without_id.behaviour_seen, with_id.behaviour_seen] == [True, False]
+    assert [without_id.outcome, with_id.outcome, with_id.avoided] == ["pass", "pass", False]
 
 
-def test_mixed_message_with_recovery_passes_by_both_rules() -> None:
+def test_partial_success_failure_corrected_call_passes_by_both_rules() -> None:
     trial = ManualTrial("partial_success_failure")
     mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
     verdict = trial.judge(build_ended(mixed, build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")))
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen) == ("pass", True, True)
 
 
-def test_without_the_wrong_call_the_recovery_is_avoided() -> None:
+def test_partial_success_failure_without_wrong_call_is_avoided() -> None:
     trial = ManualTrial("partial_success_failure")
     verdict = trial.judge(build_ended(build_calling_turn(0, trial.get(), trial.patch()), build_text_turn(1, "Done.")))
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
@@ -166,7 +166,7 @@ def test_without_the_wrong_call_the_recovery_is_avoided() -> None:
     )
 
 
-def test_giving_up_after_the_expected_error_is_where_it_went_wrong() -> None:
+def test_partial_success_failure_no_second_call_is_gave_up_after_error() -> None:
     trial = ManualTrial("partial_success_failure")
     mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
     verdict = trial.judge(build_ended(mixed, build_text_turn(1, "Done."), end=EndReason.TOOL_ERROR))
@@ -174,21 +174,21 @@ def test_giving_up_after_the_expected_error_is_where_it_went_wrong() -> None:
     assert verdict.sentence == "Turn 2: no call makes good the ARGUMENT_ERROR of turn 1."
 
 
-def test_two_calls_in_one_message_are_demanded() -> None:
+def test_happy_path_parallel_needs_two_calls_in_one_message() -> None:
     trial = ManualTrial("happy_path_parallel")
     together = trial.judge(build_ended(build_calling_turn(0, trial.get(), trial.patch()), build_text_turn(1, "Done.")))
-    one_by_one = trial.judge(
+    sequential = trial.judge(
         build_ended(
             build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")
         )
     )
     assert (together.outcome, together.parity_pass, together.behaviour_seen) == ("pass", True, True)
-    assert (one_by_one.outcome, one_by_one.parity_pass, one_by_one.failure_class) == ("fail", False, "not_parallel")
-    assert one_by_one.avoided is False
+    assert (sequential.outcome, sequential.parity_pass, sequential.failure_class) == ("fail", False, "not_parallel")
+    assert sequential.avoided is False
 
 
 @pytest.mark.parametrize("slug", GUARDS)
-def test_arguments_that_are_shortened_pass_and_the_limit_was_met(slug: str) -> None:
+def test_long_arguments_guard_shortened_call_passes_and_met_the_limit(slug: str) -> None:
     trial = ManualTrial(slug)
     turns = [
         build_calling_turn(0, trial.get()),
@@ -198,11 +198,11 @@ def test_arguments_that_are_shortened_pass_and_the_limit_was_met(slug: str) -> N
     ]
     verdict = trial.judge(build_ended(*turns))
     assert (verdict.outcome, verdict.behaviour_seen) == ("pass", True)
-    assert _guard(verdict.counts) == (1, 0, 0)
+    assert _list_guard_counts(verdict.counts) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("slug", GUARDS)
-def test_a_long_call_cut_at_the_token_limit_is_counted_apart(slug: str) -> None:
+def test_long_arguments_guard_truncated_call_is_counted_separately(slug: str) -> None:
     trial = ManualTrial(slug)
     broken = build_result("state_patch", '{"ops": [', code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
     turns = [
@@ -213,11 +213,11 @@ def test_a_long_call_cut_at_the_token_limit_is_counted_apart(slug: str) -> None:
     verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.behaviour_seen) == ("cut_by_length", False)
     assert verdict.sentence.startswith("Turn 2: the answer was cut at the token limit")
-    assert _guard(verdict.counts) == (0, 1, 0)
+    assert _list_guard_counts(verdict.counts) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("slug", GUARDS)
-def test_a_short_call_at_once_never_tried(slug: str) -> None:
+def test_long_arguments_guard_short_call_at_once_counts_as_never_tried(slug: str) -> None:
     trial = ManualTrial(slug)
     verdict = trial.judge(
         build_ended(
@@ -230,11 +230,11 @@ def test_a_short_call_at_once_never_tried(slug: str) -> None:
         False,
         True,
     )
-    assert _guard(verdict.counts) == (0, 0, 1)
+    assert _list_guard_counts(verdict.counts) == (0, 0, 1)
 
 
 @pytest.mark.parametrize("slug", GUARDS)
-def test_a_long_call_that_is_not_repeated_is_given_up(slug: str) -> None:
+def test_long_arguments_guard_long_call_not_repeated_is_gave_up(slug: str) -> None:
     trial = ManualTrial(slug)
     turns = [build_calling_turn(0, trial.get()), build_calling_turn(1, TOO_LARGE), build_text_turn(2, "Done.")]
     verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
@@ -242,7 +242,7 @@ def test_a_long_call_that_is_not_repeated_is_given_up(slug: str) -> None:
     assert verdict.sentence == "Turn 3: no call makes good the ARGUMENTS_TOO_LARGE of turn 2."
 
 
-def test_going_on_after_an_overflow_passes_by_both_rules() -> None:
+def test_tool_output_truncation_patch_after_overflow_passes() -> None:
     trial = ManualTrial("tool_output_truncation")
     verdict = trial.judge(
         build_ended(
@@ -252,7 +252,7 @@ def test_going_on_after_an_overflow_passes_by_both_rules() -> None:
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen) == ("pass", True, True)
 
 
-def test_a_narrow_select_avoids_the_overflow_and_is_no_failure() -> None:
+def test_tool_output_truncation_narrow_select_avoids_the_overflow() -> None:
     trial = ManualTrial("tool_output_truncation")
     narrow = trial.get(select=["/draft/foo"])
     verdict = trial.judge(
@@ -266,5 +266,5 @@ def test_a_narrow_select_avoids_the_overflow_and_is_no_failure() -> None:
     )
 
 
-def _guard(counts: dict[str, int]) -> tuple[int, int, int]:
+def _list_guard_counts(counts: dict[str, int]) -> tuple[int, int, int]:
     return counts["limit_met"], counts["cut_by_length"], counts["never_tried"]

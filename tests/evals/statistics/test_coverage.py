@@ -1,4 +1,4 @@
-"""Tests of coverage on a small, seeded sample of what `python -m benchmarks.coverage` measures."""
+"""Tests of the coverage of intervals: a small, seeded part of what `python -m benchmarks.coverage` measures."""
 
 from benchmarks.coverage import (
     measure_coverages,
@@ -9,18 +9,18 @@ from benchmarks.coverage import (
 )
 
 
-def test_intervals_cover_persona_rates_as_often_as_exact_coverage() -> None:
+def test_intervals_cover_persona_rates_as_often_as_stated() -> None:
     measured = [
         *measure_coverages(runs=100),
         *measure_difference_coverages(runs=100),
         *measure_pair_coverages(runs=100),
     ]
-    assert [str(line) for line in measured if not line.holds] == []
+    assert [str(coverage) for coverage in measured if not coverage.holds] == []
 
 
-def test_equal_personas_are_called_different_at_most_as_often_as_stated() -> None:
-    assert [str(line) for line in measure_false_differences(comparisons=100) if not line.holds] == []
+def test_differences_of_equal_personas_are_significant_at_most_as_stated() -> None:
+    assert [str(coverage) for coverage in measure_false_differences(comparisons=100) if not coverage.holds] == []
 
 
-def test_simultaneous_intervals_of_personas_hold_all_together() -> None:
-    assert [str(line) for line in measure_family_coverages(runs=100) if not line.holds] == []
+def test_simultaneous_intervals_of_personas_cover_together() -> None:
+    assert [str(coverage) for coverage in measure_family_coverages(runs=100) if not coverage.holds] == []

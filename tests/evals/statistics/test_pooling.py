@@ -17,45 +17,45 @@ from toolbench.evals.statistics.sequential import compute_anytime_interval
 EASY, HARD = ScenarioSample(99, 100), ScenarioSample(5, 10)
 
 
-def test_equal_trials_per_scenario_give_wilson_interval_of_all() -> None:
+def test_pool_samples_equal_trials_give_wilson_interval_of_the_sum() -> None:
     pooled = pool_samples([ScenarioSample(9, 10), ScenarioSample(10, 10)])
     assert (pooled.low, pooled.high, pooled.method) == (*compute_wilson_interval(19, 20), "Wilson")
     assert pool_samples([ScenarioSample(40, 40)]).low == compute_wilson_interval(40, 40)[0]
 
 
-def test_pooled_rate_ignores_how_often_easy_scenarios_were_tried() -> None:
+def test_pool_samples_weighs_scenarios_equally() -> None:
     pooled = pool_samples([EASY, HARD])
     assert pooled.share == pytest.approx((0.99 + 0.5) / 2)
     assert pooled.high < 104 / 110
     assert pooled.n == pytest.approx(4 / (1 / 100 + 1 / 10))
 
 
-def test_all_and_none_stay_all_and_none() -> None:
+def test_pool_samples_of_all_or_no_passes_reaches_1_or_0() -> None:
     assert pool_samples([ScenarioSample(100, 100), ScenarioSample(10, 10)]).high == 1
     assert pool_samples([ScenarioSample(0, 100), ScenarioSample(0, 10)]).low == 0
     assert (pool_samples([]).low, pool_samples([ScenarioSample(0, 0)]).high) == (0, 1)
 
 
-def test_trials_that_hang_together_have_the_exact_interval() -> None:
+def test_pool_samples_clustered_trials_have_the_exact_interval() -> None:
     pooled = pool_samples([ScenarioSample(9, 10, clustered=True)])
     assert (pooled.low, pooled.high, pooled.method) == (*compute_exact_interval(9, 10), "exact")
 
 
-def test_one_sequential_scenario_makes_pooled_interval_anytime_valid() -> None:
-    until = ScenarioSample(36, 40, StoppingDesign(0.05))
-    assert (pool_samples([until]).low, pool_samples([until]).high) == compute_anytime_interval(36, 40, 0.05)
-    mixed = pool_samples([until, ScenarioSample(36, 40)])
+def test_pool_samples_one_sequential_scenario_is_anytime_valid() -> None:
+    sequential = ScenarioSample(36, 40, StoppingDesign(0.05))
+    assert (pool_samples([sequential]).low, pool_samples([sequential]).high) == compute_anytime_interval(36, 40, 0.05)
+    mixed = pool_samples([sequential, ScenarioSample(36, 40)])
     assert mixed.error == 0.05
     assert mixed.low == pytest.approx(compute_anytime_interval(36, 40, 0.025)[0])
 
 
-def test_nothing_tried_is_known_of_nothing() -> None:
+def test_pool_samples_without_trials_is_0_to_1() -> None:
     assert pool_samples([]) == pool_samples([ScenarioSample(0, 0)]) == PooledRate(0.0, 0.0, 1.0, 0.0, 0.0)
     assert count_trials_per_scenario([], 0.9, ()) is None
 
 
 @pytest.mark.parametrize("scenarios", range(1, 12))
-def test_equally_many_trials_count_as_their_sum_to_the_last_digit(scenarios: int) -> None:
+def test_pool_samples_equal_trials_count_exactly_as_their_sum(scenarios: int) -> None:
     pooled = pool_samples([ScenarioSample(9, 10)] * scenarios)
     assert (pooled.k, pooled.n) == (9 * scenarios, 10 * scenarios)
     assert (pooled.low, pooled.high) == compute_wilson_interval(9 * scenarios, 10 * scenarios)
@@ -71,32 +71,34 @@ def test_equally_many_trials_count_as_their_sum_to_the_last_digit(scenarios: int
         ((ScenarioSample(95, 100, clustered=True),), 0.93),
     ],
 )
-def test_more_each_is_the_least_number_that_clears(parts: tuple[ScenarioSample, ...], target: float) -> None:
-    def low(more: int) -> float:
-        return pool_samples([_grown(part, more) for part in parts]).low
+def test_count_trials_per_scenario_is_the_least_that_reaches_target(
+    parts: tuple[ScenarioSample, ...], target: float
+) -> None:
+    def compute_low(more: int) -> float:
+        return pool_samples([_enlarge(part, more) for part in parts]).low
 
     more = count_trials_per_scenario(parts, target, range(len(parts)))
     assert more
-    assert low(more - 1) < target <= low(more)
+    assert compute_low(more - 1) < target <= compute_low(more)
 
 
-def _grown(part: ScenarioSample, more: int) -> ScenarioSample:
+def _enlarge(part: ScenarioSample, more: int) -> ScenarioSample:
     n = part.n + more
     k = n * part.k / part.n if part.n else n
     return ScenarioSample(k if part.stopping.error is None else math.floor(k), n, part.stopping, part.clustered)
 
 
-def test_more_each_is_0_where_the_bound_is_reached_already() -> None:
+def test_count_trials_per_scenario_is_0_if_target_is_reached() -> None:
     assert count_trials_per_scenario([ScenarioSample(40, 40)], 0.8, (0,)) == 0
     assert count_trials_per_scenario([ScenarioSample(40, 40), ScenarioSample(40, 40)], 0.5, (0, 1)) == 0
 
 
-def test_more_each_of_what_never_clears_is_none() -> None:
+def test_count_trials_per_scenario_is_none_if_target_is_out_of_reach() -> None:
     assert count_trials_per_scenario([], 0.9, ()) is None
     assert count_trials_per_scenario([ScenarioSample(36, 40)], 0.9, (0,)) is None
     assert count_trials_per_scenario([ScenarioSample(900_001, 1_000_000)], 0.9, (0,)) is None
 
 
-def test_smallest_samples_come_first_and_then_all() -> None:
+def test_list_sets_to_enlarge_begins_with_the_smallest_samples() -> None:
     assert list_sets_to_enlarge([ScenarioSample(5, 5), ScenarioSample(3, 3)]) == ((1,), (0, 1))
     assert list_sets_to_enlarge([ScenarioSample(5, 5), ScenarioSample(5, 5)]) == ((0, 1),)

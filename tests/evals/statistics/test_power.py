@@ -11,7 +11,7 @@ from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_d
 
 
 @pytest.mark.parametrize(("share", "points"), [(0.95, 0.25), (0.5, 0.4)])
-def test_so_many_trials_find_it_in_four_of_five_comparisons(share: float, points: float) -> None:
+def test_count_trials_to_detect_gives_a_power_of_80_percent(share: float, points: float) -> None:
     n = count_trials_to_detect(points, share=share)
     first, second = (reference.binom.pmf(np.arange(n + 1), n, rate) for rate in (share, share - points))
     likely = [(i, j, first[i] * second[j]) for i in range(n + 1) for j in range(n + 1) if first[i] * second[j] > 1e-5]
@@ -19,7 +19,7 @@ def test_so_many_trials_find_it_in_four_of_five_comparisons(share: float, points
     assert 0.79 <= power <= 0.88
 
 
-def test_smaller_differences_take_more_trials() -> None:
+def test_count_trials_to_detect_smaller_difference_needs_more() -> None:
     assert (
         count_trials_to_detect(0.05, share=0.9)
         > count_trials_to_detect(0.1, share=0.9)
@@ -27,31 +27,31 @@ def test_smaller_differences_take_more_trials() -> None:
     )
 
 
-def test_a_share_too_low_to_be_lowered_is_raised() -> None:
+def test_count_trials_to_detect_share_too_low_to_fall_is_raised() -> None:
     assert count_trials_to_detect(0.1, share=0.0) == count_trials_to_detect(0.1, share=0.1)
 
 
-def test_the_least_difference_that_so_many_trials_find() -> None:
+def test_find_detectable_difference_inverts_count_trials_to_detect() -> None:
     n = count_trials_to_detect(0.2, share=0.9)
     assert find_detectable_difference(n, share=0.9) == pytest.approx(0.2)
     assert find_detectable_difference(2, share=0.9) is None
 
 
 @pytest.mark.parametrize("points", [0, 1, 7])
-def test_a_difference_is_a_fraction(points: float) -> None:
+def test_count_trials_to_detect_difference_must_be_a_fraction(points: float) -> None:
     with pytest.raises(ValueError, match="fraction"):
         count_trials_to_detect(points, share=0.9)
 
 
-def test_equal_sides_come_to_lie_apart_by_chance() -> None:
+def test_compute_aa_noise_shrinks_with_the_number_of_trials() -> None:
     assert compute_aa_noise(0.9, 40, 40) == pytest.approx(0.1417, abs=1e-3)
     assert compute_aa_noise(0.9, 4000, 4000) == pytest.approx(0.01315, abs=1e-4)
     assert compute_aa_noise(1.0, 30, 30) > 0.08
     assert compute_aa_noise(0.9, 0, 40) == 1
 
 
-def casagrande_pike_smith(first: float, second: float) -> int:
-    """The textbook's arrangement (Biometrics 34, 1978), at 5 % two-sided and a power of 80 %."""
+def count_casagrande_pike_smith(first: float, second: float) -> int:
+    """Return the trials a side by the published formula (Biometrics 34, 1978), at 5 % two-sided and 80 % power."""
     alpha, beta = reference.norm.ppf(0.975), reference.norm.ppf(0.8)
     mean = (first + second) / 2
     a = (alpha * math.sqrt(2 * mean * (1 - mean)) + beta * math.sqrt(first * (1 - first) + second * (1 - second))) ** 2
@@ -63,24 +63,24 @@ def casagrande_pike_smith(first: float, second: float) -> int:
     ("share", "points", "other"),
     [(0.9, 0.1, 0.8), (0.95, 0.25, 0.7), (0.5, 0.4, 0.1), (0.2, 0.3, 0.5), (0.5, 0.6, 1.0), (0.03, 0.99, 1.0)],
 )
-def test_trials_to_find_are_those_of_casagrande_pike_and_smith(share: float, points: float, other: float) -> None:
-    assert count_trials_to_detect(points, share=share) == casagrande_pike_smith(share, other)
+def test_count_trials_to_detect_is_that_of_casagrande_pike_and_smith(share: float, points: float, other: float) -> None:
+    assert count_trials_to_detect(points, share=share) == count_casagrande_pike_smith(share, other)
 
 
-def test_a_share_beyond_all_or_none_counts_as_all_or_none() -> None:
+def test_count_trials_to_detect_clamps_the_share_to_0_and_1() -> None:
     assert count_trials_to_detect(0.1, share=1.05) == count_trials_to_detect(0.1, share=1.0)
     assert count_trials_to_detect(0.1, share=-0.05) == count_trials_to_detect(0.1, share=0.0)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.9, 1.0])
-def test_the_least_difference_found_is_the_first_whole_point_that_is_there(share: float) -> None:
-    there = [points for points in range(1, 100) if points <= round(100 * max(share, 1 - share))]
-    needed = {points: count_trials_to_detect(points / 100, share=share) for points in there}
+def test_find_detectable_difference_is_the_first_detectable_whole_point(share: float) -> None:
+    possible = [points for points in range(1, 100) if points <= round(100 * max(share, 1 - share))]
+    needed = {points: count_trials_to_detect(points / 100, share=share) for points in possible}
     for trials in sorted({1, *needed.values(), *(n - 1 for n in needed.values())}):
-        wanted = next((points / 100 for points in there if needed[points] <= trials), None)
-        assert find_detectable_difference(trials, share=share) == wanted
+        expected = next((points / 100 for points in possible if needed[points] <= trials), None)
+        assert find_detectable_difference(trials, share=share) == expected
 
 
-def test_two_trials_say_nothing_of_a_difference_by_chance() -> None:
+def test_compute_aa_noise_of_too_few_trials_is_1() -> None:
     assert compute_aa_noise(0.5, 1, 1) == 1
     assert compute_aa_noise(0.9, 40, 0) == 1

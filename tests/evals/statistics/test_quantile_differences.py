@@ -8,8 +8,8 @@ from toolbench.evals.statistics.quantile_differences import QuantileDifference, 
 from toolbench.evals.statistics.quantiles import compute_quantile
 
 
-def test_median_difference_lies_in_its_interval() -> None:
-    first = [float(100 + place * 7 % 50) for place in range(40)]
+def test_compute_quantile_difference_of_medians_is_in_its_interval() -> None:
+    first = [float(100 + index * 7 % 50) for index in range(40)]
     second = [time + 30 for time in first]
     found = compute_quantile_difference(first, second, 0.5)
     assert found is not None
@@ -21,7 +21,7 @@ def test_median_difference_lies_in_its_interval() -> None:
     assert found.is_significant == (found.low > 0)
 
 
-def test_quantile_difference_is_open_where_a_side_is() -> None:
+def test_compute_quantile_difference_is_open_if_a_side_is_open() -> None:
     few, many = [float(time) for time in range(71)], [float(time) for time in range(200)]
     found = compute_quantile_difference(few, many, 0.95)
     assert found is not None
@@ -30,51 +30,53 @@ def test_quantile_difference_is_open_where_a_side_is() -> None:
     assert not found.is_significant
 
 
-def test_quantile_difference_without_values_on_a_side_is_none() -> None:
+def test_compute_quantile_difference_without_values_on_a_side_is_none() -> None:
     assert compute_quantile_difference([], [2.0, 3.0], 0.5) is None
     assert compute_quantile_difference([1.0], [], 0.5) is None
 
 
-def test_more_comparisons_make_the_interval_wider() -> None:
+def test_compute_quantile_difference_more_comparisons_widen_the_interval() -> None:
     first, second = [float(time) for time in range(300)], [float(time + 400) for time in range(300)]
-    alone, among = (compute_quantile_difference(first, second, 0.5, comparisons=many) for many in (1, 10))
+    alone, adjusted = (compute_quantile_difference(first, second, 0.5, comparisons=many) for many in (1, 10))
     assert alone is not None
-    assert among is not None
-    assert among.low is not None
+    assert adjusted is not None
+    assert adjusted.low is not None
     assert alone.low is not None
-    assert among.high is not None
+    assert adjusted.high is not None
     assert alone.high is not None
-    assert among.low < alone.low < alone.high < among.high
-    assert among.is_significant
+    assert adjusted.low < alone.low < alone.high < adjusted.high
+    assert adjusted.is_significant
 
 
 @pytest.mark.parametrize("n", [20, 120])
-def test_quantile_intervals_of_a_family_hold_all_together(n: int) -> None:
-    """500 seeded families of four: p50 and p95 of exponential times, twice."""
-    drawn = np.random.default_rng(4)
+def test_compute_quantile_difference_intervals_of_family_cover_together(n: int) -> None:
+    """Simulate 500 seeded families of four: p50 and p95 of exponential times, twice."""
+    random = np.random.default_rng(4)
     quantiles = (0.5, 0.95, 0.5, 0.95)
     missed = 0
     for _ in range(500):
-        scales = drawn.choice([1.0, 2.0], size=(4, 2))
-        for q, (one, two) in zip(quantiles, scales, strict=True):
-            first, second = drawn.exponential(one, n).tolist(), drawn.exponential(two, n).tolist()
+        scales = random.choice([1.0, 2.0], size=(4, 2))
+        for q, (first_scale, second_scale) in zip(quantiles, scales, strict=True):
+            first, second = random.exponential(first_scale, n).tolist(), random.exponential(second_scale, n).tolist()
             found = compute_quantile_difference(first, second, q, comparisons=4)
             assert found is not None
-            apart = (two - one) * -np.log(1 - q)
+            true_difference = (second_scale - first_scale) * -np.log(1 - q)
             low, high = found.low, found.high
-            if (low is not None and low > apart) or (high is not None and high < apart):
+            if (low is not None and low > true_difference) or (high is not None and high < true_difference):
                 missed += 1
                 break
     assert missed / 500 <= ALPHA
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "shown"),
+    ("low", "high", "significant"),
     [
         (0.5, 2.0, True), (0.5, None, True), (0.0, 2.0, False), (-0.5, 2.0, False), (None, 2.0, False),
         (-2.0, -0.5, True), (None, -0.5, True), (-2.0, 0.0, False), (-2.0, 0.5, False), (None, None, False),
     ],
 )  # fmt: skip
-def test_quantile_difference_is_shown_where_0_is_left_out(low: float | None, high: float | None, shown: bool) -> None:
-    one = compute_quantile([1.0], 0.5)
-    assert QuantileDifference(1.0, low, high, one, one).is_significant is shown
+def test_quantile_difference_is_significant_if_0_is_excluded(
+    low: float | None, high: float | None, significant: bool
+) -> None:
+    quantile = compute_quantile([1.0], 0.5)
+    assert QuantileDifference(1.0, low, high, quantile, quantile).is_significant is significant

@@ -10,7 +10,7 @@ FORTY = Quantile(3_500.0, 3_000.0, None, 40, 0.95)
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("quantile", "text"),
     [
         (FORTY, "3.5 s [3.0 – open, n = 40]"),
         (Quantile(3_450.0, 3_000.0, 12_340.0, 1_200, 0.95), "3.5 s [3.0 – 12.3, n = 1,200]"),
@@ -19,21 +19,21 @@ FORTY = Quantile(3_500.0, 3_000.0, None, 40, 0.95)
         (None, "–"),
     ],
 )
-def test_write_quantile_says(found: Quantile | None, text: str) -> None:
-    assert render_quantile(found) == text
+def test_render_quantile_writes_value_bounds_and_number(quantile: Quantile | None, text: str) -> None:
+    assert render_quantile(quantile) == text
 
 
-def test_write_quantile_joins_value_and_bounds() -> None:
+def test_render_quantile_joins_value_and_bounds() -> None:
     assert render_quantile(FORTY) == f"{render_quantile_value(FORTY)} {render_quantile_bounds(FORTY)}"
 
 
 @pytest.mark.parametrize(("n", "opens"), [(1, 2), (71, 1), (72, 0)])
-def test_write_quantile_names_each_open_bound(n: int, opens: int) -> None:
+def test_render_quantile_names_each_open_bound(n: int, opens: int) -> None:
     assert render_quantile(compute_quantile([1_000.0] * n, 0.95)).count("open") == opens
 
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"), [(1_000.0, "1.0 s"), (999.0, "1.00 s"), (100.0, "0.10 s"), (99.0, "0.099 s")]
 )
-def test_write_value_has_more_places_the_shorter_the_time(milliseconds: float, text: str) -> None:
+def test_render_quantile_value_has_more_places_the_shorter_the_time(milliseconds: float, text: str) -> None:
     assert render_quantile_value(Quantile(milliseconds, None, None, 1, 0.5)) == text

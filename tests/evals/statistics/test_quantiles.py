@@ -20,7 +20,7 @@ times = st.lists(st.floats(0, 1e9, width=32), min_size=1, max_size=200)
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("q", QS)
-def test_quantile_ranks_cover_95_percent_exactly(n: int, q: float) -> None:
+def test_compute_quantile_ranks_cover_95_percent_exactly(n: int, q: float) -> None:
     """The number of values up to the true quantile is binomial: each bound misses it with 2.5 % at most, and the next
     order statistic inside would miss it more often."""
     _, low, high = compute_quantile_ranks(q, n)
@@ -34,7 +34,7 @@ def test_quantile_ranks_cover_95_percent_exactly(n: int, q: float) -> None:
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("percent", [1, 7, 50, 95, 99])
-def test_quantile_ranks_value_is_the_exact_ceiling(n: int, percent: int) -> None:
+def test_compute_quantile_ranks_value_is_the_exact_ceiling(n: int, percent: int) -> None:
     value, _, _ = compute_quantile_ranks(percent / 100, n)
 
     assert value == max(1, math.ceil(Fraction(percent * n, 100)))
@@ -42,8 +42,8 @@ def test_quantile_ranks_value_is_the_exact_ceiling(n: int, percent: int) -> None
 
 @pytest.mark.parametrize("q", QS)
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 59, 60, 61, 71, 72, 500])
-def test_quantile_bounds_are_those_of_scipy(n: int, q: float) -> None:
-    values = [float(1 + place * place % 97) for place in range(n)]
+def test_compute_quantile_bounds_are_those_of_scipy(n: int, q: float) -> None:
+    values = [float(1 + number * number % 97) for number in range(n)]
     found = stats.compute_quantile(values, q)
     interval: Any = reference.quantile_test(values, q=found.value, p=q).confidence_interval(0.95)
     ends = [math.nan if end is None else end for end in (found.low, found.high)]
@@ -52,7 +52,7 @@ def test_quantile_bounds_are_those_of_scipy(n: int, q: float) -> None:
 
 
 @given(values=times, q=st.sampled_from(QS))
-def test_quantile_is_a_value_between_its_bounds(values: list[float], q: float) -> None:
+def test_compute_quantile_is_a_value_between_its_bounds(values: list[float], q: float) -> None:
     found = stats.compute_quantile(values, q)
 
     assert {found.value, found.low, found.high} <= {*values, None}
@@ -64,34 +64,34 @@ def test_quantile_is_a_value_between_its_bounds(values: list[float], q: float) -
 
 
 @given(values=times, q=st.sampled_from(QS), factor=st.sampled_from([0.25, 2.0, 1024.0]))
-def test_quantile_scales_with_its_values(values: list[float], q: float, factor: float) -> None:
+def test_compute_quantile_scales_with_its_values(values: list[float], q: float, factor: float) -> None:
     found, scaled = stats.compute_quantile(values, q), stats.compute_quantile([factor * value for value in values], q)
 
     assert scaled.value == factor * found.value
     assert [scaled.low, scaled.high] == [end if end is None else factor * end for end in (found.low, found.high)]
 
 
-@pytest.mark.parametrize(("q", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
-def test_quantile_upper_bound_begins_at(q: float, least: int) -> None:
-    few, enough = ([float(place) for place in range(n)] for n in (least - 1, least))
+@pytest.mark.parametrize(("q", "minimum"), [(0.5, 6), (0.95, 72), (0.99, 368)])
+def test_compute_quantile_upper_bound_begins_at_a_known_number(q: float, minimum: int) -> None:
+    few, enough = ([float(number) for number in range(n)] for n in (minimum - 1, minimum))
 
     assert stats.compute_quantile(few, q).high is None
     assert stats.compute_quantile(enough, q).high == enough[-1]
 
 
-def test_quantile_p50_below_6_is_open_on_both_sides() -> None:
+def test_compute_quantile_p50_below_6_is_open_on_both_sides() -> None:
     assert stats.compute_quantile([5.0], 0.5) == Quantile(5.0, None, None, 1, 0.5)
     assert stats.compute_quantile([3.0, 1.0, 2.0, 5.0, 4.0], 0.5) == Quantile(3.0, None, None, 5, 0.5)
     assert stats.compute_quantile([3.0, 1.0, 2.0, 5.0, 4.0, 6.0], 0.5) == Quantile(3.0, 1.0, 6.0, 6, 0.5)
 
 
-def test_quantile_of_nothing_is_refused() -> None:
+def test_compute_quantile_of_nothing_raises_value_error() -> None:
     with pytest.raises(ValueError, match="at least one value"):
         stats.compute_quantile([], 0.5)
 
 
 @given(q=st.sampled_from([0.05, 0.25, *QS]), n=st.integers(1, 500))
-def test_answers_until_closed_are_as_many_as_it_takes(q: float, n: int) -> None:
+def test_count_more_answers_for_bounds_is_the_least_number(q: float, n: int) -> None:
     more = count_more_answers_for_bounds(q, n)
 
     assert None not in compute_quantile_ranks(q, n + more)
@@ -99,7 +99,7 @@ def test_answers_until_closed_are_as_many_as_it_takes(q: float, n: int) -> None:
 
 
 @pytest.mark.parametrize(("q", "n", "more"), [(0.5, 0, 6), (0.95, 40, 32), (0.95, 72, 0), (0.99, 100, 268)])
-def test_answers_until_closed_of_known_counts(q: float, n: int, more: int) -> None:
+def test_count_more_answers_for_bounds_of_known_counts(q: float, n: int, more: int) -> None:
     assert count_more_answers_for_bounds(q, n) == more
 
 
@@ -110,18 +110,18 @@ def test_answers_until_closed_of_known_counts(q: float, n: int, more: int) -> No
         (2, 50, 1), (10, 50, 5), (50, 50, 25),
     ],
 )  # fmt: skip
-def test_parity_percentiles_take_the_published_index(count: int, q: int, index: int) -> None:
+def test_compute_nearest_rank_percentile_takes_the_published_index(count: int, q: int, index: int) -> None:
     assert stats.compute_nearest_rank_percentile(list(range(count, 0, -1)), q) == index + 1
 
 
-def test_parity_percentile_of_nothing_is_0() -> None:
+def test_compute_nearest_rank_percentile_of_nothing_is_0() -> None:
     assert stats.compute_nearest_rank_percentile([], 95) == 0.0
 
 
-def test_quantile_0_is_the_least_value() -> None:
+def test_compute_quantile_0_is_the_least_value() -> None:
     assert stats.compute_quantile([3.0, 1.0, 2.0], 0).value == 1.0
 
 
 @pytest.mark.parametrize(("low", "high", "is_open"), [(1.0, 3.0, False), (None, 3.0, True), (1.0, None, True)])
-def test_quantile_is_open_where_a_bound_is_missing(low: float | None, high: float | None, is_open: bool) -> None:
+def test_quantile_is_open_if_a_bound_is_missing(low: float | None, high: float | None, is_open: bool) -> None:
     assert Quantile(2.0, low, high, 9, 0.5).is_open is is_open

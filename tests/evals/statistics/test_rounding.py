@@ -18,10 +18,10 @@ from toolbench.evals.statistics.rounding import format_rounded, round_half_up
         (1.7e308, 0, f"{1.7e308:.0f}"),
     ],
 )
-def test_halves_go_up_at_every_place(number: float, places: int, expected: str) -> None:
+def test_format_rounded_rounds_halves_up_at_every_place(number: float, places: int, expected: str) -> None:
     assert format_rounded(number, places) == expected
     assert round_half_up(number, places) == float(expected)
 
 
-def test_a_number_is_rounded_to_whole_ones_unless_places_are_given() -> None:
+def test_round_half_up_by_default_rounds_to_whole_numbers() -> None:
     assert (round_half_up(2.5), format_rounded(2.5)) == (3.0, "3")

@@ -14,13 +14,13 @@ from toolbench.evals.statistics.sequential import compute_anytime_interval, comp
 
 
 @st.composite
-def counted(draw: st.DrawFn) -> tuple[int, int]:
+def draw_counts(draw: st.DrawFn) -> tuple[int, int]:
     n = draw(st.integers(1, 500))
     return draw(st.integers(0, n)), n
 
 
-@given(counted(), st.sampled_from([0.01, 0.05, 0.2]))
-def test_a_rate_is_left_out_where_the_mixture_is_so_many_times_as_likely(count: tuple[int, int], error: float) -> None:
+@given(draw_counts(), st.sampled_from([0.01, 0.05, 0.2]))
+def test_compute_anytime_interval_ends_at_likelihood_ratio_of_the_error(count: tuple[int, int], error: float) -> None:
     k, n = count
     mixture = betabinom.pmf(k, n, 0.5, 0.5)
     for p in compute_anytime_interval(k, n, error):
@@ -28,18 +28,18 @@ def test_a_rate_is_left_out_where_the_mixture_is_so_many_times_as_likely(count: 
             assert mixture / binom.pmf(k, n, p) == pytest.approx(1 / error, rel=1e-6)
 
 
-@given(counted())
-def test_sequential_interval_holds_rate_and_is_wider_than_fixed(count: tuple[int, int]) -> None:
+@given(draw_counts())
+def test_compute_anytime_interval_contains_share_and_is_wider_than_wilson(count: tuple[int, int]) -> None:
     k, n = count
     low, high = compute_anytime_interval(k, n, 0.05)
     assert low <= k / n <= high
     if n >= 10:
-        once = compute_wilson_interval(k, n)
-        assert high - low > once[1] - once[0]
+        wilson = compute_wilson_interval(k, n)
+        assert high - low > wilson[1] - wilson[0]
 
 
-@given(counted())
-def test_of_unequal_rates_a_good_mean_is_less_well_known_than_one_rate(count: tuple[int, int]) -> None:
+@given(draw_counts())
+def test_compute_anytime_mean_interval_is_wider_than_that_of_one_rate(count: tuple[int, int]) -> None:
     k, n = count
     low, high = compute_anytime_mean_interval(k, n, 0.05)
     assert 0 <= low <= k / n <= high <= 1
@@ -47,12 +47,12 @@ def test_of_unequal_rates_a_good_mean_is_less_well_known_than_one_rate(count: tu
         assert low < compute_anytime_interval(k, n, 0.05)[0]
 
 
-def test_nothing_tried_says_nothing() -> None:
+def test_compute_anytime_interval_without_trials_is_0_to_1() -> None:
     assert compute_anytime_interval(0, 0, 0.05) == compute_anytime_mean_interval(0, 0, 0.05) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("k", "n", "error"), [(3, 2, 0.05), (-1, 2, 0.05), (1, 2, 0.0), (1, 2, 1.0)])
-def test_what_is_no_rate_is_refused(k: int, n: int, error: float) -> None:
+def test_compute_anytime_interval_refuses_impossible_counts_and_errors(k: int, n: int, error: float) -> None:
     with pytest.raises(ValueError, match=r"no rate|an error is"):
         compute_anytime_interval(k, n, error)
     with pytest.raises(ValueError, match=r"no rate|an error is"):
@@ -60,26 +60,26 @@ def test_what_is_no_rate_is_refused(k: int, n: int, error: float) -> None:
 
 
 @pytest.mark.parametrize("p", [0.5, 0.7, 0.9, 0.975])
-def test_the_chance_of_ever_leaving_out_the_rate_is_below_the_stated_error(p: float) -> None:
-    """Exactly, path by path, over 100 looks; the ordinary interval watched as often errs far oftener."""
-    assert _ever_left_out(p, lambda k, n: compute_anytime_interval(k, n, 0.05)) <= 0.05
-    assert _ever_left_out(p, compute_wilson_interval) > 0.15
+def test_compute_anytime_interval_ever_misses_at_most_as_stated(p: float) -> None:
+    """Sum the paths over 100 interim analyses exactly; the Wilson interval, analysed as often, errs far more often."""
+    assert _compute_ever_excluded(p, lambda k, n: compute_anytime_interval(k, n, 0.05)) <= 0.05
+    assert _compute_ever_excluded(p, compute_wilson_interval) > 0.15
 
 
-def _ever_left_out(p: float, interval: Callable[[int, int], tuple[float, float]]) -> float:
-    """The chance that some interval up to 100 trials leaves out p, looked at from the first trial on."""
-    inside, lost = np.array([1.0]), 0.0
+def _compute_ever_excluded(p: float, interval: Callable[[int, int], tuple[float, float]]) -> float:
+    """Return the probability that the interval after any of the first 100 trials excludes p."""
+    inside, missed = np.array([1.0]), 0.0
     for n in range(1, 101):
         inside = np.append(inside * (1 - p), 0) + np.append(0, inside * p)
         ends = [interval(k, n) if inside[k] > 1e-15 else (0.0, 1.0) for k in range(n + 1)]
-        out = np.array([not low <= p <= high for low, high in ends])
-        lost += float(inside[out].sum())
-        inside = np.where(out, 0, inside)
-    return lost
+        outside = np.array([not low <= p <= high for low, high in ends])
+        missed += float(inside[outside].sum())
+        inside = np.where(outside, 0, inside)
+    return missed
 
 
-@given(counted(), st.sampled_from([1e-13, 0.05, 0.5]))
-def test_passes_and_failures_are_treated_alike(count: tuple[int, int], error: float) -> None:
+@given(draw_counts(), st.sampled_from([1e-13, 0.05, 0.5]))
+def test_compute_anytime_interval_treats_passes_and_failures_alike(count: tuple[int, int], error: float) -> None:
     k, n = count
     for interval in (compute_anytime_interval, compute_anytime_mean_interval):
         low, high = interval(k, n, error)
@@ -87,22 +87,22 @@ def test_passes_and_failures_are_treated_alike(count: tuple[int, int], error: fl
 
 
 @pytest.mark.parametrize("n", [1, 5, 200])
-def test_all_and_none_reach_the_end(n: int) -> None:
+def test_compute_anytime_interval_of_all_or_none_reaches_1_or_0(n: int) -> None:
     assert compute_anytime_interval(n, n, 0.05)[1] == compute_anytime_mean_interval(n, n, 0.05)[1] == 1.0
     assert compute_anytime_interval(0, n, 0.05)[0] == compute_anytime_mean_interval(0, n, 0.05)[0] == 0.0
     assert 0 < compute_anytime_interval(n, n, 0.05)[0] < 1
     assert 0 < compute_anytime_interval(0, n, 0.05)[1] < 1
 
 
-@pytest.mark.parametrize(("error", "left_out"), [(1e-13, False), (1.2e-12, False), (3.3e-12, True)])
-def test_an_end_nearer_than_one_in_a_million_million_is_the_end(error: float, left_out: bool) -> None:
-    """At k = n = 1 the mixture is 1/2, so p is left out below error/2."""
+@pytest.mark.parametrize(("error", "excluded"), [(1e-13, False), (1.2e-12, False), (3.3e-12, True)])
+def test_compute_anytime_interval_end_within_1e_12_is_0_or_1(error: float, excluded: bool) -> None:
+    """At k = n = 1 the mixture is 1/2, so p is excluded below error/2."""
     low, high = compute_anytime_interval(1, 1, error)[0], compute_anytime_interval(0, 1, error)[1]
-    assert (low > 0, high < 1) == (left_out, left_out)
+    assert (low > 0, high < 1) == (excluded, excluded)
 
 
 @pytest.mark.parametrize(("k", "n", "error"), [(30, 40, 0.05), (200, 400, 0.01), (5, 8, 0.2)])
-def test_the_mean_of_unequal_rates_has_robbins_boundary(k: int, n: int, error: float) -> None:
+def test_compute_anytime_mean_interval_has_robbins_boundary(k: int, n: int, error: float) -> None:
     """The two-sided normal mixture of Howard et al. (2021), equation 14, with variance 1/4 a trial and rho = 2."""
     variance = n / 4 + 2
     half = math.sqrt(2 * variance * math.log(math.sqrt(variance / 2) / error)) / n

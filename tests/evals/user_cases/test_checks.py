@@ -11,7 +11,7 @@ DONE = build_ended(
 
 
 @pytest.mark.parametrize(
-    ("row", "holds"),
+    ("row", "passes"),
     [
         ({"answer_contains": "MOVED"}, True),
         ({"answer_lacks": "17"}, False),
@@ -24,8 +24,8 @@ DONE = build_ended(
         ({"before": ["move", "look"]}, False),
     ],
 )
-def test_a_check_is_one_row_of_a_closed_set(row: dict[str, Any], holds: bool) -> None:
-    assert run_check(row, DONE).ok is holds
+def test_run_check_evaluates_each_kind_of_row(row: dict[str, Any], passes: bool) -> None:
+    assert run_check(row, DONE).ok is passes
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_a_check_is_one_row_of_a_closed_set(row: dict[str, Any], holds: bool) ->
     [None, {}, {"eval": "1"}, {"answer_is": ""}, {"called": "gone"}, {"called": "look", "times": -1},
      {"calls_at_most": True}, {"before": ["look"]}, {"answer_is": "x", "times": 1}],
 )  # fmt: skip
-def test_any_other_row_is_refused_in_words(row: Any) -> None:
+def test_iter_check_problems_refuses_any_other_row(row: Any) -> None:
     assert list(iter_check_problems(row, ("look", "move")))

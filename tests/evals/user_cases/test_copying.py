@@ -20,7 +20,7 @@ KINDS = [(PUBLISHED_WORDING, 0), (DRAWN, 3), (DRAWN, 11)]
 WITH_FAULT = [slug for slug in COPIED if slug.startswith("recovery_")]
 
 
-def copy(slug: str, kind: str, seed: int) -> tuple[Scenario, Instance, UserCaseScenario]:
+def copy_instance(slug: str, kind: str, seed: int) -> tuple[Scenario, Instance, UserCaseScenario]:
     scenario = scenarios.lookup_scenario(slug)
     instance = scenario.draw_instance(seed, kind=kind)
     return scenario, instance, UserCaseScenario("own-copy", 1, "", copy_scenario(scenario, instance))
@@ -30,8 +30,8 @@ def list_right_calls(instance: Instance) -> list[tuple[str, dict[str, Any]]]:
     values = instance.values
     if "key" in values:
         operation = {"op": "set", "path": f"/draft/{values['key']}", "value": values["value"]}
-        given = {"workspace_id": values["workspace_id"], "request_id": "r1", "ops": [operation]}
-        return [("state_get", {"workspace_id": values["workspace_id"]}), ("state_patch", given)]
+        arguments = {"workspace_id": values["workspace_id"], "request_id": "r1", "ops": [operation]}
+        return [("state_get", {"workspace_id": values["workspace_id"]}), ("state_patch", arguments)]
     if "calls" in values:
         return [(call["tool"], call["arguments"]) for call in values["calls"]]
     named = {"weather": ("get_weather", "city"), "classify_intent": ("classify_intent", "workspace_id")}
@@ -39,14 +39,14 @@ def list_right_calls(instance: Instance) -> list[tuple[str, dict[str, Any]]]:
     return [(tool, {field: values[field]})] if tool else []
 
 
-def say(instance: Instance) -> str:
+def build_answer(instance: Instance) -> str:
     values = instance.values
     if instance.scenario == "chat_plain":
         return str(values["sum"])
     return " ".join([*values["reply"], "?"]) if "reply" in values else "Done."
 
 
-def try_out(scenario: Scenario, instance: Instance, made: list[tuple[str, dict[str, Any]]], text: str) -> Verdict:
+def judge_trial(scenario: Scenario, instance: Instance, made: list[tuple[str, dict[str, Any]]], text: str) -> Verdict:
     """Judge a trial that makes the calls in one message and then answers, unless it has one turn."""
     workspace = scenario.open(instance)
     results = [run_tool(workspace, name, arguments) for name, arguments in made]
@@ -62,40 +62,42 @@ def try_out(scenario: Scenario, instance: Instance, made: list[tuple[str, dict[s
 
 @pytest.mark.parametrize("slug", COPIED)
 @pytest.mark.parametrize(("kind", "seed"), KINDS)
-def test_copy_asks_for_the_same_as_its_scenario(slug: str, kind: str, seed: int) -> None:
-    _, instance, copied = copy(slug, kind, seed)
+def test_copy_scenario_sends_the_same_request(slug: str, kind: str, seed: int) -> None:
+    _, instance, copied = copy_instance(slug, kind, seed)
     same = copied.draw_instance(0)
     assert (same.system, same.user_text, same.history) == (instance.system, instance.user_text, instance.history)
-    assert [send(tool) for tool in same.tools] == [send(tool) for tool in instance.tools if tool.exposed_to_model]
+    assert [describe_tool(tool) for tool in same.tools] == [
+        describe_tool(tool) for tool in instance.tools if tool.exposed_to_model
+    ]
     assert copied.methods == scenarios.lookup_scenario(slug).methods or slug == "parallel_single"
     assert {**same.layer, "tool_use_mode": ""} == {**instance.layer, "tool_use_mode": ""}
 
 
-def send(tool: ToolDefinition) -> tuple[Any, float | None]:
+def describe_tool(tool: ToolDefinition) -> tuple[Any, float | None]:
     return tool.to_openai(), tool.timeout_seconds
 
 
 @pytest.mark.parametrize("slug", [slug for slug in COPIED if slug not in WITH_FAULT])
 @pytest.mark.parametrize(("kind", "seed"), KINDS)
-def test_copy_has_verdict_of_its_scenario(slug: str, kind: str, seed: int) -> None:
-    scenario, instance, copied = copy(slug, kind, seed)
-    right, text = list_right_calls(instance), say(instance)
+def test_copy_scenario_gets_the_same_verdict(slug: str, kind: str, seed: int) -> None:
+    scenario, instance, copied = copy_instance(slug, kind, seed)
+    right, text = list_right_calls(instance), build_answer(instance)
     twin = copied.draw_instance(0)
-    assert try_out(copied, twin, right, text).outcome == "pass"
-    for made, said in [(right, text), ([], "I cannot."), (right[:-1], ""), ([*right, *right], text)]:
-        built_in, own = try_out(scenario, instance, made, said), try_out(copied, twin, made, said)
+    assert judge_trial(copied, twin, right, text).outcome == "pass"
+    for made, answer in [(right, text), ([], "I cannot."), (right[:-1], ""), ([*right, *right], text)]:
+        built_in, own = judge_trial(scenario, instance, made, answer), judge_trial(copied, twin, made, answer)
         assert (own.outcome, own.behaviour_seen, own.avoided) == (
             built_in.outcome, built_in.behaviour_seen, built_in.avoided,
         )  # fmt: skip
 
 
 @pytest.mark.parametrize("slug", COPIED)
-def test_copy_is_a_data_row_that_is_read_back_the_same(slug: str) -> None:
-    _, _, copied = copy(slug, PUBLISHED_WORDING, 0)
+def test_copy_scenario_survives_json(slug: str) -> None:
+    _, _, copied = copy_instance(slug, PUBLISHED_WORDING, 0)
     assert parse_case(json.loads(json.dumps(case_to_json(copied.case)))) == copied.case
 
 
-def test_scenarios_judged_by_a_program_are_refused_with_the_reason() -> None:
+def test_copy_scenario_refuses_scenarios_judged_by_a_program() -> None:
     refused = [scenario for scenario in scenarios.list_scenarios() if not is_copyable(scenario)]
     assert {scenario.group for scenario in refused} == {"agents"}
     for scenario in refused:
@@ -103,14 +105,14 @@ def test_scenarios_judged_by_a_program_are_refused_with_the_reason() -> None:
             copy_scenario(scenario, scenario.draw_instance(0))
 
 
-def test_copied_fault_occurs_as_often_and_belongs_to_the_task() -> None:
-    scenario, instance, copied = copy("recovery_busy_twice", DRAWN, 5)
+def test_copy_scenario_keeps_number_and_causes_of_faults() -> None:
+    scenario, instance, copied = copy_instance("recovery_busy_twice", DRAWN, 5)
     [call] = list_right_calls(instance)
     for tried, drawn in ((scenario, instance), (copied, copied.draw_instance(0))):
         workspace = tried.open(drawn)
         turns = [build_calling_turn(number, run_tool(workspace, *call)) for number in range(3)]
         assert [turn.results[0].envelope.ok for turn in turns] == [False, False, True]
-        passed = build_ended(*turns, build_text_turn(3, say(instance)))
+        passed = build_ended(*turns, build_text_turn(3, build_answer(instance)))
         assert tried.judge(drawn, passed, workspace).outcome == "pass"
         gave_up = build_ended(*turns[:2], build_text_turn(2, "Busy."))
         assert tried.judge(drawn, gave_up, workspace).failure_class == "gave_up_after_error"

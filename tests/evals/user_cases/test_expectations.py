@@ -12,23 +12,25 @@ PARAMETERS = {
 }
 
 
-def case(arguments: dict[str, Any], *, more: bool = False, **parameters: Any) -> UserCase:
+def build_case(arguments: dict[str, Any], *, more: bool = False, **parameters: Any) -> UserCase:
     tool = {"type": "function", "function": {"name": "send", "parameters": PARAMETERS | parameters}}
     return UserCase(
         ({"role": "user", "content": "Go"},), (tool,), CaseExpectation((ExpectedCall("send", arguments, more),))
     )
 
 
-def test_an_expected_call_that_breaks_its_own_tool_is_told_by_path() -> None:
-    assert list_schema_violations(case({"order": "17", "weight": "x", "wieght": 2})) == (
+def test_list_schema_violations_names_the_path_of_each() -> None:
+    assert list_schema_violations(build_case({"order": "17", "weight": "x", "wieght": 2})) == (
         'send $.weight: the value is not of type "number"',
         "send $.wieght: is not among the tool's arguments",
     )
-    assert list_schema_violations(case({"order": "17"})) == ("send $.weight: is required",)
+    assert list_schema_violations(build_case({"order": "17"})) == ("send $.weight: is required",)
 
 
-def test_what_matchers_leave_open_is_not_told() -> None:
+def test_list_schema_violations_ignores_what_matchers_leave_open() -> None:
     anything = {"order": {"$any_of": ["17", "018"]}, "weight": {"$type": "number"}, "to": {"zip": {"$type": "string"}}}
-    assert list_schema_violations(case(anything)) == ()
-    assert list_schema_violations(case({"order": "17"}, more=True)) == ()
-    assert list_schema_violations(case({"order": "17", "weight": 1, "note": "?"}, additionalProperties=True)) == ()
+    assert list_schema_violations(build_case(anything)) == ()
+    assert list_schema_violations(build_case({"order": "17"}, more=True)) == ()
+    assert (
+        list_schema_violations(build_case({"order": "17", "weight": 1, "note": "?"}, additionalProperties=True)) == ()
+    )

@@ -31,35 +31,35 @@ JSON = st.recursive(
 )
 
 
-def write(**rest: Any) -> dict[str, Any]:
+def build_document(**rest: Any) -> dict[str, Any]:
     return {"tools": TOOLS, "messages": "Cancel order 17.", "expect": {"state": {"/draft/foo": "bar"}}, **rest}
 
 
-def scenario(**rest: Any) -> UserCaseScenario:
-    return UserCaseScenario("own-x", 1, "X", parse_case(write(**rest)))
+def build_scenario(**rest: Any) -> UserCaseScenario:
+    return UserCaseScenario("own-x", 1, "X", parse_case(build_document(**rest)))
 
 
-def test_options_reach_the_instance_and_come_back_the_same() -> None:
-    found = scenario(**FULL)
-    instance = found.draw_instance(0)
-    assert (found.group, found.control, found.methods) == ("own_billing", False, ("native", "template"))
+def test_parse_case_options_reach_the_instance_and_survive_json() -> None:
+    scenario = build_scenario(**FULL)
+    instance = scenario.draw_instance(0)
+    assert (scenario.group, scenario.control, scenario.methods) == ("own_billing", False, ("native", "template"))
     assert [message.text for message in instance.further] == ["And 18.", "Thanks."]
-    assert found.straight_requests == 4
+    assert scenario.straight_requests == 4
     assert instance.layer == {
         "tool_use_mode": "relaxed", "tool_failure_policy": "tolerated", "request_overrides": {"max_tokens": 64},
     }  # fmt: skip
     assert [tool.timeout_seconds for tool in instance.tools] == [0.5]
-    assert parse_case(case_to_json(found.case)) == found.case
+    assert parse_case(case_to_json(scenario.case)) == scenario.case
 
 
-def test_every_behaviour_is_offered_with_a_label() -> None:
+def test_behaviour_labels_cover_every_behaviour() -> None:
     assert list(BEHAVIOUR_LABELS) == list(BEHAVIOURS)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_is_one_that_the_policy_accepts(name: str) -> None:
+def test_build_settings_layer_is_accepted_by_the_policy(name: str) -> None:
     value = {"tool_failure_policy": "fatal", "tool_use_mode": "disabled"}.get(name, 7)
-    assert scenario(settings={name: value}).case.settings == {name: value}
+    assert build_scenario(settings={name: value}).case.settings == {name: value}
     resolve_policy([("scenario", build_settings_layer({name: value}))])
 
 
@@ -98,74 +98,78 @@ def test_every_setting_is_one_that_the_policy_accepts(name: str) -> None:
         ({"results": {"cancel": {"template": "{x}"}}}, "{x} cannot be substituted"),
     ],
 )
-def test_a_mistake_is_said_in_words(changes: dict[str, Any], sentence: str) -> None:
+def test_parse_case_invalid_option_is_refused_with_a_sentence(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidCaseError) as caught:
-        parse_case(write(**changes))
+        parse_case(build_document(**changes))
     assert sentence in str(caught.value)
 
 
 @given(st.sampled_from([*FULL, "control", "results"]), JSON)
-def test_garbage_in_an_option_is_refused_in_words_or_runs(name: str, value: Any) -> None:
+def test_parse_case_random_option_is_refused_or_runs(name: str, value: Any) -> None:
     call_if_accepted(name, value)
 
 
 def call_if_accepted(name: str, value: Any) -> None:
     try:
-        case = parse_case(write(**{name: value}))
+        case = parse_case(build_document(**{name: value}))
     except InvalidCaseError:
         return
-    found = UserCaseScenario("own-x", 1, "X", case)
-    with suppress(RuntimeError, ToolArgumentError):  # the results of faults
-        found.open(found.draw_instance(0)).call("cancel", {}, "")
+    scenario = UserCaseScenario("own-x", 1, "X", case)
+    with suppress(RuntimeError, ToolArgumentError):  # raised by simulated faults
+        scenario.open(scenario.draw_instance(0)).call("cancel", {}, "")
 
 
 @given(JSON)
-def test_garbage_in_a_result_or_fault_is_refused_or_runs(value: Any) -> None:
+def test_parse_case_random_result_or_fault_is_refused_or_runs(value: Any) -> None:
     for results in ({"cancel": value}, {"cancel": {"fault": value}}, {"cancel": {"fixed": 1, "fault": value}}):
         call_if_accepted("results", results)
 
 
-def test_workspace_of_the_case_study_is_changed_and_judged() -> None:
-    found = scenario(workspace={"id": "w1", "writable": "foo"}, initial={"draft": {"old": 1}}, behaviour="id_left_out")
-    instance = found.draw_instance(0)
-    workspace = found.open(instance)
+def test_user_case_scenario_judges_workspace_of_the_case_study() -> None:
+    scenario = build_scenario(
+        workspace={"id": "w1", "writable": "foo"}, initial={"draft": {"old": 1}}, behaviour="id_left_out"
+    )
+    instance = scenario.draw_instance(0)
+    workspace = scenario.open(instance)
     change = {"ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
     refused = run_tool(workspace, "state_patch", {"ops": [{"op": "set", "path": "/draft/old", "value": "bar"}]})
-    made = run_tool(workspace, "state_patch", change)
+    result = run_tool(workspace, "state_patch", change)
     record = build_ended(
-        build_calling_turn(0, refused), build_calling_turn(1, made), build_text_turn(2, "The draft is changed.")
+        build_calling_turn(0, refused), build_calling_turn(1, result), build_text_turn(2, "The draft is changed.")
     )
-    verdict = found.judge(instance, record, workspace)
+    verdict = scenario.judge(instance, record, workspace)
     assert (verdict.outcome, verdict.behaviour_seen) == ("pass", True)
     assert workspace.snapshot()["draft"] == {"old": 1, "foo": "bar"}
 
 
-def test_a_required_behaviour_that_is_missing_fails_the_case() -> None:
-    found = scenario(behaviour="parallel_turn", results={"cancel": {"fixed": "ok", "set": {"/draft/foo": "bar"}}})
-    instance = found.draw_instance(0)
-    workspace = found.open(instance)
+def test_user_case_scenario_missing_behaviour_fails() -> None:
+    scenario = build_scenario(
+        behaviour="parallel_turn", results={"cancel": {"fixed": "ok", "set": {"/draft/foo": "bar"}}}
+    )
+    instance = scenario.draw_instance(0)
+    workspace = scenario.open(instance)
     record = build_ended(build_calling_turn(0, run_tool(workspace, "cancel", {})), build_text_turn(1, "Done."))
-    verdict = found.judge(instance, record, workspace)
+    verdict = scenario.judge(instance, record, workspace)
     assert (verdict.outcome, verdict.failure_class) == ("fail", "not_parallel")
 
 
-def test_a_control_needs_no_tool_and_passes_without_a_call() -> None:
+def test_user_case_scenario_control_passes_without_a_call() -> None:
     expect = {"no_call": True, "checks": [{"answer_asks": True}, {"answer_names": "17"}, {"answer_given": True}]}
     control = {"messages": "Hi", "tools": [], "expect": expect, "control": True}
-    found = UserCaseScenario("own-x", 1, "X", parse_case(control))
-    instance = found.draw_instance(0)
-    assert (found.control, instance.tools) == (True, ())
+    scenario = UserCaseScenario("own-x", 1, "X", parse_case(control))
+    instance = scenario.draw_instance(0)
+    assert (scenario.control, instance.tools) == (True, ())
     for text, outcome in [("Is it 17?", "pass"), ("Is it 171?", "fail"), ("17.", "fail")]:
-        verdict = found.judge(instance, build_ended(build_text_turn(0, text)), found.open(instance))
+        verdict = scenario.judge(instance, build_ended(build_text_turn(0, text)), scenario.open(instance))
         assert verdict.outcome == outcome
 
 
-def test_loose_call_ignores_case_white_space_and_null() -> None:
+def test_user_case_scenario_loose_call_ignores_case_space_and_null() -> None:
     call = {"name": "cancel", "arguments": {"who": "Ada  Lovelace", "tags": ["A"]}}
     for loose, outcome in [(True, "pass"), (False, "fail")]:
-        found = scenario(expect={**call, "loose": loose}, turns=1)
-        instance = found.draw_instance(0)
-        workspace = found.open(instance)
-        made = run_tool(workspace, "cancel", {"who": "ada lovelace", "tags": ["a"], "more": None})
-        record = build_ended(build_calling_turn(0, made), build_text_turn(1, "Done."))
-        assert found.judge(instance, record, workspace).outcome == outcome
+        scenario = build_scenario(expect={**call, "loose": loose}, turns=1)
+        instance = scenario.draw_instance(0)
+        workspace = scenario.open(instance)
+        result = run_tool(workspace, "cancel", {"who": "ada lovelace", "tags": ["a"], "more": None})
+        record = build_ended(build_calling_turn(0, result), build_text_turn(1, "Done."))
+        assert scenario.judge(instance, record, workspace).outcome == outcome

@@ -15,27 +15,27 @@ WEATHER = {
 }
 
 
-def told(**changes: Any) -> dict[str, Any]:
+def build_document(**changes: Any) -> dict[str, Any]:
     call = {"name": "get_weather", "arguments": {"city": "Berlin"}}
     return {"tools": [WEATHER], "messages": "How is the weather in Berlin?", "expect": call} | changes
 
 
-def faults(**changes: Any) -> list[CaseProblem]:
+def list_problems(**changes: Any) -> list[CaseProblem]:
     with pytest.raises(InvalidCaseError) as caught:
-        parse_case(told(**changes))
+        parse_case(build_document(**changes))
     return list(caught.value.problems)
 
 
-def test_a_bare_text_a_lone_call_and_a_lone_function_are_enough() -> None:
-    case = parse_case(told(tools=WEATHER["function"]))
+def test_parse_case_accepts_a_text_one_call_and_one_function() -> None:
+    case = parse_case(build_document(tools=WEATHER["function"]))
     assert case.messages == ({"role": "user", "content": "How is the weather in Berlin?"},)
     assert case.tools == (WEATHER,)
     assert case.expect.calls[0].arguments == {"city": "Berlin"}
 
 
-def test_what_is_written_out_is_read_back_the_same() -> None:
+def test_case_to_json_is_parsed_to_the_same_case() -> None:
     case = parse_case(
-        told(
+        build_document(
             expect={"calls": [{"name": "get_weather", "more": True}], "ordered": True, "state": {"/a": 1}},
             results={"get_weather": {"fixed": {"sky": "clear"}, "set": {"/a": "$city"}}},
             initial={"a": 0},
@@ -68,15 +68,15 @@ def test_what_is_written_out_is_read_back_the_same() -> None:
         ({"code": "import os"}, ("code",)),
     ],
 )
-def test_every_fault_is_said_with_its_place(changes: dict[str, Any], place: tuple[str | int, ...]) -> None:
-    assert place in [fault.place for fault in faults(**changes)]
+def test_parse_case_problem_has_its_place(changes: dict[str, Any], place: tuple[str | int, ...]) -> None:
+    assert place in [problem.place for problem in list_problems(**changes)]
 
 
-def test_several_faults_are_said_at_once() -> None:
-    assert len(faults(tools=[], messages="", expect={})) >= 3
+def test_parse_case_reports_several_problems_at_once() -> None:
+    assert len(list_problems(tools=[], messages="", expect={})) >= 3
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", [], [[]], {"tools": {"x": 1}}, {"messages": [1], "expect": [1]}])
-def test_whatever_is_sent_is_refused_in_words(value: Any) -> None:
+def test_parse_case_refuses_any_other_value(value: Any) -> None:
     with pytest.raises(InvalidCaseError):
         parse_case(value)

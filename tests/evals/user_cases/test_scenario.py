@@ -10,12 +10,12 @@ from toolbench.evals.user_cases.scenario import UserCaseScenario
 TOOLS = [{"type": "function", "function": {"name": "cancel", "description": "", "parameters": {"type": "object"}}}]
 
 
-def case(expect: Any, **rest: Any) -> UserCase:
+def build_case(expect: Any, **rest: Any) -> UserCase:
     return parse_case({"tools": TOOLS, "messages": "Cancel order 17.", "expect": expect, **rest})
 
 
-def verdict(told: UserCase, *turns: Any, end: EndReason = EndReason.FINAL) -> Verdict:
-    scenario = UserCaseScenario("mine", 3, "", told)
+def judge_trial(case: UserCase, *turns: Any, end: EndReason = EndReason.FINAL) -> Verdict:
+    scenario = UserCaseScenario("mine", 3, "", case)
     instance = scenario.draw_instance(0)
     workspace = scenario.open(instance)
     for turn in turns:
@@ -24,38 +24,44 @@ def verdict(told: UserCase, *turns: Any, end: EndReason = EndReason.FINAL) -> Ve
     return scenario.judge(instance, build_ended(*turns, end=end), workspace)
 
 
-def test_the_first_wrong_argument_is_named_with_its_place() -> None:
-    told = case({"name": "cancel", "arguments": {"id": 17}}, turns=1)
-    found = verdict(told, build_calling_turn(0, build_result("cancel", {"id": 71})), end=EndReason.MAX_TURNS_EXCEEDED)
-    assert (found.outcome, found.failure_class) == ("fail", "wrong_arguments")
-    assert found.first_bad is not None
-    assert (found.first_bad.path, found.first_bad.call) == ("$.id", 0)
+def test_user_case_scenario_names_first_wrong_argument_with_its_place() -> None:
+    case = build_case({"name": "cancel", "arguments": {"id": 17}}, turns=1)
+    verdict = judge_trial(
+        case, build_calling_turn(0, build_result("cancel", {"id": 71})), end=EndReason.MAX_TURNS_EXCEEDED
+    )
+    assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_arguments")
+    assert verdict.first_bad is not None
+    assert (verdict.first_bad.path, verdict.first_bad.call) == ("$.id", 0)
 
 
-def test_the_state_that_the_tools_leave_decides() -> None:
+def test_user_case_scenario_is_decided_by_the_state_after_its_calls() -> None:
     results = {"cancel": {"fixed": "ok", "set": {"/17": "$why"}}}
-    told = case({"state": {"/17": "late"}}, results=results, initial={"17": "open"})
-    said = build_text_turn(1, "Done.")
-    assert verdict(told, build_calling_turn(0, build_result("cancel", {"why": "late"})), said).outcome == "pass"
-    assert verdict(told, build_calling_turn(0, build_result("cancel", {"why": "no"})), said).outcome == "fail"
-
-
-def test_a_needless_call_fails_a_case_that_expects_none() -> None:
-    told = case({"no_call": True})
-    assert verdict(told, build_text_turn(0, "There is nothing to do.")).outcome == "pass"
+    case = build_case({"state": {"/17": "late"}}, results=results, initial={"17": "open"})
+    final_turn = build_text_turn(1, "Done.")
     assert (
-        verdict(told, build_calling_turn(0, build_result("cancel", {})), build_text_turn(1, "x")).failure_class
+        judge_trial(case, build_calling_turn(0, build_result("cancel", {"why": "late"})), final_turn).outcome == "pass"
+    )
+    assert judge_trial(case, build_calling_turn(0, build_result("cancel", {"why": "no"})), final_turn).outcome == "fail"
+
+
+def test_user_case_scenario_needless_call_fails() -> None:
+    case = build_case({"no_call": True})
+    assert judge_trial(case, build_text_turn(0, "There is nothing to do.")).outcome == "pass"
+    assert (
+        judge_trial(case, build_calling_turn(0, build_result("cancel", {})), build_text_turn(1, "x")).failure_class
         == "needless_call"
     )
 
 
-def test_a_case_is_one_instance_with_its_layer_and_its_version() -> None:
-    told = case({"name": "cancel", "arguments": {}}, turns=1, parallel=True)
-    instance = UserCaseScenario("mine", 3, "", told).draw_instance(5)
+def test_user_case_scenario_draws_one_instance_with_layer_and_version() -> None:
+    case = build_case({"name": "cancel", "arguments": {}}, turns=1, parallel=True)
+    instance = UserCaseScenario("mine", 3, "", case).draw_instance(5)
     assert (instance.version, instance.prompt_version, instance.user_text) == (3, "3", "Cancel order 17.")
     assert instance.layer == {"max_turns": 1, "request_overrides": {"parallel_tool_calls": True}}
 
 
-def test_a_definition_is_plain_data_and_comes_back_the_same() -> None:
-    told = case({"calls": [{"name": "cancel", "arguments": {"id": {"$type": "integer"}}}], "others": True}, turns=2)
-    assert parse_case(case_to_json(told)) == told
+def test_case_to_json_with_matcher_is_parsed_to_the_same_case() -> None:
+    case = build_case(
+        {"calls": [{"name": "cancel", "arguments": {"id": {"$type": "integer"}}}], "others": True}, turns=2
+    )
+    assert parse_case(case_to_json(case)) == case

@@ -12,7 +12,7 @@ RESULTS = {
 }
 
 
-def test_simulated_tool_returns_arguments_unless_case_has_result() -> None:
+def test_simulated_tools_return_arguments_unless_case_has_result() -> None:
     tools = SimulatedTools(RESULTS, {})
     assert tools.call("other", {"a": 1}, "c") == {"simulated": True, "arguments": {"a": 1}}
     assert tools.call("look", {}, "c") == {"sky": "clear"}
@@ -22,7 +22,7 @@ def test_simulated_tool_returns_arguments_unless_case_has_result() -> None:
     assert (refused["ok"], refused["errors"][0]["message"]) == (False, "not today")
 
 
-def test_effects_change_this_executions_state_and_no_other() -> None:
+def test_simulated_tools_effects_change_only_their_own_state() -> None:
     initial = {"orders": {"17": {"state": "open"}}}
     tools = SimulatedTools(RESULTS, initial)
     tools.call("cancel", {"id": 17, "why": "late"}, "c")
@@ -34,7 +34,7 @@ PAID = {"fixed": 1, "set": {"/paid": True}}
 
 
 @pytest.mark.parametrize("kind", ["busy", "crashes", "malformed"])
-def test_call_that_fails_by_a_fault_changes_no_state(kind: str) -> None:
+def test_simulated_tools_call_failed_by_a_fault_changes_no_state(kind: str) -> None:
     tools = SimulatedTools({"pay": PAID | {"fault": {"kind": kind}}}, {"paid": False})
     with suppress(RuntimeError):
         tools.call("pay", {}, "")
@@ -43,7 +43,7 @@ def test_call_that_fails_by_a_fault_changes_no_state(kind: str) -> None:
     assert tools.snapshot() == {"paid": True}
 
 
-def test_slow_tool_changes_the_state_before_it_answers() -> None:
+def test_simulated_tools_slow_tool_changes_state_before_it_answers() -> None:
     tools = SimulatedTools({"pay": PAID | {"fault": {"kind": "slow", "seconds": 9}}}, {})
     tools.call("pay", {}, "")
     assert tools.snapshot() == {"paid": True}

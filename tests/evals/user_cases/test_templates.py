@@ -36,7 +36,7 @@ PLAIN = st.recursive(
         ("$order and {state:/name}", "$order and Ada"),
     ],
 )
-def test_placeholders_become_values_and_nothing_else_does(template: Any, answer: Any) -> None:
+def test_render_template_substitutes_placeholders_only(template: Any, answer: Any) -> None:
     assert not list(iter_template_problems(template))
     assert render_template(template, {"order": 17}, STATE) == answer
 
@@ -49,7 +49,7 @@ def test_placeholders_become_values_and_nothing_else_does(template: Any, answer:
         ["fine", {"deep": "{env.HOME}"}],
     ],
 )  # fmt: skip
-def test_anything_else_in_braces_is_refused_in_words(template: Any) -> None:
+def test_iter_template_problems_refuses_anything_else_in_braces(template: Any) -> None:
     [problem] = list(iter_template_problems(template))[:1]
     assert "cannot be substituted" in problem or "is not a JSON Pointer" in problem
 
@@ -63,34 +63,34 @@ def test_anything_else_in_braces_is_refused_in_words(template: Any) -> None:
         ("{state:/name/x}", "STATE_NOT_FOUND", "nothing is at /name/x"),
     ],
 )
-def test_a_missing_value_is_a_refusal_that_changes_no_state(template: str, code: str, message: str) -> None:
+def test_simulated_tools_template_with_missing_value_changes_no_state(template: str, code: str, message: str) -> None:
     tools = SimulatedTools({"f": {"template": template, "set": {"/name": "changed"}}}, STATE)
     answer: Any = tools.call("f", {}, "")
     assert (answer["ok"], answer["errors"]) == (False, [{"code": code, "message": message}])
     assert tools.snapshot() == STATE
 
 
-def test_an_answer_is_bounded_however_often_a_value_is_repeated() -> None:
+def test_render_template_refuses_an_answer_over_the_limit() -> None:
     state = {"x": "x" * 1000}
     assert len(render_template("{state:/x}" * 40, {}, state)) == 40_000
     with pytest.raises(TemplateError, match=f"more than {MAX_TEMPLATE_CHARACTERS} characters"):
         render_template(["{state:/x}"] * 60, {}, state)
 
 
-def test_a_template_sees_the_state_that_its_call_leaves() -> None:
+def test_simulated_tools_template_uses_the_state_after_its_call() -> None:
     entry = {"template": "now {state:/status}", "set": {"/status": "$status"}}
     assert SimulatedTools({"f": entry}, {}).call("f", {"status": "closed"}, "") == "now closed"
 
 
 @given(PLAIN)
-def test_any_text_is_refused_in_words_or_rendered(template: Any) -> None:
+def test_render_template_of_random_value_is_refused_or_unchanged(template: Any) -> None:
     if list(iter_template_problems(template)):
         return
     assert json.dumps(render_template(template, {}, {})) == json.dumps(template)
 
 
 @given(st.text(alphabet="{}arguments.state:/~x0 ", max_size=40), PLAIN)
-def test_what_is_accepted_renders_or_is_refused(text: str, value: Any) -> None:
+def test_render_template_of_accepted_text_renders_or_raises(text: str, value: Any) -> None:
     problems = list(iter_template_problems(text))
     assert all(problems)
     if problems:

@@ -11,16 +11,16 @@ from toolbench.evals.bfcl.multi_turn.cases import (
 )
 
 
-def test_all_cases_are_there_and_survive_being_stored() -> None:
-    every = list(iter_multi_turn_cases())
+def test_multi_turn_cases_are_complete_and_survive_json() -> None:
+    cases = list(iter_multi_turn_cases())
 
-    assert [sum(case.category == category for case in every) for category in MULTI_TURN_CATEGORIES] == [200] * 4
-    assert all(len(case.messages) == len(case.answers) for case in every)
-    held_back = next(case for case in every if case.later)
-    assert MultiTurnCase.from_json(json.loads(json.dumps(asdict(held_back)))) == held_back
+    assert [sum(case.category == category for case in cases) for category in MULTI_TURN_CATEGORIES] == [200] * 4
+    assert all(len(case.messages) == len(case.answers) for case in cases)
+    case_with_later_tools = next(case for case in cases if case.later)
+    assert MultiTurnCase.from_json(json.loads(json.dumps(asdict(case_with_later_tools)))) == case_with_later_tools
 
 
-def test_a_function_that_comes_later_is_offered_from_its_message_on() -> None:
+def test_multi_turn_case_later_function_is_added_at_its_message() -> None:
     case = next(iter_multi_turn_cases(["multi_turn_miss_func"]))
     ((number, names),) = case.later.items()
 
@@ -29,7 +29,7 @@ def test_a_function_that_comes_later_is_offered_from_its_message_on() -> None:
     assert case.messages[int(number)].startswith("I have updated some more functions")
 
 
-def test_what_bfcl_passes_by_place_gets_its_name() -> None:
+def test_parse_golden_turns_names_positional_arguments() -> None:
     case = next(iter_multi_turn_cases(["multi_turn_base"]))
     assert case.answers[2] == ("sort('final_report.pdf')",)
     assert parse_golden_turns(case)[2] == (("sort", {"file_name": "final_report.pdf"}),)
