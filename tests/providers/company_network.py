@@ -1,4 +1,4 @@
-"""What stands between a provider and a company: an authority of its own, a demanding server, a CONNECT proxy."""
+"""Parts of a company's network: a certificate authority, servers that require client certificates, a CONNECT proxy."""
 
 import base64
 import ipaddress
@@ -35,11 +35,11 @@ class Authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         builder = builder.add_extension(identifier, critical=False)
-        own = x509.SubjectKeyIdentifier.from_public_key(public)
-        return builder.add_extension(own, critical=False)
+        subject = x509.SubjectKeyIdentifier.from_public_key(public)
+        return builder.add_extension(subject, critical=False)
 
     def issue(self, *, host: str = "127.0.0.1", days: int = 1) -> tuple[str, str]:
-        """A certificate and its private key in PEM; of a negative number of days, it has expired."""
+        """Return a certificate and its private key in PEM; a negative number of days gives an expired one."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(host))]
@@ -53,7 +53,7 @@ class Authority:
     def build_server_context(
         self, folder: Path, *, host: str = "127.0.0.1", days: int = 1, clients: "Authority | None" = None
     ) -> ssl.SSLContext:
-        """The context of a server; with `clients` it takes only clients whose certificate that authority signed."""
+        """Return the TLS context of a server; with `clients` it requires a client certificate of that authority."""
         path = folder / f"server-{host}-{days}.pem"
         path.write_text("".join(self.issue(host=host, days=days)))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -109,10 +109,10 @@ class ConnectProxy:
     def _serve(self, client: socket.socket) -> None:
         head = b""
         while b"\r\n\r\n" not in head:
-            piece = client.recv(4096)
-            if not piece:
+            chunk = client.recv(4096)
+            if not chunk:
                 return
-            head += piece
+            head += chunk
         lines = head.decode("latin-1").split("\r\n")
         self.seen.append(lines[0])
         method, target, _ = lines[0].split(" ")
@@ -142,8 +142,8 @@ class ConnectProxy:
 def copy_bytes(source: socket.socket, target: socket.socket) -> None:
     """Pass on bytes until one side ends."""
     with suppress(OSError):
-        while piece := source.recv(65536):
-            target.sendall(piece)
+        while chunk := source.recv(65536):
+            target.sendall(chunk)
     for end in (source, target):
         close_socket(end)
 

@@ -1,4 +1,4 @@
-"""One trial on the real loop and real sockets, and what was noted of it."""
+"""One trial on the real loop and real sockets, with notes of what happened."""
 
 import asyncio
 import time
@@ -63,7 +63,7 @@ class TrialNotes:
         await asyncio.sleep(seconds if self.waits_for_real else 0)
 
     def has_received(self) -> bool:
-        """Whether anything of a body has come."""
+        """Return whether any byte of a body has arrived."""
         return any(exchange.body_bytes for exchange in self.opened)
 
     def waits_at_gate(self) -> bool:
@@ -72,8 +72,8 @@ class TrialNotes:
     def waits_long(self) -> bool:
         return bool(self.waits)
 
-    def has_heard(self) -> bool:
-        """Whether a piece of a stream was read."""
+    def has_delta(self) -> bool:
+        """Return whether a chunk of a stream was read."""
         return any(event.type == "llm_delta" for event in self.events)
 
     @property
@@ -106,7 +106,7 @@ def drive_trial(
     cancel_at: Callable[[], bool] | None = None,
     stop_at: Callable[[], bool] | None = None,
 ) -> LoopResult:
-    """Drives one trial, which is cancelled, or its worker stopped, as soon as that is so."""
+    """Drive one trial; cancel it, or stop its worker, as soon as `cancel_at` or `stop_at` returns True."""
 
     async def run() -> LoopResult:
         cancelled = CancellationToken()
@@ -116,14 +116,14 @@ def drive_trial(
             )
             if cancel_at is not None and cancel_at():
                 cancelled.set()
-            driving = asyncio.create_task(drive(loop_plan or build_plan(), context))
+            task = asyncio.create_task(drive(loop_plan or build_plan(), context))
             moment = cancel_at or stop_at
             while moment is not None and not moment():
                 await asyncio.sleep(0.01)
             if cancel_at is not None:
                 cancelled.set()
             if stop_at is not None:
-                driving.cancel()
-            return await driving
+                task.cancel()
+            return await task
 
     return asyncio.run(run())

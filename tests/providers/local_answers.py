@@ -10,7 +10,7 @@ DATA_FOLDER = Path(__file__).parent / "data" / "local"
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """`body` is the answer's exact text; `request` what was sent to `path`."""
+    """Recorded answer: `body` is its exact text, `request` the body that was sent to `path`."""
 
     what: str
     server: str

@@ -38,18 +38,18 @@ def faulty() -> Iterator[FaultyServer]:
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("ending", CONNECTION_ENDS)
 @pytest.mark.parametrize("point", BREAK_POINTS, ids=lambda point: point.name)
-def test_exchange_broken_off_gets_its_code(
+def test_drive_exchange_that_breaks_off_has_its_error_code(
     faulty: FaultyServer, point: BreakPoint, ending: str, streamed: bool
 ) -> None:
     notes = TrialNotes()
     endpoint = Endpoint(faulty.base_url, f"{point.name} {ending}", max_attempts=ATTEMPTS)
-    ended = drive_trial(endpoint, notes, replace(build_plan(), model=endpoint.model, is_streamed=streamed))
+    loop_result = drive_trial(endpoint, notes, replace(build_plan(), model=endpoint.model, is_streamed=streamed))
     code = expected_code(point, ending, streamed=streamed)
     assert notes.codes == [code] * (ATTEMPTS if RETRYABLE.get(code) else 1)
     if code:
-        error = ended.error
+        error = loop_result.error
         assert error is not None
-        assert (ended.end, error.infrastructure) == (EndReason.PROVIDER_ERROR, INFRASTRUCTURE[code])
+        assert (loop_result.end, error.infrastructure) == (EndReason.PROVIDER_ERROR, INFRASTRUCTURE[code])
         assert error.retryable == RETRYABLE[code]
 
 
@@ -57,7 +57,7 @@ def expected_code(point: BreakPoint, ending: str, *, streamed: bool) -> str:
     """Return the table's code.
 
     A body without a declared length ends where the connection is closed in order: half a JSON text is then no answer,
-    and a stream is read as far as it came.
+    and a stream is read as far as it arrived.
     """
     code = point.code(ending)
     return code or ("" if streamed else "not_an_answer")

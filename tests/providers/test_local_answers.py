@@ -1,4 +1,4 @@
-"""Recorded answers of the local model, through the reading code: each is classed as what it is."""
+"""Tests of recorded answers of the local model: how the code that reads them classifies them."""
 
 import json
 
@@ -20,9 +20,7 @@ WEATHER = ToolDefinition("get_weather", "The weather in a city.", {"type": "obje
         ("context_overflow", "context_overflow", False),
     ],
 )
-def test_a_local_error_is_the_models_or_the_requests_and_not_the_worlds(
-    name: str, code: str, infrastructure: bool
-) -> None:
+def test_classify_response_of_local_error_is_not_infrastructure(name: str, code: str, infrastructure: bool) -> None:
     answer = read_answer(name)
     found = classify_response(status=answer.status, headers={}, body=answer.body.encode())
     assert found is not None
@@ -30,17 +28,17 @@ def test_a_local_error_is_the_models_or_the_requests_and_not_the_worlds(
 
 
 @pytest.mark.parametrize("name", ["tools_dropped", "call", "cut", "constrained"])
-def test_a_local_answer_is_no_error(name: str) -> None:
+def test_classify_response_of_local_answer_is_none(name: str) -> None:
     answer = read_answer(name)
     assert classify_response(status=answer.status, headers={}, body=answer.body.encode()) is None
 
 
-def test_the_rendered_prompt_shows_where_the_tools_were_dropped() -> None:
+def test_recorded_prompt_shows_whether_the_tools_were_dropped() -> None:
     assert '\\"parameters\\"' not in read_answer("template_own").body
     assert '\\"parameters\\"' in read_answer("template_tools").body
 
 
-def test_a_cut_call_has_arguments_that_are_no_json() -> None:
+def test_recorded_truncated_call_has_arguments_that_are_no_json() -> None:
     choice = json.loads(read_answer("cut").body)["choices"][0]
     arguments = choice["message"]["tool_calls"][0]["function"]["arguments"]
     assert choice["finish_reason"] == "length"
@@ -48,13 +46,13 @@ def test_a_cut_call_has_arguments_that_are_no_json() -> None:
         json.loads(arguments)
 
 
-def test_a_constrained_answer_is_a_valid_call_of_the_wrong_city() -> None:
+def test_parse_answer_of_recorded_constrained_answer_is_a_call() -> None:
     message = json.loads(read_answer("constrained").body)["choices"][0]["message"]
     read = ConstrainedMethod("grammar").parse_answer(message, [WEATHER])
     assert [call["function"]["name"] for call in read.calls] == ["get_weather"]
     assert "Oslo" not in read.calls[0]["function"]["arguments"]
 
 
-def test_no_recorded_answer_holds_a_path_of_the_machine_it_came_from() -> None:
+def test_recorded_answers_have_no_path_of_a_machine() -> None:
     assert list_names()
     assert not [name for name in list_names() if ".gguf" in read_answer(name).body]

@@ -16,7 +16,7 @@ from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, e
         {"data": [{"id": "b"}, {"id": "a", "error": None}], "error": None},
     ],
 )
-def test_every_shape_of_list_is_read_in_the_providers_order(provider: ScriptedServer, payload: object) -> None:
+def test_list_models_reads_every_shape_in_the_providers_order(provider: ScriptedServer, payload: object) -> None:
     provider.set_script(json_reply(payload))
     assert asyncio.run(list_models(provider.endpoint())) == ("b", "a")
     assert (provider.seen[0].method, provider.seen[0].path) == ("GET", "/v1/models")
@@ -36,7 +36,9 @@ def test_every_shape_of_list_is_read_in_the_providers_order(provider: ScriptedSe
         (json_reply([{"error": {"message": "API key not valid", "code": 400}}], status=400), "authentication"),
     ],
 )
-def test_no_list_is_a_classified_error(provider: ScriptedServer, answer: ScriptedReply, code: str) -> None:
+def test_list_models_answer_without_a_list_raises_its_error_code(
+    provider: ScriptedServer, answer: ScriptedReply, code: str
+) -> None:
     provider.set_script(answer)
     with pytest.raises(ProviderRequestError) as raised:
         asyncio.run(list_models(provider.endpoint(key="sk-secret-1234")))
@@ -44,14 +46,14 @@ def test_no_list_is_a_classified_error(provider: ScriptedServer, answer: Scripte
     assert str(raised.value)
 
 
-def test_nobody_there_is_a_classified_error(provider: ScriptedServer) -> None:
+def test_list_models_of_an_unknown_host_raises_dns(provider: ScriptedServer) -> None:
     endpoint = provider.endpoint(base_url="http://nowhere.invalid")
     with pytest.raises(ProviderRequestError) as raised:
         asyncio.run(list_models(endpoint))
     assert raised.value.error.code == "dns"
 
 
-def test_anthropic_is_asked_with_its_own_key_header_and_version(provider: ScriptedServer) -> None:
+def test_list_models_of_anthropic_sends_its_key_header_and_version(provider: ScriptedServer) -> None:
     provider.set_script(json_reply({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
     assert asyncio.run(list_models(provider.endpoint(key="sk-ant-secret", wire="anthropic"))) == ("claude-test",)
     sent = {name.lower(): value for name, value in provider.seen[0].headers.items()}

@@ -11,14 +11,14 @@ MESSAGES: list[Message] = [{"role": "user", "content": "Use get_weather for Oslo
 TOOLS: list[JsonObject] = [{"type": "function", "function": {"name": "get_weather"}}]
 
 
-def template_with_tools(seen: ReceivedRequest) -> ScriptedReply:
-    asked = seen.json()
-    return json_reply({"prompt": json.dumps(asked.get("tools", [])) + asked["messages"][0]["content"]})
+def answer_with_prompt(seen: ReceivedRequest) -> ScriptedReply:
+    body = seen.json()
+    return json_reply({"prompt": json.dumps(body.get("tools", [])) + body["messages"][0]["content"]})
 
 
 @pytest.mark.parametrize("suffix", ["", "/v1"])
-def test_the_prompt_is_asked_for_beside_the_api_and_not_under_it(suffix: str) -> None:
-    with ScriptedServer(template_with_tools) as provider:
+def test_fetch_rendered_prompt_requests_a_path_beside_the_api(suffix: str) -> None:
+    with ScriptedServer(answer_with_prompt) as provider:
         endpoint = provider.endpoint(base_url=provider.base_url + suffix)
         prompt = asyncio.run(fetch_rendered_prompt(endpoint, MESSAGES, TOOLS))
     assert prompt == json.dumps(TOOLS) + "Use get_weather for Oslo."
@@ -28,6 +28,6 @@ def test_the_prompt_is_asked_for_beside_the_api_and_not_under_it(suffix: str) ->
 @pytest.mark.parametrize(
     "answer", [error_reply(404), json_reply({"prompt": 1}), json_reply([]), ScriptedReply(body=b"<html>")]
 )
-def test_a_server_that_cannot_show_it_gives_none(provider: ScriptedServer, answer: ScriptedReply) -> None:
+def test_fetch_rendered_prompt_of_other_server_is_none(provider: ScriptedServer, answer: ScriptedReply) -> None:
     provider.set_script(answer)
     assert asyncio.run(fetch_rendered_prompt(provider.endpoint(), MESSAGES, TOOLS)) is None

@@ -6,8 +6,8 @@ from toolbench.providers.http.exchange import Exchange
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedServer, chat_reply, text_reply, tool_call_reply
 
 
-def asked(provider: ScriptedServer, times: int) -> list[Exchange]:
-    async def ask_together() -> list[Exchange]:
+def send_requests(provider: ScriptedServer, times: int) -> list[Exchange]:
+    async def send_all() -> list[Exchange]:
         async with HttpClient() as client:
             exchanges = [
                 client.build_exchange(provider.endpoint(), "chat/completions", b'{"n": 1}') for _ in range(times)
@@ -15,44 +15,44 @@ def asked(provider: ScriptedServer, times: int) -> list[Exchange]:
             await asyncio.gather(*(client.send(exchange) for exchange in exchanges))
             return exchanges
 
-    return asyncio.run(ask_together())
+    return asyncio.run(send_all())
 
 
-def test_answers_are_given_in_order_and_then_refused(provider: ScriptedServer) -> None:
+def test_scripted_server_answers_in_order_and_then_refuses(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("one"))
-    assert asked(provider, 1)[0].status == 200
-    (refused,) = asked(provider, 1)
+    assert send_requests(provider, 1)[0].status == 200
+    (refused,) = send_requests(provider, 1)
     assert refused.status == 400
     assert b"no more answers" in refused.body
 
 
-def test_a_function_of_the_request_may_answer() -> None:
+def test_scripted_server_answers_by_a_function_of_the_request() -> None:
     with ScriptedServer(lambda seen: text_reply(f"{seen.method} {seen.json()['n']}")) as provider:
-        (exchange,) = asked(provider, 1)
+        (exchange,) = send_requests(provider, 1)
     assert b"POST 1" in exchange.body
 
 
-def test_server_listens_on_another_address_of_this_machine() -> None:
+def test_scripted_server_listens_on_another_address() -> None:
     with ScriptedServer([text_reply("hello")], host="127.0.0.2") as provider:
-        (exchange,) = asked(provider, 1)
+        (exchange,) = send_requests(provider, 1)
         assert provider.base_url.startswith("http://127.0.0.2:")
     assert exchange.status == 200
 
 
-def test_many_requests_at_once_are_all_seen() -> None:
+def test_scripted_server_records_many_parallel_requests() -> None:
     with ScriptedServer(lambda seen: text_reply("hello")) as provider:
-        exchanges = asked(provider, 50)
+        exchanges = send_requests(provider, 50)
     assert {exchange.status for exchange in exchanges} == {200}
     assert len(provider.seen) == 50
 
 
-def test_an_arrival_can_be_waited_for(provider: ScriptedServer) -> None:
+def test_scripted_server_arrival_can_be_awaited(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("hello"))
-    asked(provider, 1)
+    send_requests(provider, 1)
     assert provider.arrived.acquire(timeout=5)
 
 
-def test_calls_and_extra_keys_have_the_shape_of_the_wire() -> None:
+def test_tool_call_reply_and_chat_reply_have_the_form_of_the_wire() -> None:
     body = tool_call_reply(("f", {"a": 1}), ("g", {})).body
     assert isinstance(body, bytes)
     message = json.loads(body)["choices"][0]["message"]
@@ -63,5 +63,5 @@ def test_calls_and_extra_keys_have_the_shape_of_the_wire() -> None:
     assert json.loads(extra)["system_fingerprint"] == "fp"
 
 
-def test_a_request_shows_its_json() -> None:
+def test_received_request_json_is_the_parsed_body() -> None:
     assert ReceivedRequest("POST", "/", {}, b'{"a": 1}').json() == {"a": 1}

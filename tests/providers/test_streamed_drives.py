@@ -1,4 +1,4 @@
-"""The one driver with answers that come as streams."""
+"""Tests of the driver with streamed answers."""
 
 import json
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer
 
 
-def sse(*payloads: object, done: bool = True, **more: Any) -> ScriptedReply:
-    """An answer as a stream, one chunk per event."""
+def build_stream_reply(*payloads: object, done: bool = True, **more: Any) -> ScriptedReply:
+    """Return an answer as a stream, one chunk for each event."""
     events = [f"data: {json.dumps(payload)}\n\n".encode() for payload in payloads]
     headers = {"content-type": "text/event-stream"}
     return ScriptedReply(
@@ -23,24 +23,31 @@ def sse(*payloads: object, done: bool = True, **more: Any) -> ScriptedReply:
     )
 
 
-def part(delta: JsonObject, finish: str | None = None) -> JsonObject:
+def build_chunk(delta: JsonObject, finish: str | None = None) -> JsonObject:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def asks(arguments: str, **more: Any) -> JsonObject:
-    return part({"tool_calls": [{"index": 0, "function": {"arguments": arguments, **more}}]})
+def build_call_chunk(arguments: str, **more: Any) -> JsonObject:
+    return build_chunk({"tool_calls": [{"index": 0, "function": {"arguments": arguments, **more}}]})
 
 
-CALL = (asks("", name="get_weather"), asks('{"city": '), asks('"Oslo"}'), part({}, "tool_calls"))
+CALL = (
+    build_call_chunk("", name="get_weather"),
+    build_call_chunk('{"city": '),
+    build_call_chunk('"Oslo"}'),
+    build_chunk({}, "tool_calls"),
+)
 HALF = (*CALL[:2],)
-STREAMED_TEXT = sse(part({"content": "Ra"}), part({"content": "in."}), part({}, "stop"))
+STREAMED_TEXT = build_stream_reply(
+    build_chunk({"content": "Ra"}), build_chunk({"content": "in."}), build_chunk({}, "stop")
+)
 
 
-def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provider: ScriptedServer) -> None:
-    provider.set_script(sse(*CALL, pause=0.01), STREAMED_TEXT)
+def test_drive_streamed_trial_times_first_byte_token_and_call(provider: ScriptedServer) -> None:
+    provider.set_script(build_stream_reply(*CALL, pause=0.01), STREAMED_TEXT)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
-    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
+    assert (loop_result.end, loop_result.final_text) == (EndReason.FINAL, "Rain.")
     assert [seen.json()["stream"] for seen in provider.seen] == [True, True]
     first, last = notes.exchanges
     assert first.request.is_streamed
@@ -55,55 +62,58 @@ WRITTEN = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
 TAGGED = f"<tool_call>\n{WRITTEN}\n</tool_call>"
 
 
-def completed(text: str) -> JsonObject:
+def build_completion_chunk(text: str) -> JsonObject:
     return {"choices": [{"index": 0, "text": text, "finish_reason": None}]}
 
 
-def said_by_llama(text: str) -> JsonObject:
+def build_llama_chunk(text: str) -> JsonObject:
     return {"content": text, "stop": False}
 
 
 @pytest.mark.parametrize(
-    ("patch", "text", "piece"),
+    ("patch", "text", "build_event"),
     [
-        ({"method": "text_json"}, WRITTEN, lambda text: part({"content": text})),
-        ({"method": "constrained"}, WRITTEN, lambda text: part({"content": text})),
-        ({"method": "template"}, TAGGED, completed),
-        ({"method": "template", "prompt_endpoint": "llama"}, TAGGED, said_by_llama),
+        ({"method": "text_json"}, WRITTEN, lambda text: build_chunk({"content": text})),
+        ({"method": "constrained"}, WRITTEN, lambda text: build_chunk({"content": text})),
+        ({"method": "template"}, TAGGED, build_completion_chunk),
+        ({"method": "template", "prompt_endpoint": "llama"}, TAGGED, build_llama_chunk),
     ],
 )
-def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(
-    provider: ScriptedServer, patch: JsonObject, text: str, piece: Callable[[str], JsonObject]
+def test_drive_streamed_call_in_text_is_timed_when_complete(
+    provider: ScriptedServer, patch: JsonObject, text: str, build_event: Callable[[str], JsonObject]
 ) -> None:
-    provider.set_script(sse(piece(text[:20]), piece(text[20:]), piece("\n"), pause=0.01), sse(piece("Rain.")))
+    provider.set_script(
+        build_stream_reply(build_event(text[:20]), build_event(text[20:]), build_event("\n"), pause=0.01),
+        build_stream_reply(build_event("Rain.")),
+    )
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**patch), is_streamed=True))
-    assert ended.turns[0].answer is not None
-    assert [call.name for call in ended.turns[0].answer.calls] == ["get_weather"]
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(**patch), is_streamed=True))
+    assert loop_result.turns[0].answer is not None
+    assert [call.name for call in loop_result.turns[0].answer.calls] == ["get_weather"]
     first, last = notes.exchanges
     assert None not in (first.first_token_ms, first.first_call_ms)
     assert (first.first_token_ms or 0) < (first.first_call_ms or 0) < first.duration_ms
     assert last.first_call_ms is None
 
 
-def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: ScriptedServer) -> None:
-    provider.set_script(sse(*HALF, done=False))
+def test_drive_stream_that_ends_in_arguments_executes_nothing(provider: ScriptedServer) -> None:
+    provider.set_script(build_stream_reply(*HALF, done=False))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
-    assert ended.turns[0].answer is not None
-    assert ended.turns[0].answer.is_truncated
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
+    assert loop_result.turns[0].answer is not None
+    assert loop_result.turns[0].answer.is_truncated
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep"]
 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (sse(*HALF, done=False), "stream_cut"),
-        (sse(*HALF, {"error": {"code": 502, "message": "gone"}}), "answer_cut"),
-        (sse(*HALF, done=False, declared=1000), "answer_cut"),
+        (build_stream_reply(*HALF, done=False), "stream_cut"),
+        (build_stream_reply(*HALF, {"error": {"code": 502, "message": "gone"}}), "answer_cut"),
+        (build_stream_reply(*HALF, done=False, declared=1000), "answer_cut"),
     ],
 )
-def test_cut_answer_is_requested_again_only_if_policy_says_so(
+def test_drive_retries_a_cut_stream_only_if_policy_says_so(
     provider: ScriptedServer, answer: ScriptedReply, code: str
 ) -> None:
     provider.set_script(answer, STREAMED_TEXT)
@@ -112,50 +122,54 @@ def test_cut_answer_is_requested_again_only_if_policy_says_so(
     assert len(notes.exchanges) == 1
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
-    assert ended.final_text == "Rain."
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
+    assert loop_result.final_text == "Rain."
     assert [step.retry_reason for step in notes.exchanges] == ["", code]
 
 
-def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedServer) -> None:
-    provider.set_script(sse(*HALF, {"error": {"code": 502, "message": "gone"}}))
+def test_drive_error_in_a_stream_keeps_the_partial_answer(provider: ScriptedServer) -> None:
+    provider.set_script(build_stream_reply(*HALF, {"error": {"code": 502, "message": "gone"}}))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     step = notes.exchanges[0]
-    assert (ended.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["answer_cut"])
+    assert (loop_result.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["answer_cut"])
     assert step.error is not None
     assert not step.error.infrastructure
     assert step.partial["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city": '}
 
 
-def test_an_error_before_the_first_token_is_the_providers_and_may_pass(provider: ScriptedServer) -> None:
-    provider.set_script(sse({"error": {"code": 502, "message": "gone"}}), STREAMED_TEXT)
+def test_drive_stream_error_before_the_first_token_is_retried(provider: ScriptedServer) -> None:
+    provider.set_script(build_stream_reply({"error": {"code": 502, "message": "gone"}}), STREAMED_TEXT)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
-    assert (ended.final_text, notes.codes) == ("Rain.", ["bad_gateway", ""])
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
+    assert (loop_result.final_text, notes.codes) == ("Rain.", ["bad_gateway", ""])
 
 
-def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedServer) -> None:
-    provider.set_script(replace(sse(part({"content": "Half"}), done=False), ending=ConnectionEnd.HANG))
+def test_drive_cancelled_stream_keeps_the_partial_answer(provider: ScriptedServer) -> None:
+    provider.set_script(
+        replace(build_stream_reply(build_chunk({"content": "Half"}), done=False), ending=ConnectionEnd.HANG)
+    )
     notes = TrialNotes()
-    given = replace(build_plan(), is_streamed=True)
-    ended = drive_trial(provider.endpoint(), notes, given, cancel_at=notes.has_heard)
-    assert (ended.end, notes.codes) == (EndReason.CANCELLED, ["cancelled"])
+    plan = replace(build_plan(), is_streamed=True)
+    loop_result = drive_trial(provider.endpoint(), notes, plan, cancel_at=notes.has_delta)
+    assert (loop_result.end, notes.codes) == (EndReason.CANCELLED, ["cancelled"])
     assert notes.exchanges[0].partial["content"] == "Half"
 
 
-def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: ScriptedServer) -> None:
-    provider.set_script(sse(part({"content": "sk-secret-1234"}), part({}, "stop")))
+def test_drive_masks_a_key_that_a_stream_repeats(provider: ScriptedServer) -> None:
+    provider.set_script(build_stream_reply(build_chunk({"content": "sk-secret-1234"}), build_chunk({}, "stop")))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(key="sk-secret-1234"), notes, replace(build_plan(), is_streamed=True))
-    assert ended.final_text == "*" * len("sk-secret-1234")
-    assert len([event for event in notes.events if event.type == "llm_delta"]) == 1  # read again, and heard once
+    loop_result = drive_trial(provider.endpoint(key="sk-secret-1234"), notes, replace(build_plan(), is_streamed=True))
+    assert loop_result.final_text == "*" * len("sk-secret-1234")
+    assert (
+        len([event for event in notes.events if event.type == "llm_delta"]) == 1
+    )  # the answer is read again, but emitted once
 
 
-def test_stream_watcher_sees_growing_arguments_and_second_attempt_anew(
+def test_streaming_answer_shows_growing_arguments_and_starts_anew(
     provider: ScriptedServer,
 ) -> None:
-    provider.set_script(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
+    provider.set_script(build_stream_reply(*HALF, done=False), build_stream_reply(*CALL), STREAMED_TEXT)
     notes, watched, seen = TrialNotes(), StreamingAnswer(), []
     drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
     for event in notes.events:
@@ -171,8 +185,8 @@ def test_stream_watcher_sees_growing_arguments_and_second_attempt_anew(
     assert (watched.text, watched.calls) == ("Rain.", [])
 
 
-def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedServer) -> None:
-    provider.set_script(sse({"hello": 1}))
+def test_drive_stream_without_an_answer_is_malformed_answer(provider: ScriptedServer) -> None:
+    provider.set_script(build_stream_reply({"hello": 1}))
     notes = TrialNotes()
     drive_trial(provider.endpoint(), notes, replace(build_plan(), is_streamed=True))
     assert notes.codes == ["malformed_answer"]
@@ -188,18 +202,18 @@ REFUSED = {
         "status_code": 400,
     }
 }
-HEALED = {"response_transforms": ["tool_calls_from_text"]}
+RECOVERY = {"response_transforms": ["tool_calls_from_text"]}
 REFUSALS = {
     "status 400": ScriptedReply(400, {"content-type": "application/json"}, json.dumps(REFUSED).encode()),
-    "the first event": sse(REFUSED, done=False),
-    "behind a role": sse(part({"role": "assistant", "content": None}), REFUSED),
-    "behind text": sse(part({"content": "I will "}), part({"content": "look."}), REFUSED),
-    "behind half a call": sse(*HALF, REFUSED),
+    "the first event": build_stream_reply(REFUSED, done=False),
+    "after a role": build_stream_reply(build_chunk({"role": "assistant", "content": None}), REFUSED),
+    "after text": build_stream_reply(build_chunk({"content": "I will "}), build_chunk({"content": "look."}), REFUSED),
+    "after half a call": build_stream_reply(*HALF, REFUSED),
     "in an error line": ScriptedReply(
         200,
         {"content-type": "text/event-stream"},
         [
-            f"data: {json.dumps(part({'content': 'Hm'}))}\n\n".encode(),
+            f"data: {json.dumps(build_chunk({'content': 'Hm'}))}\n\n".encode(),
             f"event: error\ndata: {json.dumps(REFUSED)}\n\n".encode(),
         ],
         ending=ConnectionEnd.CLOSE,
@@ -208,30 +222,32 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(
+def test_drive_refused_call_in_a_stream_is_recovered_by_a_transform(
     provider: ScriptedServer, answer: ScriptedReply
 ) -> None:
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
 
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**HEALED), is_streamed=True))
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(**RECOVERY), is_streamed=True))
 
-    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
-    assert ended.turns[0].answer is not None
-    assert [(call.name, call.arguments) for call in ended.turns[0].answer.calls] == [("get_weather", '{"city":"Oslo"}')]
-    assert [finding.code for finding in ended.turns[0].answer.findings] == ["answer_refused", "finish_mismatch"]
+    assert (loop_result.end, loop_result.final_text) == (EndReason.FINAL, "Rain.")
+    assert loop_result.turns[0].answer is not None
+    assert [(call.name, call.arguments) for call in loop_result.turns[0].answer.calls] == [
+        ("get_weather", '{"city":"Oslo"}')
+    ]
+    assert [finding.code for finding in loop_result.turns[0].answer.findings] == ["answer_refused", "finish_mismatch"]
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep", "ToolStep", "ExchangeStep"]
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-def test_a_refused_call_is_the_models_failure_without_the_transform(
+def test_drive_refused_call_without_the_transform_is_model_format(
     provider: ScriptedServer, answer: ScriptedReply
 ) -> None:
     provider.set_script(answer, STREAMED_TEXT)
     notes = TrialNotes()
 
-    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
+    loop_result = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), is_streamed=True))
 
-    assert (ended.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["model_format"])
+    assert (loop_result.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["model_format"])
     assert notes.exchanges[0].error is not None
     assert "get_weather" in notes.exchanges[0].error.hint

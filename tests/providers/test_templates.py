@@ -11,7 +11,7 @@ from toolbench.providers.templates import list_templates_with_key, load_template
 PRESETS = Path(presets.__file__).parents[1] / "data" / "presets.json"
 
 
-def request_url(slug: str) -> str:
+def build_request_url(slug: str) -> str:
     template = lookup_template(slug)
     base_url = template.base_url or "https://name.openai.azure.com"
     endpoint = Endpoint(base_url, "any", template.api_prefix, query=template.query)
@@ -43,26 +43,26 @@ def request_url(slug: str) -> str:
         ("llama-cpp", "http://127.0.0.1:8080/v1/chat/completions"),
     ],
 )
-def test_a_template_gives_the_address_its_provider_documents(slug: str, address: str) -> None:
-    assert request_url(slug) == address
+def test_lookup_template_gives_the_documented_address(slug: str, address: str) -> None:
+    assert build_request_url(slug) == address
 
 
-def test_every_template_has_its_address_tested() -> None:
+def test_load_templates_has_the_17_tested_templates() -> None:
     assert len(load_templates()) == 17
 
 
-def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:
+def test_load_templates_each_have_a_key_or_a_probe_port() -> None:
     for template in load_templates().values():
         assert bool(template.key_env) == (template.probe_port is None)
         if template.probe_port is not None:
             assert template.base_url.endswith(f":{template.probe_port}")
 
 
-def test_every_template_names_a_preset_that_exists() -> None:
+def test_load_templates_name_existing_presets() -> None:
     known = json.loads(PRESETS.read_text("utf-8"))["presets"]
     assert {template.preset for template in load_templates().values()} <= set(known)
 
 
-def test_keys_in_the_environment_name_the_providers_that_can_be_connected() -> None:
+def test_list_templates_with_key_ignores_blank_and_other_variables() -> None:
     found = list_templates_with_key({"GROQ_API_KEY": "secret", "OPENROUTER_API_KEY": " ", "UNRELATED": "x"})
     assert [template.slug for template in found] == ["groq"]

@@ -6,8 +6,8 @@ from toolbench.providers.driver.cancellation import CancellationToken
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_cancel_ends_every_trial_that_runs_and_those_that_begin_after_it(late: bool) -> None:
-    async def trial(cancel: CancellationToken) -> str:
+def test_cancellation_token_ends_running_and_later_trials(late: bool) -> None:
+    async def run_trial(cancel: CancellationToken) -> str:
         limit = asyncio.timeout(600)
         try:
             async with limit:
@@ -17,13 +17,13 @@ def test_a_cancel_ends_every_trial_that_runs_and_those_that_begin_after_it(late:
             return "ended"
         return "went on"
 
-    async def several() -> list[str]:
+    async def run_trials() -> list[str]:
         cancel = CancellationToken()
         if late:
             cancel.set()
-        trials = [asyncio.create_task(trial(cancel)) for _ in range(3)]
+        trials = [asyncio.create_task(run_trial(cancel)) for _ in range(3)]
         await asyncio.sleep(0)
         cancel.set()
         return await asyncio.gather(*trials)
 
-    assert asyncio.run(several()) == ["ended"] * 3
+    assert asyncio.run(run_trials()) == ["ended"] * 3

@@ -28,38 +28,40 @@ def get_weather(city: str) -> Weather:
     return Weather(city=city, degrees=len(city))
 
 
-def talked(
-    provider: ScriptedServer, tools: PythonTools, *texts: str, heard: Callable[[Event], None] | None = None
+def run_conversation(
+    provider: ScriptedServer, tools: PythonTools, *texts: str, listener: Callable[[Event], None] | None = None
 ) -> tuple[Conversation, list[LoopResult]]:
-    """A conversation in which these texts are said one after another."""
+    """Run a conversation with these user messages, one after another."""
     conversation = Conversation("scripted", tools.registry)
 
     async def talk() -> list[LoopResult]:
         async with HttpClient() as client:
-            context = build_run_context(provider.endpoint(), client, tools, heard)
+            context = build_run_context(provider.endpoint(), client, tools, listener)
             return [await converse(conversation, text, context) for text in texts]
 
     return conversation, asyncio.run(talk())
 
 
-def told(conversation: Conversation) -> list[JsonObject]:
-    """What the model was told about its calls."""
+def list_results(conversation: Conversation) -> list[JsonObject]:
+    """Return the results of calls that were sent to the model."""
     return [json.loads(message["content"]) for message in conversation.history if message["role"] == "tool"]
 
 
-def test_python_functions_are_called_and_their_results_fed_back(provider: ScriptedServer) -> None:
+def test_converse_calls_python_functions_and_sends_their_results(provider: ScriptedServer) -> None:
     provider.set_script(
         tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("4 degrees."), text_reply("You are welcome.")
     )
 
-    conversation, (first, second) = talked(provider, PythonTools.of(get_weather), "Weather in Oslo?", "Thanks.")
+    conversation, (first, second) = run_conversation(
+        provider, PythonTools.of(get_weather), "Weather in Oslo?", "Thanks."
+    )
 
     assert (first.final_text, second.final_text) == ("4 degrees.", "You are welcome.")
-    assert told(conversation)[0]["data"] == {"city": "Oslo", "degrees": 4}
+    assert list_results(conversation)[0]["data"] == {"city": "Oslo", "degrees": 4}
     assert [len(seen.json()["messages"]) for seen in provider.seen] == [1, 3, 5]
 
 
-def test_calls_of_one_answer_run_side_by_side_also_where_functions_block(provider: ScriptedServer) -> None:
+def test_converse_runs_blocking_functions_of_one_answer_in_parallel(provider: ScriptedServer) -> None:
     meeting = threading.Barrier(2, timeout=20)
 
     def meet(name: str) -> str:
@@ -68,12 +70,12 @@ def test_calls_of_one_answer_run_side_by_side_also_where_functions_block(provide
 
     provider.set_script(tool_call_reply(("meet", {"name": "a"}), ("meet", {"name": "b"})), text_reply("Both."))
 
-    conversation, _ = talked(provider, PythonTools.of(meet), "Meet.")
+    conversation, _ = run_conversation(provider, PythonTools.of(meet), "Meet.")
 
-    assert [item["data"]["value"] for item in told(conversation)] == ["a", "b"]
+    assert [item["data"]["value"] for item in list_results(conversation)] == ["a", "b"]
 
 
-def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServer) -> None:
+def test_converse_sends_every_failure_of_a_function_to_the_model(provider: ScriptedServer) -> None:
     release = threading.Event()
 
     def stuck() -> None:
@@ -92,14 +94,14 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServ
         python_tool(stuck, timeout_seconds=0.01),
         *(python_tool(function) for function in (leave, iterate, opaque, get_weather)),
     ]
-    wanted: list[tuple[str, JsonObject]] = [(tool.definition.name, {}) for tool in tools]
-    provider.set_script(tool_call_reply(*wanted), text_reply("Well."))
+    calls: list[tuple[str, JsonObject]] = [(tool.definition.name, {}) for tool in tools]
+    provider.set_script(tool_call_reply(*calls), text_reply("Well."))
 
-    conversation, (ended,) = talked(provider, PythonTools.of(*tools), "Go.")
+    conversation, (loop_result,) = run_conversation(provider, PythonTools.of(*tools), "Go.")
     release.set()
 
-    assert ended.end is EndReason.FINAL
-    assert [item["errors"][0]["code"] for item in told(conversation)] == [
+    assert loop_result.end is EndReason.FINAL
+    assert [item["errors"][0]["code"] for item in list_results(conversation)] == [
         "TOOL_TIMEOUT",
         "INTERNAL_ERROR",
         "INTERNAL_ERROR",
@@ -108,35 +110,35 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServ
     ]
 
 
-def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer) -> None:
-    async def refused() -> LoopResult:
+def test_converse_with_failing_endpoint_returns_and_adds_no_history(provider: ScriptedServer) -> None:
+    async def run_failing() -> LoopResult:
         conversation = Conversation("scripted")
         async with HttpClient() as client:
             endpoint = replace(provider.endpoint(), max_attempts=1, timeouts=Timeouts(deadline=20))
-            ended = await converse(conversation, "Hello?", build_run_context(endpoint, client, PythonTools()))
+            loop_result = await converse(conversation, "Hello?", build_run_context(endpoint, client, PythonTools()))
         assert conversation.history == ()
-        return ended
+        return loop_result
 
-    assert asyncio.run(refused()).end is EndReason.PROVIDER_ERROR
+    assert asyncio.run(run_failing()).end is EndReason.PROVIDER_ERROR
 
 
-def test_who_listens_hears_the_loops_events(provider: ScriptedServer) -> None:
+def test_converse_passes_events_to_the_listener(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("4 degrees."))
     received: list[Event] = []
 
-    talked(provider, PythonTools.of(get_weather), "Weather?", heard=received.append)
+    run_conversation(provider, PythonTools.of(get_weather), "Weather?", listener=received.append)
 
     assert [event.type for event in received if event.type.startswith("tool")] == ["tool_call_start", "tool_call_end"]
 
 
 @pytest.mark.parametrize("parallel", [True, False])
-def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedServer, parallel: bool) -> None:
-    inside, most = 0, 0
+def test_converse_runs_calls_in_parallel_only_if_policy_allows(provider: ScriptedServer, parallel: bool) -> None:
+    inside, max_inside = 0, 0
 
     async def count() -> None:
-        nonlocal inside, most
+        nonlocal inside, max_inside
         inside += 1
-        most = max(most, inside)
+        max_inside = max(max_inside, inside)
         await asyncio.sleep(0)
         inside -= 1
 
@@ -155,10 +157,10 @@ def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedSer
 
     asyncio.run(talk())
 
-    assert most == (3 if parallel else 1)
+    assert max_inside == (3 if parallel else 1)
 
 
-def test_what_a_function_only_begins_is_waited_for(provider: ScriptedServer) -> None:
+def test_converse_awaits_what_a_function_returns(provider: ScriptedServer) -> None:
     async def slow(city: str) -> str:
         await asyncio.sleep(0)
         return city
@@ -167,6 +169,6 @@ def test_what_a_function_only_begins_is_waited_for(provider: ScriptedServer) -> 
         return slow(city)
 
     provider.set_script(tool_call_reply(("begun", {"city": "Oslo"})), text_reply("Done."))
-    conversation, _ = talked(provider, PythonTools.of(begun), "Go.")
+    conversation, _ = run_conversation(provider, PythonTools.of(begun), "Go.")
 
-    assert told(conversation)[0]["data"] == {"value": "Oslo"}
+    assert list_results(conversation)[0]["data"] == {"value": "Oslo"}

@@ -1,4 +1,4 @@
-"""The one driver, on the real loop and real sockets."""
+"""Tests of the driver on the real loop and real sockets."""
 
 import asyncio
 from dataclasses import replace
@@ -23,11 +23,11 @@ from toolbench.providers.scripted_server import (
 )
 
 
-def test_a_trial_runs_to_its_end_and_every_step_is_written_down(provider: ScriptedServer) -> None:
+def test_drive_runs_to_the_end_and_records_every_step(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(key="sk-secret-1234"), notes)
-    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
+    loop_result = drive_trial(provider.endpoint(key="sk-secret-1234"), notes)
+    assert (loop_result.end, loop_result.final_text) == (EndReason.FINAL, "Rain.")
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep", "ToolStep", "ExchangeStep"]
     assert [step.ordinal for step in notes.steps] == [1, 2, 3]
     assert [step.turn for step in notes.steps] == [0, 0, 1]
@@ -49,7 +49,7 @@ def test_a_trial_runs_to_its_end_and_every_step_is_written_down(provider: Script
     assert first.started_ms <= tool.started_ms <= notes.exchanges[1].started_ms
 
 
-def test_a_call_that_may_not_run_is_a_step_too(provider: ScriptedServer) -> None:
+def test_drive_records_a_call_that_may_not_run(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(("unknown_tool", {}), OSLO_CALL), text_reply("Rain."))
     notes = TrialNotes()
     drive_trial(provider.endpoint(), notes)
@@ -60,12 +60,12 @@ def test_a_call_that_may_not_run_is_a_step_too(provider: ScriptedServer) -> None
     ]
 
 
-def test_refused_arguments_are_explained_and_other_failures_only_named(provider: ScriptedServer) -> None:
-    def refusing(name: str, arguments: JsonObject, call_id: str) -> object:
+def test_drive_explains_refused_arguments_and_hides_other_failures(provider: ScriptedServer) -> None:
+    def call_tool(name: str, arguments: JsonObject, call_id: str) -> object:
         raise ToolArgumentError("no such city") if call_id == "call_1" else RuntimeError("password=hunter2")
 
     provider.set_script(tool_call_reply(OSLO_CALL, OSLO_CALL), text_reply("Sorry."))
-    notes = TrialNotes(tool=refusing)
+    notes = TrialNotes(tool=call_tool)
     drive_trial(provider.endpoint(), notes)
     errors = [step.result.envelope.errors[0] for step in notes.steps if isinstance(step, ToolStep)]
     assert [error["code"] for error in errors] == ["ARGUMENT_ERROR", "INTERNAL_ERROR"]
@@ -88,13 +88,13 @@ def test_refused_arguments_are_explained_and_other_failures_only_named(provider:
         (ScriptedReply(raw=b"", ending=ConnectionEnd.RESET), "connection_reset"),
     ],
 )
-def test_what_may_pass_is_sent_again_and_each_attempt_is_a_step(
+def test_drive_retries_a_transient_failure_and_records_each_attempt(
     provider: ScriptedServer, answer: ScriptedReply, code: str
 ) -> None:
     provider.set_script(answer, text_reply("Rain."))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes)
-    assert ended.end is EndReason.FINAL
+    loop_result = drive_trial(provider.endpoint(), notes)
+    assert loop_result.end is EndReason.FINAL
     assert notes.codes == [code, ""]
     assert [(step.attempt, step.retry_reason) for step in notes.exchanges] == [(1, ""), (2, code)]
     assert notes.reserved == 2
@@ -122,120 +122,120 @@ def test_what_may_pass_is_sent_again_and_each_attempt_is_a_step(
         (ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.RESET), "answer_cut", False),
     ],
 )
-def test_what_will_not_pass_is_sent_once(
+def test_drive_sends_a_request_with_permanent_failure_once(
     provider: ScriptedServer, answer: ScriptedReply, code: str, infrastructure: bool
 ) -> None:
     provider.set_script(answer, text_reply("a second sample"))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes)
-    assert ended.end is EndReason.PROVIDER_ERROR
-    assert ended.error is not None
-    assert (ended.error.code, ended.error.infrastructure) == (code, infrastructure)
+    loop_result = drive_trial(provider.endpoint(), notes)
+    assert loop_result.end is EndReason.PROVIDER_ERROR
+    assert loop_result.error is not None
+    assert (loop_result.error.code, loop_result.error.infrastructure) == (code, infrastructure)
     assert notes.codes == [code]
     assert len(provider.seen) == 1
 
 
-def test_attempts_end_at_the_endpoints_limit(provider: ScriptedServer) -> None:
+def test_drive_stops_retrying_at_the_endpoints_max_attempts(provider: ScriptedServer) -> None:
     provider.set_script(*[error_reply(503)] * 9)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(max_attempts=4), notes)
-    assert ended.end is EndReason.PROVIDER_ERROR
+    loop_result = drive_trial(provider.endpoint(max_attempts=4), notes)
+    assert loop_result.end is EndReason.PROVIDER_ERROR
     assert notes.codes == ["unavailable"] * 4
     assert len(notes.waits) == 3
 
 
-def test_the_wait_is_what_the_provider_asks_for(provider: ScriptedServer) -> None:
+def test_drive_waits_as_long_as_retry_after_says(provider: ScriptedServer) -> None:
     provider.set_script(replace(error_reply(429), headers={"retry-after": "7"}), text_reply("Rain."))
     notes = TrialNotes()
     drive_trial(provider.endpoint(), notes)
     assert notes.waits == [7.0]
 
 
-def test_nul_and_lone_surrogates_come_through_unharmed(provider: ScriptedServer) -> None:
+def test_drive_keeps_nul_and_lone_surrogates(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("\0 and \ud800"))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes)
-    assert ended.final_text == "\0 and \ud800"
+    loop_result = drive_trial(provider.endpoint(), notes)
+    assert loop_result.final_text == "\0 and \ud800"
 
 
-def test_without_tool_support_the_loop_hears_of_it(provider: ScriptedServer) -> None:
+def test_drive_without_tool_support_goes_on_without_tools(provider: ScriptedServer) -> None:
     provider.set_script(error_reply(404, "No endpoints found that support tool use."), text_reply("Rain."))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, build_plan(tool_use_mode="relaxed", fallback_retry_count=1))
-    assert ended.end is EndReason.FINAL
+    loop_result = drive_trial(provider.endpoint(), notes, build_plan(tool_use_mode="relaxed", fallback_retry_count=1))
+    assert loop_result.end is EndReason.FINAL
     assert notes.codes == ["tools_unsupported", ""]
     assert "tools" not in provider.seen[1].json()
 
 
-def test_a_spent_budget_ends_the_trial_before_the_request(provider: ScriptedServer) -> None:
+def test_drive_with_spent_budget_ends_before_the_request(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("never asked for"))
     notes = TrialNotes(allowed=1)
-    ended = drive_trial(provider.endpoint(), notes)
-    assert ended.end is EndReason.BUDGET_SPENT
+    loop_result = drive_trial(provider.endpoint(), notes)
+    assert loop_result.end is EndReason.BUDGET_SPENT
     assert len(provider.seen) == 1
-    assert len(ended.turns[0].results) == 1
+    assert len(loop_result.turns[0].results) == 1
 
 
-def test_the_deadline_keeps_the_half_received_answer(provider: ScriptedServer) -> None:
-    half = ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG)
-    provider.set_script(tool_call_reply(OSLO_CALL), half)
+def test_drive_deadline_keeps_the_partial_answer(provider: ScriptedServer) -> None:
+    partial_reply = ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG)
+    provider.set_script(tool_call_reply(OSLO_CALL), partial_reply)
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
-    assert ended.end is EndReason.DEADLINE_EXCEEDED
+    loop_result = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
+    assert loop_result.end is EndReason.DEADLINE_EXCEEDED
     assert notes.codes == ["", "deadline"]
     assert (notes.exchanges[1].status, notes.exchanges[1].response_body) == (200, b'{"choices": [')
-    assert len(ended.turns[0].results) == 1
+    assert len(loop_result.turns[0].results) == 1
 
 
-def test_the_deadline_counts_the_waiting_between_attempts(provider: ScriptedServer) -> None:
+def test_drive_deadline_includes_waits_between_attempts(provider: ScriptedServer) -> None:
     provider.set_script(replace(error_reply(429), headers={"retry-after": "60"}), text_reply("too late"))
     notes = TrialNotes(waits_for_real=True)
-    ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=0.3)), notes)
-    assert ended.end is EndReason.DEADLINE_EXCEEDED
+    loop_result = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=0.3)), notes)
+    assert loop_result.end is EndReason.DEADLINE_EXCEEDED
     assert notes.codes == ["rate_limited"]
 
 
-def test_drive_with_long_waits_at_the_gate_keeps_the_deadline(provider: ScriptedServer) -> None:
+def test_drive_deadline_excludes_waits_at_the_gate(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
     notes = TrialNotes(gate_seconds=1.5)
-    ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.4)), notes)
-    assert (ended.end, notes.reserved) == (EndReason.FINAL, 2)
+    loop_result = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.4)), notes)
+    assert (loop_result.end, notes.reserved) == (EndReason.FINAL, 2)
 
 
 def test_drive_after_a_wait_at_the_gate_still_has_a_deadline(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG))
     notes = TrialNotes(gate_seconds=0.2)
-    ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
-    assert ended.end is EndReason.DEADLINE_EXCEEDED
+    loop_result = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
+    assert loop_result.end is EndReason.DEADLINE_EXCEEDED
     assert notes.codes == ["deadline"]
 
 
 def test_drive_cancelled_at_the_gate_sends_nothing(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("never asked for"))
     notes = TrialNotes(gate_seconds=50)
-    ended = drive_trial(provider.endpoint(), notes, cancel_at=notes.waits_at_gate)
-    assert ended.end is EndReason.CANCELLED
+    loop_result = drive_trial(provider.endpoint(), notes, cancel_at=notes.waits_at_gate)
+    assert loop_result.end is EndReason.CANCELLED
     assert provider.seen == []
 
 
-def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedServer) -> None:
+def test_drive_cancelled_in_flight_keeps_the_partial_answer(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(), notes, cancel_at=notes.has_received)
-    assert ended.end is EndReason.CANCELLED
+    loop_result = drive_trial(provider.endpoint(), notes, cancel_at=notes.has_received)
+    assert loop_result.end is EndReason.CANCELLED
     assert notes.codes == ["cancelled"]
     assert notes.exchanges[0].response_body == b'{"choices": ['
 
 
-def test_a_cancel_ends_a_long_wait(provider: ScriptedServer) -> None:
+def test_drive_cancelled_during_back_off_ends(provider: ScriptedServer) -> None:
     provider.set_script(replace(error_reply(429), headers={"retry-after": "60"}))
     notes = TrialNotes(waits_for_real=True)
-    ended = drive_trial(provider.endpoint(), notes, cancel_at=notes.waits_long)
-    assert ended.end is EndReason.CANCELLED
+    loop_result = drive_trial(provider.endpoint(), notes, cancel_at=notes.waits_long)
+    assert loop_result.end is EndReason.CANCELLED
     assert notes.codes == ["rate_limited"]
 
 
-def test_a_stopped_worker_leaves_the_half_as_a_step_and_no_end(provider: ScriptedServer) -> None:
+def test_drive_of_stopped_worker_records_the_partial_step_and_raises(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG))
     notes = TrialNotes()
     with pytest.raises(asyncio.CancelledError):
@@ -246,39 +246,39 @@ def test_a_stopped_worker_leaves_the_half_as_a_step_and_no_end(provider: Scripte
     assert "worker was stopped" in step.error.message
 
 
-def test_a_trial_cancelled_before_it_starts_sends_nothing(provider: ScriptedServer) -> None:
+def test_drive_cancelled_before_the_start_sends_nothing(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("never asked for"))
-    ended = drive_trial(provider.endpoint(), TrialNotes(), cancel_at=lambda: True)
-    assert ended.end is EndReason.CANCELLED
+    loop_result = drive_trial(provider.endpoint(), TrialNotes(), cancel_at=lambda: True)
+    assert loop_result.end is EndReason.CANCELLED
     assert provider.seen == []
 
 
-def test_a_listener_that_fails_loses_no_step(provider: ScriptedServer) -> None:
-    class Deaf(list[Event]):
+def test_drive_with_failing_listener_records_every_step(provider: ScriptedServer) -> None:
+    class FailingListener(list[Event]):
         def append(self, event: Event) -> None:
             raise RuntimeError("listener broke")
 
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
-    notes = TrialNotes(events=Deaf())
+    notes = TrialNotes(events=FailingListener())
     assert drive_trial(provider.endpoint(), notes).end is EndReason.FINAL
     assert len(notes.steps) == 3
 
 
-def test_a_recorder_that_fails_is_heard(provider: ScriptedServer) -> None:
-    class Full(TrialNotes):
+def test_drive_with_failing_recorder_raises_its_error(provider: ScriptedServer) -> None:
+    class FullRecorder(TrialNotes):
         def record(self, step: ExchangeStep | ToolStep) -> None:
             if isinstance(step, ToolStep):
                 raise OSError("disk full")
 
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
     with pytest.raises(OSError, match="disk full"):
-        drive_trial(provider.endpoint(), Full())
+        drive_trial(provider.endpoint(), FullRecorder())
 
 
-def test_a_key_that_the_provider_repeats_reaches_neither_steps_nor_record(provider: ScriptedServer) -> None:
+def test_drive_masks_a_repeated_key_in_steps_result_and_events(provider: ScriptedServer) -> None:
     key = "sk-secret-1234"
     provider.set_script(chat_reply({"content": f"Your key is {key}."}, model=key))
     notes = TrialNotes()
-    ended = drive_trial(provider.endpoint(key=key), notes)
-    assert key not in repr((notes.steps, ended, notes.events))
-    assert ended.final_text == "Your key is **************."
+    loop_result = drive_trial(provider.endpoint(key=key), notes)
+    assert key not in repr((notes.steps, loop_result, notes.events))
+    assert loop_result.final_text == "Your key is **************."

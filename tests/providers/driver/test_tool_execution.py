@@ -14,25 +14,25 @@ def now_ms() -> float:
     return time.perf_counter() * 1000
 
 
-def run(execute: Execute, call_tool: Callable[[str, JsonObject, str], object]) -> tuple[Outcome, ...]:
+def execute_calls(execute: Execute, call_tool: Callable[[str, JsonObject, str], object]) -> tuple[Outcome, ...]:
     return asyncio.run(run_calls(execute, call_tool, now_ms))
 
 
-def calls(*names: str, alone: str = "", timeout: float | None = None) -> tuple[PreparedCall, ...]:
-    return tuple(PreparedCall(str(at), name, {}, name in alone, timeout) for at, name in enumerate(names))
+def build_calls(*names: str, alone: str = "", timeout: float | None = None) -> tuple[PreparedCall, ...]:
+    return tuple(PreparedCall(str(index), name, {}, name in alone, timeout) for index, name in enumerate(names))
 
 
 class Meeting:
-    """Tools that wait for one another: `together` comes back once `expected` calls are inside."""
+    """Tools that wait for each other: `together` returns once `expected` calls are inside."""
 
     def __init__(self, expected: int) -> None:
-        self.inside = self.most = 0
+        self.inside = self.max_inside = 0
         self._expected = expected
         self._all = asyncio.Event()
 
     async def together(self, name: str, arguments: JsonObject, call_id: str) -> str:
         self.inside += 1
-        self.most = max(self.most, self.inside)
+        self.max_inside = max(self.max_inside, self.inside)
         if self.inside == self._expected:
             self._all.set()
         await self._all.wait()
@@ -40,43 +40,43 @@ class Meeting:
 
     async def briefly(self, name: str, arguments: JsonObject, call_id: str) -> str:
         self.inside += 1
-        self.most = max(self.most, self.inside)
+        self.max_inside = max(self.max_inside, self.inside)
         await asyncio.sleep(0)
         self.inside -= 1
         return call_id
 
 
-def test_calls_run_side_by_side_and_their_results_come_in_call_order() -> None:
+def test_run_calls_in_parallel_returns_outcomes_in_call_order() -> None:
     meeting = Meeting(3)
 
-    outcomes = run(Execute(0, calls("a", "b", "c"), is_parallel=True), meeting.together)
+    outcomes = execute_calls(Execute(0, build_calls("a", "b", "c"), is_parallel=True), meeting.together)
 
     assert [outcome.value for outcome in outcomes] == ["0", "1", "2"]
-    assert meeting.most == 3
+    assert meeting.max_inside == 3
 
 
-def test_calls_run_one_after_another_where_the_policy_forbids_more() -> None:
+def test_run_calls_without_parallel_runs_one_at_a_time() -> None:
     meeting = Meeting(0)
 
-    run(Execute(0, calls("a", "b", "c"), is_parallel=False), meeting.briefly)
+    execute_calls(Execute(0, build_calls("a", "b", "c"), is_parallel=False), meeting.briefly)
 
-    assert meeting.most == 1
+    assert meeting.max_inside == 1
 
 
-def test_a_tool_that_runs_alone_parts_those_before_it_from_those_behind() -> None:
-    execute = Execute(0, calls("a", "b", "x", "x", "c", "d", alone="x"), is_parallel=True)
+def test_group_calls_separates_a_tool_that_runs_alone() -> None:
+    execute = Execute(0, build_calls("a", "b", "x", "x", "c", "d", alone="x"), is_parallel=True)
 
     assert [[call.name for call in group] for group in group_calls(execute)] == [["a", "b"], ["x"], ["x"], ["c", "d"]]
 
 
-def test_each_call_has_the_time_of_its_own_tool() -> None:
+def test_run_calls_each_call_has_the_timeout_of_its_tool() -> None:
     async def slow_or_not(name: str, arguments: JsonObject, call_id: str) -> str:
         if name == "slow":
             await asyncio.Event().wait()
         return name
 
-    execute = Execute(0, (*calls("slow", timeout=0.01), *calls("fast")), is_parallel=True)
-    slow, fast = run(execute, slow_or_not)
+    execute = Execute(0, (*build_calls("slow", timeout=0.01), *build_calls("fast")), is_parallel=True)
+    slow, fast = execute_calls(execute, slow_or_not)
 
     assert (slow.error_code, slow.error_message) == ("TOOL_TIMEOUT", "The tool gave no result within 0.01 s.")
     assert (fast.error_code, fast.value) == ("", "fast")
@@ -96,7 +96,7 @@ class Refuses(Exception):
         (SystemExit(3), "INTERNAL_ERROR", "The tool failed (SystemExit)."),
     ],
 )
-def test_a_tools_failure_is_a_value(raised: BaseException, code: str, message: str) -> None:
+def test_run_calls_returns_a_failure_of_a_tool_as_outcome(raised: BaseException, code: str, message: str) -> None:
     async def awaited(name: str, arguments: JsonObject, call_id: str) -> None:
         raise raised
 
@@ -104,11 +104,11 @@ def test_a_tools_failure_is_a_value(raised: BaseException, code: str, message: s
         raise raised
 
     for tool in (awaited, at_once):
-        failed, _ = run(Execute(0, calls("a", "b", timeout=60), is_parallel=True), tool)
+        failed, _ = execute_calls(Execute(0, build_calls("a", "b", timeout=60), is_parallel=True), tool)
         assert (failed.error_code, failed.error_message, failed.value) == (code, message, None)
 
 
-def test_the_end_of_the_task_ends_the_tools_that_are_under_way() -> None:
+def test_run_calls_cancelled_task_ends_running_tools() -> None:
     stopped = []
 
     async def waiting(name: str, arguments: JsonObject, call_id: str) -> None:
@@ -117,19 +117,19 @@ def test_the_end_of_the_task_ends_the_tools_that_are_under_way() -> None:
         finally:
             stopped.append(call_id)
 
-    async def cancelled() -> None:
+    async def run_with_timeout() -> None:
         async with asyncio.timeout(0.01):
-            await run_calls(Execute(0, calls("a", "b"), is_parallel=True), waiting, now_ms)
+            await run_calls(Execute(0, build_calls("a", "b"), is_parallel=True), waiting, now_ms)
 
     with pytest.raises(TimeoutError):
-        asyncio.run(cancelled())
+        asyncio.run(run_with_timeout())
     assert stopped == ["0", "1"]
 
 
-def test_what_is_given_may_be_awaited_or_not() -> None:
-    def given(name: str, arguments: JsonObject, call_id: str) -> Awaitable[str] | str:
+def test_run_calls_accepts_values_and_awaitables() -> None:
+    def call_tool(name: str, arguments: JsonObject, call_id: str) -> Awaitable[str] | str:
         return asyncio.sleep(0, "later") if name == "later" else "now"
 
-    outcomes = run(Execute(0, calls("later", "now"), is_parallel=True), given)
+    outcomes = execute_calls(Execute(0, build_calls("later", "now"), is_parallel=True), call_tool)
 
     assert [outcome.value for outcome in outcomes] == ["later", "now"]

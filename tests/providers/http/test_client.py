@@ -1,4 +1,4 @@
-"""Every way in which the wire can fail, on real sockets."""
+"""Tests of the HTTP client on real sockets: what it sends, and every way in which an exchange can fail."""
 
 import asyncio
 import gzip
@@ -27,7 +27,7 @@ PATH = "chat/completions"
 GIGABYTE = 1024**3
 
 
-def carried(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
+def send(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
     async def once() -> Exchange:
         async with HttpClient() as client:
             exchange = client.build_exchange(endpoint, PATH, body)
@@ -37,13 +37,13 @@ def carried(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
     return asyncio.run(once())
 
 
-def code_of(exchange: Exchange) -> str:
+def find_code(exchange: Exchange) -> str:
     error = exchange.find_error()
     return error.code if error else ""
 
 
-def self_signed(path: Path) -> ssl.SSLContext:
-    """A server's context with a certificate of its own making, kept in `path`."""
+def build_self_signed_context(path: Path) -> ssl.SSLContext:
+    """Return the TLS context of a server with a self-signed certificate, which is stored in `path`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -56,23 +56,23 @@ def self_signed(path: Path) -> ssl.SSLContext:
     return context
 
 
-def test_the_exact_bytes_are_sent_with_key_and_extra_headers(provider: ScriptedServer) -> None:
+def test_send_sends_exact_bytes_with_key_and_extra_headers(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("hello"))
     endpoint = provider.endpoint(key="sk-secret-1234", headers={"X-Title": "bench"})
-    exchange = carried(endpoint, b'{"a":  1}')
+    exchange = send(endpoint, b'{"a":  1}')
     (seen,) = provider.seen
     assert (seen.method, seen.path, seen.body) == ("POST", "/v1/chat/completions", b'{"a":  1}')
     assert seen.headers["authorization"] == "Bearer sk-secret-1234"
     assert seen.headers["content-type"] == "application/json"
     assert seen.headers["accept-encoding"] == "identity"
     assert seen.headers["x-title"] == "bench"
-    assert (exchange.status, code_of(exchange)) == (200, "")
+    assert (exchange.status, find_code(exchange)) == (200, "")
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic", "responses"])
-def test_key_header_of_the_endpoint_carries_the_bare_key(provider: ScriptedServer, wire: str) -> None:
+def test_send_key_header_of_the_endpoint_has_the_bare_key(provider: ScriptedServer, wire: str) -> None:
     provider.set_script(text_reply("your key is short"))
-    exchange = carried(provider.endpoint(key="short", key_header="API-Key", wire=wire, query="api-version=1"))
+    exchange = send(provider.endpoint(key="short", key_header="API-Key", wire=wire, query="api-version=1"))
     (seen,) = provider.seen
     assert seen.headers["api-key"] == "short"
     assert seen.headers.keys().isdisjoint({"authorization", "x-api-key"})
@@ -80,13 +80,13 @@ def test_key_header_of_the_endpoint_carries_the_bare_key(provider: ScriptedServe
     assert exchange.template.masked_headers["api-key"] == "*****"
 
 
-def test_without_a_body_it_asks_by_get(provider: ScriptedServer) -> None:
+def test_send_without_a_body_uses_get(provider: ScriptedServer) -> None:
     provider.set_script(json_reply({"data": []}))
-    carried(provider.endpoint(), None)
+    send(provider.endpoint(), None)
     assert provider.seen[0].method == "GET"
 
 
-def test_one_connection_serves_many_requests(provider: ScriptedServer) -> None:
+def test_send_uses_one_connection_for_many_requests(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("one"), text_reply("two"))
 
     async def twice() -> list[int | None]:
@@ -102,37 +102,37 @@ def test_one_connection_serves_many_requests(provider: ScriptedServer) -> None:
     assert provider.connections == 1
 
 
-def test_a_refused_connection_is_named() -> None:
+def test_send_refused_connection_is_connection_refused() -> None:
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # and it does not listen
-        exchange = carried(Endpoint(f"http://127.0.0.1:{bound.getsockname()[1]}", "m"))
+        bound.bind(("127.0.0.1", 0))  # it does not listen
+        exchange = send(Endpoint(f"http://127.0.0.1:{bound.getsockname()[1]}", "m"))
     assert isinstance(exchange.exception, httpx.ConnectError)
-    assert code_of(exchange) == "connection_refused"
+    assert find_code(exchange) == "connection_refused"
 
 
-def test_a_name_without_address_is_named() -> None:
-    assert code_of(carried(Endpoint("http://nowhere.invalid", "m"))) == "dns"
+def test_send_to_a_name_without_address_is_dns() -> None:
+    assert find_code(send(Endpoint("http://nowhere.invalid", "m"))) == "dns"
 
 
-def test_no_tls_at_the_other_end_is_named(provider: ScriptedServer) -> None:
+def test_send_by_https_to_a_server_without_tls_is_tls(provider: ScriptedServer) -> None:
     base_url = provider.base_url.replace("http://", "https://")
-    assert code_of(carried(Endpoint(base_url, "m"))) == "tls"
+    assert find_code(send(Endpoint(base_url, "m"))) == "tls"
 
 
-def test_a_certificate_that_nobody_signed_is_named(tmp_path: Path) -> None:
-    with ScriptedServer([text_reply("hello")], tls=self_signed(tmp_path / "server.pem")) as provider:
-        assert code_of(carried(provider.endpoint())) == "tls"
+def test_send_to_a_self_signed_certificate_is_tls(tmp_path: Path) -> None:
+    with ScriptedServer([text_reply("hello")], tls=build_self_signed_context(tmp_path / "server.pem")) as provider:
+        assert find_code(send(provider.endpoint())) == "tls"
         assert provider.seen == []
 
 
 @pytest.mark.parametrize("base_url", ["nonsense", "ftp://127.0.0.1/x", "http://[::bad", "http://127.0.0.1:99999", ""])
-def test_an_address_that_http_cannot_say_is_named(base_url: str) -> None:
-    assert code_of(carried(Endpoint(base_url, "m"))) == "not_sendable"
+def test_send_to_an_invalid_address_is_not_sendable(base_url: str) -> None:
+    assert find_code(send(Endpoint(base_url, "m"))) == "not_sendable"
 
 
 @pytest.mark.parametrize("key", ["line\nbreak-in-the-key", "schlüssel-öffner", "nul\x00in-the-key"])
-def test_a_key_that_fits_in_no_header_is_named_and_not_shown(provider: ScriptedServer, key: str) -> None:
-    exchange = carried(provider.endpoint(key=key))
+def test_send_key_that_fits_no_header_is_not_sendable_and_hidden(provider: ScriptedServer, key: str) -> None:
+    exchange = send(provider.endpoint(key=key))
     error = exchange.find_error()
     assert error is not None
     assert error.code == "not_sendable"
@@ -165,49 +165,49 @@ def test_a_key_that_fits_in_no_header_is_named_and_not_shown(provider: ScriptedS
         ),
     ],
 )
-def test_a_broken_answer_is_named(provider: ScriptedServer, answer: ScriptedReply, code: str) -> None:
+def test_send_broken_answer_has_its_error_code(provider: ScriptedServer, answer: ScriptedReply, code: str) -> None:
     provider.set_script(answer)
-    assert code_of(carried(provider.endpoint())) == code
+    assert find_code(send(provider.endpoint())) == code
 
 
-def test_silence_before_the_first_byte_is_a_read_timeout(provider: ScriptedServer) -> None:
+def test_send_silence_before_the_first_byte_is_read_timeout(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(raw=b"", ending=ConnectionEnd.HANG))
-    exchange = carried(provider.endpoint(timeouts=Timeouts(read=0.2)))
+    exchange = send(provider.endpoint(timeouts=Timeouts(read=0.2)))
     assert isinstance(exchange.exception, httpx.ReadTimeout)
-    assert code_of(exchange) == "read_timeout"
+    assert find_code(exchange) == "read_timeout"
 
 
-def test_silence_within_body_is_cut_answer_and_keeps_received_part(provider: ScriptedServer) -> None:
+def test_send_silence_within_the_body_is_answer_cut_and_keeps_the_part(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices"', declared=100, ending=ConnectionEnd.HANG))
-    exchange = carried(provider.endpoint(timeouts=Timeouts(read=0.2)))
-    assert code_of(exchange) == "answer_cut"
+    exchange = send(provider.endpoint(timeouts=Timeouts(read=0.2)))
+    assert find_code(exchange) == "answer_cut"
     assert exchange.body == b'{"choices"'
 
 
-def test_a_server_that_accepts_nothing_is_a_connect_timeout() -> None:
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(0)
-        port = deaf.getsockname()[1]
+def test_send_to_a_server_that_accepts_nothing_is_connect_timeout() -> None:
+    with socket.socket() as full_listener:
+        full_listener.bind(("127.0.0.1", 0))
+        full_listener.listen(0)
+        port = full_listener.getsockname()[1]
         fillers = [socket.socket() for _ in range(4)]
         for filler in fillers:
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
-        exchange = carried(Endpoint(f"http://127.0.0.1:{port}", "m", timeouts=Timeouts(connect=0.3)))
+        exchange = send(Endpoint(f"http://127.0.0.1:{port}", "m", timeouts=Timeouts(connect=0.3)))
         for filler in fillers:
             filler.close()
-    assert code_of(exchange) == "connect_timeout"
+    assert find_code(exchange) == "connect_timeout"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_refused_and_not_followed(provider: ScriptedServer, status: int) -> None:
+def test_send_refuses_a_redirect_and_does_not_follow_it(provider: ScriptedServer, status: int) -> None:
     provider.set_script(ScriptedReply(status, {"location": f"{provider.base_url}/elsewhere"}), text_reply("stolen"))
-    exchange = carried(provider.endpoint(key="sk-secret-1234"))
-    assert code_of(exchange) == "redirect_refused"
+    exchange = send(provider.endpoint(key="sk-secret-1234"))
+    assert find_code(exchange) == "redirect_refused"
     assert len(provider.seen) == 1
 
 
-def test_cookies_are_not_kept(provider: ScriptedServer) -> None:
+def test_send_keeps_no_cookies(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(200, {"set-cookie": "a=b"}, b"{}"), text_reply("two"))
 
     async def twice() -> None:
@@ -219,22 +219,22 @@ def test_cookies_are_not_kept(provider: ScriptedServer) -> None:
     assert "cookie" not in provider.seen[1].headers
 
 
-def test_a_header_that_comes_twice_is_joined_and_any_byte_in_it_is_kept(provider: ScriptedServer) -> None:
+def test_send_joins_repeated_headers_and_keeps_any_byte(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(raw=b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: \xe9\r\ncontent-length: 2\r\n\r\n{}"))
-    assert carried(provider.endpoint()).response_headers["x-a"] == "1, \xe9"
+    assert send(provider.endpoint()).response_headers["x-a"] == "1, \xe9"
 
 
-def test_chunks_are_timed_in_order_and_add_up_to_the_body(provider: ScriptedServer) -> None:
+def test_send_times_chunks_that_add_up_to_the_body(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=[b'{"a": ', b"1}"], declared=8, pause=0.05))
-    exchange = carried(provider.endpoint())
+    exchange = send(provider.endpoint())
     assert [size for _, size in exchange.chunks] == [6, 2]
     assert exchange.chunks[0][0] <= exchange.chunks[1][0]
     assert list(exchange.iter_chunks()) == [b'{"a": ', b"1}"]
 
 
-def raw_deflate(data: bytes) -> bytes:
-    compressing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return compressing.compress(data) + compressing.flush()
+def compress_raw(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return compressor.compress(data) + compressor.flush()
 
 
 @pytest.mark.parametrize(
@@ -242,34 +242,36 @@ def raw_deflate(data: bytes) -> bytes:
     [
         ("gzip", gzip.compress(b'{"a": 1}', mtime=0)),
         ("deflate", zlib.compress(b'{"a": 1}')),
-        ("deflate", raw_deflate(b'{"a": 1}')),
+        ("deflate", compress_raw(b'{"a": 1}')),
     ],
 )
-def test_a_compressed_body_is_kept_unpacked_and_its_wire_size_counted(
+def test_send_decompresses_the_body_and_counts_its_wire_size(
     provider: ScriptedServer, coding: str, body: bytes
 ) -> None:
     provider.set_script(ScriptedReply(200, {"content-encoding": coding}, body))
-    exchange = carried(provider.endpoint())
+    exchange = send(provider.endpoint())
     assert exchange.body == b'{"a": 1}'
     assert exchange.body_bytes == len(body)
     assert exchange.response_headers["content-encoding"] == coding
 
 
 @pytest.mark.parametrize(("coding", "body"), [("br", b"\x0b\x02\x80"), ("gzip", b"this is no gzip")])
-def test_a_coding_that_cannot_be_read_is_named(provider: ScriptedServer, coding: str, body: bytes) -> None:
+def test_send_unknown_or_wrong_coding_is_encoding_unreadable(
+    provider: ScriptedServer, coding: str, body: bytes
+) -> None:
     provider.set_script(ScriptedReply(200, {"content-encoding": coding}, body))
-    assert code_of(carried(provider.endpoint())) == "encoding_unreadable"
+    assert find_code(send(provider.endpoint())) == "encoding_unreadable"
 
 
-def test_a_gzip_bomb_is_unpacked_up_to_the_cap_only(provider: ScriptedServer) -> None:
-    packing = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
-    bomb = b"".join(packing.compress(b"\0" * 1024**2) for _ in range(200)) + packing.flush()
+def test_send_decompresses_a_gzip_bomb_only_up_to_the_limit(provider: ScriptedServer) -> None:
+    compressor = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    bomb = b"".join(compressor.compress(b"\0" * 1024**2) for _ in range(200)) + compressor.flush()
     provider.set_script(ScriptedReply(200, {"content-encoding": "gzip"}, bomb))
-    exchange = carried(provider.endpoint())
-    assert (exchange.is_truncated, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
+    exchange = send(provider.endpoint())
+    assert (exchange.is_truncated, len(exchange.body), find_code(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
 
 
-def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provider: ScriptedServer) -> None:
+def test_send_truncates_a_gigabyte_at_the_limit_and_closes(provider: ScriptedServer) -> None:
     sent = []
 
     def flood() -> Iterator[bytes]:
@@ -278,24 +280,24 @@ def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provid
             yield b"x" * 1024**2
 
     provider.set_script(ScriptedReply(body=flood(), declared=GIGABYTE))
-    exchange = carried(provider.endpoint())
-    assert (exchange.is_truncated, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
+    exchange = send(provider.endpoint())
+    assert (exchange.is_truncated, len(exchange.body), find_code(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
     assert len(sent) < 200
 
 
-def test_an_error_status_with_an_endless_body_keeps_its_status(provider: ScriptedServer) -> None:
+def test_send_error_status_with_an_endless_body_keeps_its_status(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(503, {}, (b"x" * 1024**2 for _ in range(1024)), declared=GIGABYTE))
-    assert code_of(carried(provider.endpoint())) == "unavailable"
+    assert find_code(send(provider.endpoint())) == "unavailable"
 
 
-def test_a_body_in_countless_chunks_keeps_a_bounded_number_of_times() -> None:
-    class Drops(httpx.AsyncByteStream):
+def test_send_body_in_many_chunks_keeps_a_bounded_number_of_times() -> None:
+    class ByteChunks(httpx.AsyncByteStream):
         async def __aiter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
             for _ in range(MAX_TIMED_CHUNKS + 500):
                 yield b"x"
 
     async def once() -> Exchange:
-        transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drops()))
+        transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=ByteChunks()))
         async with HttpClient(transport) as client:
             exchange = client.build_exchange(Endpoint("http://scripted", "m"), PATH, b"{}")
             await client.send(exchange)
@@ -306,26 +308,26 @@ def test_a_body_in_countless_chunks_keeps_a_bounded_number_of_times() -> None:
     assert sum(size for _, size in exchange.chunks) == MAX_TIMED_CHUNKS + 500
 
 
-def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedServer) -> None:
+def test_send_cancelled_in_flight_keeps_what_arrived(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices"', declared=100, ending=ConnectionEnd.HANG))
 
-    async def cut_off() -> Exchange:
+    async def cancel_in_flight() -> Exchange:
         async with HttpClient() as client:
             exchange = client.build_exchange(provider.endpoint(), PATH, b"{}")
-            carrying = asyncio.create_task(client.send(exchange))
+            task = asyncio.create_task(client.send(exchange))
             while not exchange.chunks:
                 await asyncio.sleep(0.01)
-            carrying.cancel()
+            task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await carrying
+                await task
             return exchange
 
-    exchange = asyncio.run(cut_off())
+    exchange = asyncio.run(cancel_in_flight())
     assert (exchange.status, exchange.body) == (200, b'{"choices"')
     assert exchange.ended_at > exchange.started_at
 
 
-def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedServer) -> None:
+def test_send_masks_a_secret_wherever_it_appears(provider: ScriptedServer) -> None:
     key = "sk-secret-1234/x"
     leak = {"error": {"message": f"bad key {key}"}, "seen": "sk\\u002dsecret"}
     escaped = b'{"error": {"message": "bad key sk-\\u0073ecret-1234\\/x"}}'
@@ -335,51 +337,51 @@ def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedServer) -
     endpoint = provider.endpoint(key=key, headers={"x-api-key": "another-secret-9"})
     sent = f'{{"prompt": "{key}", "other": "another-secret-9"}}'.encode()
     for _ in range(2):
-        exchange = carried(endpoint, sent)
-        shown = repr(
+        exchange = send(endpoint, sent)
+        visible = repr(
             (exchange.template, exchange.request_body, exchange.response_headers, exchange.body, exchange.find_error())
         )
-        assert key not in shown
-        assert "another-secret-9" not in shown
-        assert "ecret-1234" not in shown
+        assert key not in visible
+        assert "another-secret-9" not in visible
+        assert "ecret-1234" not in visible
         assert len(exchange.request_body) == len(sent)
         assert exchange.is_masked
-        assert code_of(exchange) == "authentication"
+        assert find_code(exchange) == "authentication"
     assert exchange.body == b'{"error": {"message": "bad key ' + b"*" * 22 + b'"}}'
     assert provider.seen[0].body == sent
 
 
-def test_large_body_with_a_key_is_masked_outside_the_event_loop(provider: ScriptedServer) -> None:
+def test_send_masks_a_large_body_outside_the_event_loop(provider: ScriptedServer) -> None:
     provider.set_script(
         ScriptedReply(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * (MIN_THREAD_MASKING_BYTES // 15 + 1)))
     )
-    called: set[str] = set()
-    threading.setprofile(lambda frame, event, argument: called.add(frame.f_code.co_name))
+    called_names: set[str] = set()
+    threading.setprofile(lambda frame, event, argument: called_names.add(frame.f_code.co_name))
     try:
-        exchange = carried(provider.endpoint(key="sk-secret-1234"))
+        exchange = send(provider.endpoint(key="sk-secret-1234"))
     finally:
         threading.setprofile(None)
-    assert "mask_body" in called
+    assert "mask_body" in called_names
     assert exchange.is_masked
     assert b"sk-secret" not in exchange.body
     assert len(exchange.body) == exchange.body_bytes
 
 
-def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedServer) -> None:
+def test_mask_large_body_survives_cancellation(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * MIN_THREAD_MASKING_BYTES)))
 
-    async def cancelled() -> Exchange:
+    async def cancel_masking() -> Exchange:
         async with HttpClient() as client:
             exchange = client.build_exchange(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
             await client.send(exchange)
             exchange.finish()
-            masking = asyncio.create_task(exchange.mask_large_body())
+            task = asyncio.create_task(exchange.mask_large_body())
             await asyncio.sleep(0)
-            masking.cancel()
+            task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await masking
+                await task
             return exchange
 
-    exchange = asyncio.run(cancelled())
+    exchange = asyncio.run(cancel_masking())
     assert exchange.is_masked
     assert b"sk-secret" not in exchange.body

@@ -1,4 +1,4 @@
-"""The closed table, row by row, on the bodies that providers really send."""
+"""Tests of the table of error codes, row by row, on bodies that providers send."""
 
 import json
 from importlib import resources
@@ -34,14 +34,14 @@ RETRYABLE = {
 NOT_INFRASTRUCTURE = {"rejected", "model", "content", "ours"}
 
 
-def classified(status: int, error: object, **more: object) -> ExchangeError:
+def classify(status: int, error: object, **more: object) -> ExchangeError:
     body = json.dumps({"error": error} | more).encode()
     found = classify_response(status=status, headers={}, body=body)
     assert found is not None
     return found
 
 
-def test_every_row_is_complete_and_has_its_own_code() -> None:
+def test_error_code_table_rows_are_complete_and_unique() -> None:
     assert len(set(CODES)) == len(CODES)
     for row in map(lookup_error_code, CODES):
         assert row.error_class in KINDS
@@ -49,13 +49,13 @@ def test_every_row_is_complete_and_has_its_own_code() -> None:
         assert row.infrastructure is (row.error_class not in NOT_INFRASTRUCTURE)
 
 
-def test_only_what_may_pass_before_any_answer_is_sent_again() -> None:
+def test_error_code_table_retryable_rows_are_infrastructure_errors() -> None:
     retryable = [row for row in map(lookup_error_code, CODES) if row.retryable]
     assert {row.code for row in retryable} == RETRYABLE
     assert all(row.infrastructure for row in retryable)
 
 
-def test_an_unknown_code_is_refused() -> None:
+def test_lookup_error_code_unknown_code_raises_key_error() -> None:
     with pytest.raises(KeyError):
         lookup_error_code("no_such_code")
 
@@ -86,7 +86,7 @@ def test_an_unknown_code_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>Bad Gateway</html>", b'{"error": {"message": "x"}}', b"[", b"\x00\xff"])
-def test_a_status_alone_decides_when_the_text_says_nothing(status: int, code: str, body: bytes) -> None:
+def test_classify_response_uses_the_status_if_the_text_says_nothing(status: int, code: str, body: bytes) -> None:
     found = classify_response(status=status, headers={}, body=body)
     assert found is not None
     assert (found.code, found.status) == (code, status)
@@ -128,8 +128,8 @@ def test_a_status_alone_decides_when_the_text_says_nothing(status: int, code: st
         (403, {"message": "Key limit exceeded"}, "forbidden"),
     ],
 )
-def test_the_text_decides_where_a_status_means_many_things(status: int, error: object, code: str) -> None:
-    found = classified(status, error)
+def test_classify_response_text_decides_between_codes_of_a_status(status: int, error: object, code: str) -> None:
+    found = classify(status, error)
     assert found.code == code
     assert found.tool_support is (code == "tools_unsupported")
     assert (found.infrastructure, found.retryable) == (
@@ -154,22 +154,24 @@ def test_the_text_decides_where_a_status_means_many_things(status: int, error: o
         ({"code": 10**400, "message": "odd"}, "error_in_answer"),
     ],
 )
-def test_an_error_inside_a_success_is_read_by_its_own_code(error: object, code: str) -> None:
-    found = classified(200, error)
+def test_classify_response_error_in_a_success_uses_its_own_code(error: object, code: str) -> None:
+    found = classify(200, error)
     assert (found.code, found.status) == (code, 200)
 
 
-def test_an_error_inside_a_choice_counts_before_output_and_cuts_after_it() -> None:
+def test_classify_response_error_in_choice_after_output_is_answer_cut() -> None:
     choice = {"error": {"code": 502, "message": "upstream died"}, "message": {"content": ""}}
-    silent = classify_response(status=200, headers={}, body=json.dumps({"choices": [choice]}).encode())
-    spoken_choice = choice | {"message": {"content": "The weather is"}}
-    spoken = classify_response(status=200, headers={}, body=json.dumps({"choices": [spoken_choice]}).encode())
-    assert silent is not None
-    assert spoken is not None
-    assert (silent.code, spoken.code) == ("bad_gateway", "answer_cut")
+    before_output = classify_response(status=200, headers={}, body=json.dumps({"choices": [choice]}).encode())
+    choice_with_output = choice | {"message": {"content": "The weather is"}}
+    after_output = classify_response(
+        status=200, headers={}, body=json.dumps({"choices": [choice_with_output]}).encode()
+    )
+    assert before_output is not None
+    assert after_output is not None
+    assert (before_output.code, after_output.code) == ("bad_gateway", "answer_cut")
 
 
-def test_an_error_event_in_a_stream_is_found() -> None:
+def test_classify_response_error_event_after_output_is_answer_cut() -> None:
     start = b'data: {"choices": [{"delta": {"role": "assistant", "content": null}}]}\n\n'
     token = b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n'
     error = b'data: {"error": {"code": 500, "message": "The model produced output that does not match"}}\n\n'
@@ -189,18 +191,18 @@ def test_an_error_event_in_a_stream_is_found() -> None:
         b'data: {"choices": []}\n\ndata: [DONE]\n\n',
     ],
 )
-def test_a_success_without_an_error_is_none(body: bytes) -> None:
+def test_classify_response_success_without_an_error_is_none(body: bytes) -> None:
     assert classify_response(status=200, headers={}, body=body) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"<!doctype html>", b"\x00\x00", b"null", b"[" * 100_000, b"\xff\xfe", b"OK"])
-def test_garbage_with_success_is_infrastructure(body: bytes) -> None:
+def test_classify_response_garbage_with_success_is_not_an_answer(body: bytes) -> None:
     found = classify_response(status=200, headers={}, body=body)
     assert found is not None
     assert (found.code, found.infrastructure, found.retryable) == ("not_an_answer", True, False)
 
 
-def test_an_odd_json_object_is_the_models_side() -> None:
+def test_classify_unreadable_other_json_object_is_malformed_answer() -> None:
     assert classify_unreadable(200, b'{"hello": 1}', "no choices").code == "malformed_answer"
     assert classify_unreadable(200, b'{"hello": 1').code == "not_an_answer"
     assert classify_unreadable(200, b'{"a":' * 100_000).code == "not_an_answer"
@@ -223,27 +225,27 @@ def test_an_odd_json_object_is_the_models_side() -> None:
         (httpx.DecodingError("br"), "encoding_unreadable"),
     ],
 )
-def test_every_exception_of_the_wire_has_a_row(exception: Exception, code: str) -> None:
+def test_classify_response_of_network_exception_has_its_code(exception: Exception, code: str) -> None:
     found = classify_response(status=None, headers={}, body=b"", exception=exception)
     assert found is not None
     assert found.code == code
     assert found.message == str(exception)
 
 
-def test_once_the_body_has_begun_a_broken_wire_is_a_cut_answer() -> None:
+def test_classify_response_exception_within_the_body_is_answer_cut() -> None:
     for exception in (httpx.ReadError("reset"), httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("bad chunk")):
         found = classify_response(status=200, headers={}, body=b'{"ch', exception=exception)
         assert found is not None
         assert (found.code, found.infrastructure, found.retryable) == ("answer_cut", False, False)
 
 
-def test_an_error_status_counts_more_than_its_broken_body() -> None:
+def test_classify_response_error_status_comes_before_its_broken_body() -> None:
     found = classify_response(status=503, headers={}, body=b"ups", exception=httpx.ReadError("reset"))
     assert found is not None
     assert found.code == "unavailable"
 
 
-def test_a_redirect_names_where_it_points() -> None:
+def test_classify_response_redirect_names_its_target() -> None:
     found = classify_response(status=302, headers={"location": "https://elsewhere.example/login"}, body=b"")
     assert found is not None
     assert "https://elsewhere.example/login" in found.message
@@ -261,9 +263,9 @@ def test_a_redirect_names_where_it_points() -> None:
         (None, "Fireworks"),
     ],
 )
-def test_the_hint_says_which_upstream_said_what(raw: object, hint: str) -> None:
+def test_classify_response_hint_names_the_upstream_and_its_message(raw: object, hint: str) -> None:
     error = {"code": 400, "message": "Provider returned error", "metadata": {"provider_name": "Fireworks", "raw": raw}}
-    found = classified(400, error)
+    found = classify(400, error)
     assert (found.message, found.hint) == ("Provider returned error", hint)
 
 
@@ -277,13 +279,13 @@ def test_the_hint_says_which_upstream_said_what(raw: object, hint: str) -> None:
         (b"plain words", "plain words"),
     ],
 )
-def test_the_message_is_found_in_every_shape(body: bytes, message: str) -> None:
+def test_classify_response_finds_the_message_in_every_shape(body: bytes, message: str) -> None:
     found = classify_response(status=400, headers={}, body=body)
     assert found is not None
     assert found.message == message
 
 
-def test_messages_are_bounded() -> None:
+def test_build_exchange_error_bounds_the_message() -> None:
     assert len(build_exchange_error("server_error", "x" * 10**6, hint="y" * 10**6).message) == 2000
 
 
@@ -303,43 +305,43 @@ def test_messages_are_bounded() -> None:
         ("overloaded_error", "overloaded"),
     ],
 )
-def test_anthropics_errors_are_told_by_their_type_after_a_200_too(kind: str, code: str) -> None:
-    told = {"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "req_1"}
+def test_classify_response_anthropic_error_in_200_uses_its_type(kind: str, code: str) -> None:
+    error_event = {"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "req_1"}
     start = {"type": "message_start", "message": {"content": []}}
-    stream = b"".join(f"event: {item['type']}\ndata: {json.dumps(item)}\n\n".encode() for item in (start, told))
-    for body in (json.dumps(told).encode(), stream):
+    stream = b"".join(f"event: {item['type']}\ndata: {json.dumps(item)}\n\n".encode() for item in (start, error_event))
+    for body in (json.dumps(error_event).encode(), stream):
         found = classify_response(status=200, headers={}, body=body)
         assert found is not None
         assert found.code == code
 
 
-def test_an_error_after_anthropics_first_block_cuts_the_answer() -> None:
-    begun = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "We"}}
-    told = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    stream = b"".join(f"data: {json.dumps(item)}\n\n".encode() for item in (begun, told))
+def test_classify_response_anthropic_error_after_a_block_is_answer_cut() -> None:
+    block = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "We"}}
+    error_event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    stream = b"".join(f"data: {json.dumps(item)}\n\n".encode() for item in (block, error_event))
     found = classify_response(status=200, headers={}, body=stream)
     assert found is not None
     assert found.code == "answer_cut"
 
 
-def test_an_account_without_credit_at_anthropic_is_no_bad_request() -> None:
-    assert classified(400, {"type": "invalid_request_error", "message": "Your credit balance is too low"}).code == (
+def test_classify_response_anthropic_without_credit_is_payment_required() -> None:
+    assert classify(400, {"type": "invalid_request_error", "message": "Your credit balance is too low"}).code == (
         "payment_required"
     )
 
 
 @pytest.mark.parametrize(
-    "told",
+    "error_event",
     [
         {"type": "error", "code": "rate_limit_exceeded", "message": "Rate limit reached", "param": None},
         {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "Rate limit"}}},
     ],
 )
-def test_responses_error_event_is_classified_and_cuts_begun_answer(told: dict[str, object]) -> None:
+def test_classify_response_responses_error_after_output_is_answer_cut(error_event: dict[str, object]) -> None:
     start: dict[str, object] = {"type": "response.created", "response": {"error": None, "output": []}}
     item = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}
     codes = []
-    for events in ([start, told], [start, item, told]):
+    for events in ([start, error_event], [start, item, error_event]):
         stream = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events)
         found = classify_response(status=200, headers={}, body=stream)
         codes.append(found.code if found else "")

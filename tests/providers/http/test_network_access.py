@@ -1,4 +1,4 @@
-"""Proxies and certificates on real sockets: what works, and which setting an error names."""
+"""Tests of proxies and certificates on real sockets: what works, and which setting an error names."""
 
 import asyncio
 import re
@@ -35,14 +35,14 @@ def company() -> Authority:
 
 @pytest.fixture
 def server(company: Authority, tmp_path: Path) -> Iterator[ScriptedServer]:
-    """A server whose certificate the company signed."""
+    """Yield a server with a certificate of the company's authority."""
     with ScriptedServer([text_reply("hello")] * 3, tls=company.build_server_context(tmp_path)) as started:
         yield started
 
 
 @pytest.fixture
 def strict_server(company: Authority, tmp_path: Path) -> Iterator[ScriptedServer]:
-    """The same, and it takes only clients with a certificate of the company."""
+    """Yield such a server that also requires a client certificate of that authority."""
     context = company.build_server_context(tmp_path, clients=company)
     with ScriptedServer([text_reply("hello")] * 3, tls=context) as started:
         yield started
@@ -58,16 +58,16 @@ def send(endpoint: Endpoint, network: NetworkAccess) -> Exchange:
     return asyncio.run(once())
 
 
-def fail(endpoint: Endpoint, network: NetworkAccess) -> ExchangeError:
+def send_failing(endpoint: Endpoint, network: NetworkAccess) -> ExchangeError:
     error = send(endpoint, network).find_error()
     assert error is not None
     return error
 
 
-def test_server_of_a_company_ca_needs_that_ca(server: ScriptedServer, company: Authority) -> None:
-    error = fail(server.endpoint(), DIRECT)
+def test_send_to_server_of_a_company_ca_needs_that_ca(server: ScriptedServer, company: Authority) -> None:
+    error = send_failing(server.endpoint(), DIRECT)
     assert (error.code, error.message.partition(",")[0]) == ("tls", "CA file: none is entered")
-    error = fail(server.endpoint(), NetworkAccess(ca=Authority("Other CA").pem))
+    error = send_failing(server.endpoint(), NetworkAccess(ca=Authority("Other CA").pem))
     assert (error.code, error.message.partition(" nor ")[0]) == ("tls", "CA file: neither a CA in it")
     assert send(server.endpoint(), NetworkAccess(ca=company.pem)).status == 200
     assert send(server.endpoint(), NetworkAccess(ca=Authority("Other CA").pem + company.pem)).status == 200
@@ -80,40 +80,46 @@ def test_server_of_a_company_ca_needs_that_ca(server: ScriptedServer, company: A
         ("127.0.0.1", -1, "Server certificate: it is not valid now"),
     ],
 )
-def test_wrong_server_certificate_blames_no_setting(
+def test_send_to_wrong_server_certificate_names_no_setting(
     company: Authority, tmp_path: Path, host: str, days: int, words: str
 ) -> None:
     with ScriptedServer([], tls=company.build_server_context(tmp_path, host=host, days=days)) as server:
-        error = fail(server.endpoint(), NetworkAccess(ca=company.pem))
+        error = send_failing(server.endpoint(), NetworkAccess(ca=company.pem))
     assert error.code == "tls"
     assert error.message.startswith(words)
 
 
-def test_client_certificate_opens_a_server_that_demands_one(strict_server: ScriptedServer, company: Authority) -> None:
+def test_send_with_client_certificate_is_accepted_by_strict_server(
+    strict_server: ScriptedServer, company: Authority
+) -> None:
     certificate, key = company.issue()
     access = NetworkAccess(ca=company.pem, certificate=certificate, certificate_key=key)
     assert send(strict_server.endpoint(), access).status == 200
 
 
-def test_missing_and_refused_client_certificates_are_named(strict_server: ScriptedServer, company: Authority) -> None:
+def test_send_missing_or_refused_client_certificate_is_named(strict_server: ScriptedServer, company: Authority) -> None:
     """The server's reset may come before its alert: the error then says that this may be the cause."""
-    error = fail(strict_server.endpoint(), NetworkAccess(ca=company.pem))
+    error = send_failing(strict_server.endpoint(), NetworkAccess(ca=company.pem))
     assert re.search(r"Client certificate: the server (requires|may require) one, and none is entered", error.message)
     certificate, key = Authority("Other CA").issue()
-    error = fail(strict_server.endpoint(), NetworkAccess(ca=company.pem, certificate=certificate, certificate_key=key))
+    error = send_failing(
+        strict_server.endpoint(), NetworkAccess(ca=company.pem, certificate=certificate, certificate_key=key)
+    )
     assert re.search(r"Client certificate: the server (refuses|may refuse) it", error.message)
 
 
-def test_damaged_stored_certificates_are_named(server: ScriptedServer, company: Authority) -> None:
-    error = fail(server.endpoint(), NetworkAccess(ca="-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"))
+def test_send_damaged_certificates_are_named(server: ScriptedServer, company: Authority) -> None:
+    error = send_failing(
+        server.endpoint(), NetworkAccess(ca="-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----")
+    )
     assert (error.code, error.message.partition(":")[0]) == ("tls", "CA file")
     certificate, _ = company.issue()
     _, key = company.issue()
-    error = fail(server.endpoint(), NetworkAccess(certificate=certificate, certificate_key=key))
+    error = send_failing(server.endpoint(), NetworkAccess(certificate=certificate, certificate_key=key))
     assert (error.code, error.message.partition(":")[0]) == ("tls", "Client certificate")
 
 
-def test_proxy_tunnels_to_a_server_with_tls(strict_server: ScriptedServer, company: Authority) -> None:
+def test_send_through_proxy_reaches_a_server_with_tls(strict_server: ScriptedServer, company: Authority) -> None:
     certificate, key = company.issue()
     with ConnectProxy() as proxy:
         access = NetworkAccess(proxy.url, ca=company.pem, certificate=certificate, certificate_key=key)
@@ -121,41 +127,41 @@ def test_proxy_tunnels_to_a_server_with_tls(strict_server: ScriptedServer, compa
         assert proxy.seen == [f"CONNECT {strict_server.base_url.removeprefix('https://')} HTTP/1.1"]
 
 
-def test_tls_error_behind_a_proxy_names_the_ca_not_the_proxy(server: ScriptedServer) -> None:
+def test_send_tls_error_behind_a_proxy_names_the_ca(server: ScriptedServer) -> None:
     with ConnectProxy() as proxy:
-        assert fail(server.endpoint(), NetworkAccess(proxy.url)).message.startswith("CA file: none is entered")
+        assert send_failing(server.endpoint(), NetworkAccess(proxy.url)).message.startswith("CA file: none is entered")
 
 
-def test_proxy_with_a_login_takes_only_that_login(server: ScriptedServer, company: Authority) -> None:
+def test_send_through_proxy_with_login_needs_that_login(server: ScriptedServer, company: Authority) -> None:
     with ConnectProxy(login=LOGIN) as proxy:
         access = NetworkAccess(proxy.url, LOGIN, company.pem)
         assert send(server.endpoint(), access).status == 200
-        wrong = fail(server.endpoint(), replace(access, proxy_login="ana:wrong-password"))
-        none = fail(server.endpoint(), replace(access, proxy_login=""))
+        wrong = send_failing(server.endpoint(), replace(access, proxy_login="ana:wrong-password"))
+        missing = send_failing(server.endpoint(), replace(access, proxy_login=""))
     assert wrong.message == f"Proxy: {proxy.url} refuses the user and password (HTTP 407)."
-    assert none.message == f"Proxy: {proxy.url} asks for a user and a password (HTTP 407)."
+    assert missing.message == f"Proxy: {proxy.url} asks for a user and a password (HTTP 407)."
 
 
-def test_proxy_that_refuses_or_is_down_is_named(server: ScriptedServer, company: Authority) -> None:
+def test_send_proxy_that_refuses_or_is_down_is_named(server: ScriptedServer, company: Authority) -> None:
     with ConnectProxy(refusal="403 Forbidden") as proxy:
-        error = fail(server.endpoint(), NetworkAccess(proxy.url, ca=company.pem))
+        error = send_failing(server.endpoint(), NetworkAccess(proxy.url, ca=company.pem))
     assert error.message == f"Proxy: {proxy.url} makes no connection to the server (HTTP 403)."
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # and it does not listen
+        bound.bind(("127.0.0.1", 0))  # it does not listen
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        error = fail(server.endpoint(), NetworkAccess(url, ca=company.pem))
+        error = send_failing(server.endpoint(), NetworkAccess(url, ca=company.pem))
     assert error.code == "connection_refused"
     assert error.message.startswith(f"Proxy: {url} cannot be reached")
 
 
-def test_plain_http_is_sent_to_the_proxy() -> None:
+def test_send_plain_http_goes_to_the_proxy() -> None:
     with ConnectProxy(login=LOGIN) as proxy:
         exchange = send(Endpoint("http://somewhere.invalid", "m"), NetworkAccess(proxy.url, LOGIN))
     assert exchange.body == b'{"through": "the proxy"}'
     assert proxy.seen == ["POST http://somewhere.invalid/v1/chat/completions HTTP/1.1"]
 
 
-def test_login_is_masked_in_answers_and_shown_in_no_repr() -> None:
+def test_network_access_login_is_masked_in_answers_and_hidden_in_repr() -> None:
     access = NetworkAccess("http://proxy.test:3128", LOGIN, certificate_key="PRIVATE")
     assert "wörd" not in repr(access)
     assert "PRIVATE" not in repr(access)
@@ -175,7 +181,7 @@ def test_login_is_masked_in_answers_and_shown_in_no_repr() -> None:
         ("http://ana@proxy.test", "http://proxy.test", "ana:"),
     ],
 )
-def test_proxy_is_split_into_address_and_login(text: str, address: str, login: str) -> None:
+def test_split_proxy_returns_address_and_login(text: str, address: str, login: str) -> None:
     assert split_proxy(text) == (address, login)
 
 
@@ -183,13 +189,13 @@ def test_proxy_is_split_into_address_and_login(text: str, address: str, login: s
     "text",
     ["proxy.test:3128", "socks5://proxy.test", "http://", "http://a:b@", "http://[x", "http://p:99999", "http://p/q"],
 )
-def test_text_that_is_no_proxy_is_refused_without_quoting_it(text: str) -> None:
+def test_split_proxy_refuses_other_text_without_quoting_it(text: str) -> None:
     with pytest.raises(NetworkSettingsError, match="A proxy is an address such as") as refused:
         split_proxy(text)
     assert "a:b" not in str(refused.value)
 
 
-def test_each_malformed_text_has_a_message_of_its_own(company: Authority) -> None:
+def test_check_certificates_and_keys_name_each_malformed_text(company: Authority) -> None:
     certificate, key = company.issue()
     _, other = company.issue()
     check_certificates(f"# company\n{company.pem}\n{certificate}")

@@ -39,7 +39,7 @@ def test_parse_reset_of_a_later_date_is_the_time_until_then() -> None:
 
 
 def test_parse_rate_limits_compares_dates_with_the_response() -> None:
-    """The clock of this machine says that the reset is long over."""
+    """By the clock of this machine the reset is long past."""
     headers = {
         "date": "Thu, 01 Jan 2026 12:00:00 GMT",
         "ratelimit-remaining": "0",

@@ -34,7 +34,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
         (f"Sat, 21 Nov 2026 12:00:09 +{'9' * 20}", None),
     ],
 )
-def test_retry_after_is_read_as_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
+def test_parse_retry_after_reads_seconds_or_a_date(value: str, seconds: float | None) -> None:
     assert parse_retry_after({"retry-after": value, "date": format_datetime(NOON, usegmt=True)}) == seconds
 
 
@@ -43,19 +43,19 @@ def test_parse_retry_after_reduces_a_wait_to_the_given_maximum(value: str, secon
     assert parse_retry_after({"retry-after": value}, 3600.0) == seconds
 
 
-def test_a_date_without_the_servers_clock_is_taken_against_ours() -> None:
+def test_parse_retry_after_without_date_header_uses_the_local_clock() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     seconds = parse_retry_after({"retry-after": soon})
     assert seconds is not None
     assert 0 < seconds <= 30
 
 
-def test_what_the_provider_asks_for_comes_before_our_own_reckoning() -> None:
+def test_compute_wait_seconds_prefers_retry_after() -> None:
     assert compute_wait_seconds(5, {"retry-after": "1"}) == 1.0
 
 
-def test_waits_without_retry_after_grow_with_jitter_up_to_limit() -> None:
+def test_compute_wait_seconds_grows_with_jitter_up_to_the_limit() -> None:
     bounds = [(0.5, 1.0), (1.0, 1.5), (2.0, 2.5), (4.0, 4.5)]
-    for attempt, (least, most) in enumerate(bounds, start=1):
-        assert least <= compute_wait_seconds(attempt, {}) <= most
+    for attempt, (minimum, maximum) in enumerate(bounds, start=1):
+        assert minimum <= compute_wait_seconds(attempt, {}) <= maximum
     assert compute_wait_seconds(50, {}) == 20.0

@@ -13,7 +13,7 @@ TIMEOUT_SECONDS = 60
 
 @contextmanager
 def run_local_server(*arguments: str) -> Iterator[tuple[ReadyLine, "subprocess.Popen[str]"]]:
-    """A local server as the supervisor starts it: one JSON line when ready, an end by SIGTERM."""
+    """Run a local server as the supervisor does: it prints one ready line and ends by SIGTERM."""
     command = [sys.executable, "-m", "toolbench.providers.llama", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -27,12 +27,12 @@ def run_local_server(*arguments: str) -> Iterator[tuple[ReadyLine, "subprocess.P
 
 
 @pytest.fixture(scope="session")
-def own() -> Iterator[ReadyLine]:
-    with run_local_server("--template", "own") as (announcement, _):
-        yield announcement
+def own_server() -> Iterator[ReadyLine]:
+    with run_local_server("--template", "own") as (ready_line, _):
+        yield ready_line
 
 
 @pytest.fixture(scope="session")
-def tools() -> Iterator[ReadyLine]:
-    with run_local_server("--template", "tools") as (announcement, _):
-        yield announcement
+def tools_server() -> Iterator[ReadyLine]:
+    with run_local_server("--template", "tools") as (ready_line, _):
+        yield ready_line

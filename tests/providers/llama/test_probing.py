@@ -1,4 +1,4 @@
-"""The probe against the real local model: the model's own template drops the tools, ours keeps them."""
+"""Tests of the probe on the local model: its own template drops the tools, that of Toolbench keeps them."""
 
 from dataclasses import replace
 
@@ -11,17 +11,17 @@ from toolbench.providers.ready_line import ReadyLine
 pytestmark = pytest.mark.local_model
 
 
-def endpoint(served: ReadyLine) -> Endpoint:
+def build_endpoint(server: ReadyLine) -> Endpoint:
     limits = Timeouts(connect=10, read=120, deadline=120)
-    return replace(Endpoint(served.url, served.model, key=served.key), timeouts=limits)
+    return replace(Endpoint(server.url, server.model, key=server.key), timeouts=limits)
 
 
-def test_a_template_without_a_place_for_tools_is_found_by_counting_tokens(own: ReadyLine) -> None:
-    found = run_probe(endpoint(own))
+def test_probe_finds_a_template_that_drops_tools_by_its_token_counts(own_server: ReadyLine) -> None:
+    found = run_probe(build_endpoint(own_server))
 
     assert found.capabilities.tools_field == "dropped"
     assert found.capabilities.supports_tool_use is False
 
 
-def test_a_template_with_tools_does_not_drop_them(tools: ReadyLine) -> None:
-    assert run_probe(endpoint(tools)).capabilities.tools_field in ("accepted", None)
+def test_probe_of_a_template_with_tools_finds_none_dropped(tools_server: ReadyLine) -> None:
+    assert run_probe(build_endpoint(tools_server)).capabilities.tools_field in ("accepted", None)

@@ -1,4 +1,4 @@
-"""The method template against llama.cpp: our prompt goes in as it is, and what comes back is read in its format."""
+"""Tests of the method template with llama.cpp: the prompt is completed, and the answer is read in its text format."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from toolbench.providers.ready_line import ReadyLine
 pytestmark = pytest.mark.local_model
 
 
-def example(city: str) -> list[Message]:
+def build_example(city: str) -> list[Message]:
     call = {"id": city, "type": "function", "function": {"name": OSLO_CALL[0], "arguments": f'{{"city": "{city}"}}'}}
     return [
         {"role": "user", "content": f"Weather in {city}?"},
@@ -25,21 +25,27 @@ def example(city: str) -> list[Message]:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("prompt_endpoint", ["completions", "llama"])
-def test_a_prompt_of_ours_is_completed_and_read(own: ReadyLine, prompt_endpoint: str, stream: bool) -> None:
-    given = build_plan(
+def test_method_template_prompt_is_completed_and_read(
+    own_server: ReadyLine, prompt_endpoint: str, stream: bool
+) -> None:
+    plan = build_plan(
         method="template",
         prompt_endpoint=prompt_endpoint,
         max_turns=2,
         llm_options_defaults={"max_tokens": 64, "temperature": 0},
     )
     notes = TrialNotes()
-    endpoint = Endpoint(own.url, own.model, key=own.key, sends_seed=True, timeouts=Timeouts(read=120))
-    ended = drive_trial(
-        endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), is_streamed=stream, seed=1)
+    endpoint = Endpoint(
+        own_server.url, own_server.model, key=own_server.key, sends_seed=True, timeouts=Timeouts(read=120)
     )
-    assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
+    loop_result = drive_trial(
+        endpoint,
+        notes,
+        replace(plan, history=(*build_example("Rome"), *build_example("Lima")), is_streamed=stream, seed=1),
+    )
+    assert loop_result.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
     assert set(notes.codes) == {""}
-    first = ended.turns[0].answer
+    first = loop_result.turns[0].answer
     assert first is not None
     assert first.text or first.calls_found
     assert "<|im_end|>" not in first.text

@@ -1,5 +1,7 @@
-"""The report's manual test, on the real model: a model without tool use is asked by text JSON, and no parse error ends
-a turn. What is asserted is form, never how often the model gets it right."""
+"""Tests of the method text_json with the local model, which has no tool use: no parse error ends a turn.
+
+They assert form, never how often the model is right.
+"""
 
 from dataclasses import replace
 
@@ -26,12 +28,12 @@ EXAMPLE = (
 )
 
 
-def tried(server: ReadyLine, seed: int, options: JsonObject) -> tuple[LoopResult, TrialNotes]:
+def try_seed(server: ReadyLine, seed: int, options: JsonObject) -> tuple[LoopResult, TrialNotes]:
     notes = TrialNotes()
-    asked = build_plan(method="text_json", repair_request=True, argument_repairs=list(REPAIR_NAMES), max_turns=4)
+    plan = build_plan(method="text_json", repair_request=True, argument_repairs=list(REPAIR_NAMES), max_turns=4)
     endpoint = Endpoint(base_url=server.url, model=server.model, key=server.key)
     return drive_trial(
-        endpoint, notes, replace(asked, history=EXAMPLE, model=server.model, options=options, seed=seed)
+        endpoint, notes, replace(plan, history=EXAMPLE, model=server.model, options=options, seed=seed)
     ), notes
 
 
@@ -42,16 +44,18 @@ def tried(server: ReadyLine, seed: int, options: JsonObject) -> tuple[LoopResult
         {"temperature": 0.7, "max_tokens": 16},
         {"temperature": 2.0, "max_tokens": 64},
     ],
-    ids=["as usual", "cut", "wild"],
+    ids=["usual", "truncated", "random"],
 )
-def test_text_json_parse_error_ends_no_turn_and_unexecuted_tool_is_noted(own: ReadyLine, options: JsonObject) -> None:
+def test_text_json_parse_error_ends_no_turn_and_unexecuted_tool_is_noted(
+    own_server: ReadyLine, options: JsonObject
+) -> None:
     for seed in SEEDS:
-        ended, notes = tried(own, seed, options)
-        assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED, EndReason.LENGTH)
-        assert ended.reprompt_count <= 1
+        loop_result, notes = try_seed(own_server, seed, options)
+        assert loop_result.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED, EndReason.LENGTH)
+        assert loop_result.reprompt_count <= 1
         assert not any(b'"tools"' in step.request_body for step in notes.exchanges)
-        answers = [record.answer for record in ended.turns if record.answer]
-        assert len(answers) == len(ended.turns)
-        assert ended.end != EndReason.LENGTH or answers[-1].finish_reason == "length"
+        answers = [record.answer for record in loop_result.turns if record.answer]
+        assert len(answers) == len(loop_result.turns)
+        assert loop_result.end != EndReason.LENGTH or answers[-1].finish_reason == "length"
         assert all(answer.notice.startswith("Tool not executed: ") for answer in answers if answer.has_unexecuted_call)
         assert all(answer.parse_errors or answer.calls for answer in answers if answer.method_used == "json_fallback")

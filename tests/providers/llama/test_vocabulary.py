@@ -1,4 +1,4 @@
-"""The local model's own vocabulary, without the model: no weights are read and nothing is asked over a network."""
+"""Tests of the local model's vocabulary: no weights are read and no request is sent."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ PARAMETERS: dict[str, Any] = {
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("book", "cancel")]
 OPTIONS = ConstraintOptions(allows_final=False, max_calls=2, limits=SizeLimits(5, 2))
 GRAMMAR = compile_constraint(TOOLS, "grammar", OPTIONS).grammar
-MOST_TOKENS = 400
+MAX_TOKENS = 400
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +42,23 @@ def vocabulary() -> Vocabulary:
     return read_vocabulary(find_weights(""))
 
 
-def sampled(vocabulary: Vocabulary, seed: int) -> str:
-    """An answer of a model that has no idea: its logits are random."""
-    mask, chance = Mask(vocabulary, GRAMMAR), numpy.random.default_rng(seed)
+def sample_answer(vocabulary: Vocabulary, seed: int) -> str:
+    """Return an answer sampled under the mask with random logits."""
+    mask, generator = Mask(vocabulary, GRAMMAR), numpy.random.default_rng(seed)
     answer: list[int] = []
-    while not mask.stopped and len(answer) < MOST_TOKENS:
+    while not mask.stopped and len(answer) < MAX_TOKENS:
         mask_bytes = numpy.frombuffer(mask.allowed(), numpy.uint8)
         allowed = numpy.unpackbits(mask_bytes, bitorder="little")[: vocabulary.token_count]
-        logits = numpy.where(allowed, chance.random(vocabulary.token_count), -1.0)
+        logits = numpy.where(allowed, generator.random(vocabulary.token_count), -1.0)
         answer.append(int(logits.argmax()))
         mask.consume(answer[-1])
     return vocabulary.tokenizer.decode_bytes([token for token in answer if token != vocabulary.end]).decode()
 
 
-def test_random_logits_over_the_models_vocabulary_give_only_valid_calls(vocabulary: Vocabulary) -> None:
+def test_mask_of_the_models_vocabulary_allows_only_valid_calls(vocabulary: Vocabulary) -> None:
     names = set()
     for seed in range(25):
-        calls = json.loads(sampled(vocabulary, seed))["calls"]
+        calls = json.loads(sample_answer(vocabulary, seed))["calls"]
         assert 1 <= len(calls) <= 2
         for call in calls:
             names.add(call["name"])
@@ -66,15 +66,15 @@ def test_random_logits_over_the_models_vocabulary_give_only_valid_calls(vocabula
     assert names == {"book", "cancel"}
 
 
-def test_the_tokens_are_those_of_the_model(vocabulary: Vocabulary) -> None:
+def test_read_vocabulary_has_the_tokens_of_the_model(vocabulary: Vocabulary) -> None:
     assert vocabulary.token_count == 49152
     assert vocabulary.tokenizer.decode_bytes([2]) == b"<|im_end|>"
     assert vocabulary.end == 2
-    written = 'Zürich: {"city": "Köln"}\n'
-    assert vocabulary.tokenizer.decode_str(vocabulary.tokenizer.greedy_tokenize(written)) == written
+    text = 'Zürich: {"city": "Köln"}\n'
+    assert vocabulary.tokenizer.decode_str(vocabulary.tokenizer.greedy_tokenize(text)) == text
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
+def test_read_vocabulary_refuses_another_file(tmp_path: Path) -> None:
     other = tmp_path / "x.gguf"
     other.write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match="not a GGUF"):

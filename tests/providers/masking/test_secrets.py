@@ -5,7 +5,6 @@ import pytest
 from toolbench.providers.masking.secrets import build_masker
 
 KEY = 'sk-or/v1+"quoted"\\slash-é'
-STARS = "*" * len(KEY.encode())
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,7 @@ STARS = "*" * len(KEY.encode())
         "".join(f"\\u{ord(character):04X}" for character in KEY),
     ],
 )
-def test_a_secret_is_found_in_every_spelling_and_lengths_stay(text: str) -> None:
+def test_mask_text_masks_every_spelling_and_keeps_the_length(text: str) -> None:
     masked = build_masker(KEY, ()).mask_text(text)
     assert "sk-or" not in masked
     assert "slash" not in masked
@@ -28,18 +27,18 @@ def test_a_secret_is_found_in_every_spelling_and_lengths_stay(text: str) -> None
     assert len(masked.encode()) == len(text.encode())
 
 
-def test_what_holds_no_secret_is_the_same_object() -> None:
+def test_mask_of_a_body_without_secret_returns_the_same_object() -> None:
     body = b'{"text": "na\\u00efve \\/ path"}'
     assert build_masker("sk-secret-1234", ()).mask(body) is body
 
 
-def test_a_short_key_is_masked_in_its_header_only() -> None:
+def test_masker_of_a_short_key_masks_only_its_header() -> None:
     masker = build_masker("ollama", ())
     assert masker.mask(b"ollama/gemma") == b"ollama/gemma"
     assert masker.mask_headers({"authorization": "Bearer ollama"}) == {"authorization": "*" * 13}
 
 
-def test_secret_headers_by_name_are_masked_and_searched_for() -> None:
+def test_masker_masks_values_of_secret_headers_everywhere() -> None:
     headers = {"x-api-key": "first-secret", "cookie": "second-secret", "x-title": "sent with first-secret"}
     masker = build_masker("", headers.items())
     assert masker.mask_headers(headers) == {
@@ -54,29 +53,29 @@ def test_secret_headers_by_name_are_masked_and_searched_for() -> None:
     "name",
     ["ocp-apim-subscription-key", "x-functions-key", "x-access-key", "x-auth", "x-credential", "api_key", "x-region"],
 )
-def test_extra_header_counts_as_secret_unless_known_not_to_be(name: str) -> None:
+def test_masker_treats_an_unknown_extra_header_as_secret(name: str) -> None:
     masker = build_masker("", [(name, "planted-secret")])
     assert masker.mask_headers({name: "planted-secret"}) == {name: "*" * 14}
     assert masker.mask_headers({"x-request-id": "planted-secret"}) == {"x-request-id": "*" * 14}
     assert masker.mask(b'{"echo": "planted-secret"}') == b'{"echo": "' + b"*" * 14 + b'"}'
 
 
-def test_extra_headers_that_say_who_asks_are_shown() -> None:
+def test_masker_shows_extra_headers_that_name_the_client() -> None:
     headers = {"http-referer": "https://example.test", "x-title": "Toolbench", "openai-organization": "org-123456"}
     masker = build_masker("", headers.items())
     assert masker.mask_headers(headers) == headers
     assert masker.mask(b"Toolbench of org-123456") == b"Toolbench of org-123456"
 
 
-def test_what_comes_after_a_scheme_is_a_secret_of_its_own() -> None:
+def test_masker_masks_what_follows_a_scheme() -> None:
     masker = build_masker("", [("x-auth", "Bearer planted-secret")])
     assert masker.mask(b"sent planted-secret") == b"sent " + b"*" * 14
 
 
-def test_a_secret_inside_another_is_masked_with_the_longer_one() -> None:
+def test_masker_masks_the_longer_of_two_nested_secrets() -> None:
     masker = build_masker("secret-key", [("x-token", "secret-key-extended")])
     assert masker.mask(b"secret-key-extended secret-key") == b"*" * 19 + b" " + b"*" * 10
 
 
-def test_without_a_secret_nothing_is_masked() -> None:
+def test_masker_without_a_secret_masks_nothing() -> None:
     assert build_masker("", ()).mask(b"anything \\u0073") == b"anything \\u0073"

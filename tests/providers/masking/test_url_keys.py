@@ -1,4 +1,4 @@
-"""Keys in addresses are found, and the paths of real providers are left alone."""
+"""Tests that keys in addresses are found, and that the paths of real providers are left unchanged."""
 
 import random
 import string
@@ -55,7 +55,7 @@ keys = st.text(st.sampled_from(ALNUM + "-_.~+"), min_size=8, max_size=60)
 
 
 @pytest.mark.parametrize("address", [*PLAIN, *(template.base_url for template in load_templates().values())])
-def test_address_of_a_real_provider_holds_no_key(address: str) -> None:
+def test_find_keys_in_address_of_a_real_provider_is_empty(address: str) -> None:
     assert find_keys(address) == ()
     assert mask_address(address) == address
 
@@ -64,29 +64,31 @@ def test_address_of_a_real_provider_holds_no_key(address: str) -> None:
 @pytest.mark.parametrize(
     "place", ["https://x.test/{}", "https://x.test/v1/{}/openai", "/{}/v1", "https://x.test/a;k={}"]
 )
-def test_key_of_a_vendors_shape_is_found_and_masked(key: str, place: str) -> None:
-    for written in (key, quote(key, safe="").replace("-", "%2D"), quote(quote(key.replace("-", "%2D")))):
-        address = place.format(written)
+def test_find_keys_finds_a_key_of_a_vendors_form_and_it_is_masked(key: str, place: str) -> None:
+    for spelled in (key, quote(key, safe="").replace("-", "%2D"), quote(quote(key.replace("-", "%2D")))):
+        address = place.format(spelled)
 
         assert find_keys(address)
-        assert written not in mask_address(address)
+        assert spelled not in mask_address(address)
         assert len(mask_address(address)) == len(address)
 
 
 @given(
     st.lists(segments, max_size=4), st.lists(segments, max_size=4), keys, st.sampled_from(("as is", "escaped", "twice"))
 )
-def test_known_key_is_found_wherever_it_stands(before: list[str], after: list[str], key: str, how: str) -> None:
+def test_find_keys_finds_a_known_key_anywhere_in_the_path(
+    before: list[str], after: list[str], key: str, spelling: str
+) -> None:
     escaped = "".join(f"%{ord(character):02X}" for character in key)
-    written = {"as is": key, "escaped": escaped, "twice": escaped.replace("%", "%25")}[how]
-    address = "/".join(["https://x.test", *before, f"k{written}", *after])
+    spelled = {"as is": key, "escaped": escaped, "twice": escaped.replace("%", "%25")}[spelling]
+    address = "/".join(["https://x.test", *before, f"k{spelled}", *after])
 
     assert find_keys(address, [key])
-    assert written not in mask_address(address, [key])
+    assert spelled not in mask_address(address, [key])
 
 
 @given(st.lists(segments, max_size=4), st.text("0123456789abcdef", min_size=32, max_size=32), st.uuids())
-def test_ids_of_accounts_are_no_keys(path: list[str], account: str, number: object) -> None:
+def test_find_keys_ignores_ids_of_accounts(path: list[str], account: str, number: object) -> None:
     words = [word for word in path if not word.startswith(("sk-", "csk-"))]
     address = "/".join(["https://x.test", "v4", "accounts", account, str(number)])
 
@@ -94,25 +96,25 @@ def test_ids_of_accounts_are_no_keys(path: list[str], account: str, number: obje
     assert find_keys("/".join(["https://x.test", *(word for word in words if "sk-" not in word)])) == ()
 
 
-@pytest.mark.parametrize("signs", [ALNUM, ALNUM + "-_"])
-def test_random_keys_without_prefix_are_nearly_all_found(signs: str) -> None:
-    chance = random.Random(10)
-    drawn = ["".join(chance.choices(signs, k=length)) for length in (32, 43, 64) for _ in range(2000)]
+@pytest.mark.parametrize("characters", [ALNUM, ALNUM + "-_"])
+def test_looks_like_key_accepts_nearly_all_random_keys(characters: str) -> None:
+    generator = random.Random(10)
+    random_keys = ["".join(generator.choices(characters, k=length)) for length in (32, 43, 64) for _ in range(2000)]
 
-    assert sum(map(looks_like_key, drawn)) / len(drawn) > 0.97
+    assert sum(map(looks_like_key, random_keys)) / len(random_keys) > 0.97
 
 
-def test_user_query_and_fragment_are_masked_and_the_rest_stays() -> None:
-    shown = mask_address("https://user:planted@x.test:8443/v1?api-key=planted#planted")
+def test_mask_address_masks_user_query_and_fragment() -> None:
+    masked = mask_address("https://user:planted@x.test:8443/v1?api-key=planted#planted")
 
-    assert shown.startswith("https://************@x.test:8443/v1?")
-    assert "planted" not in shown
+    assert masked.startswith("https://************@x.test:8443/v1?")
+    assert "planted" not in masked
     assert find_keys(mask_address("https://x.test/sk-planted-key/v1"))
 
 
-def test_key_in_the_address_of_an_old_row_is_kept_out_of_steps() -> None:
-    line = build_request_template(Endpoint("https://x.test/sk-planted-key", "m"), "models")
+def test_build_request_template_masks_a_key_in_the_address() -> None:
+    template = build_request_template(Endpoint("https://x.test/sk-planted-key", "m"), "models")
 
-    assert line.url == "https://x.test/sk-planted-key/v1/models"
-    assert line.masked_url == "https://x.test/**************/v1/models"
-    assert line.masker.mask(b"no route /sk-planted-key/v1") == b"no route /**************/v1"
+    assert template.url == "https://x.test/sk-planted-key/v1/models"
+    assert template.masked_url == "https://x.test/**************/v1/models"
+    assert template.masker.mask(b"no route /sk-planted-key/v1") == b"no route /**************/v1"

@@ -1,4 +1,4 @@
-"""Tools of real MCP servers over HTTP and stdio, and sentences for everything that is no such server."""
+"""Tests of listing the tools of MCP servers over HTTP and stdio, and of the sentences for anything else."""
 
 import socket
 import subprocess
@@ -36,7 +36,7 @@ def server_url() -> Iterator[str]:
     process.wait()
 
 
-def test_tools_are_read_over_http_and_over_stdio_alike(server_url: str) -> None:
+def test_list_mcp_tools_over_http_and_stdio_is_the_same(server_url: str) -> None:
     over_http, over_stdio = list_mcp_tools(McpServer(url=server_url)), list_mcp_tools(STDIO_SERVER)
     assert over_http == over_stdio
     weather, delete = over_http.tools
@@ -58,7 +58,7 @@ def test_tools_are_read_over_http_and_over_stdio_alike(server_url: str) -> None:
         (McpServer(command="/bin/cat"), "not that of an MCP server"),
     ],
 )
-def test_whatever_is_no_server_gets_a_sentence(server: McpServer, sentence: str) -> None:
+def test_list_mcp_tools_of_no_mcp_server_raises_a_sentence(server: McpServer, sentence: str) -> None:
     with pytest.raises(ToolListError, match=sentence):
         list_mcp_tools(server)
 
@@ -71,13 +71,13 @@ def test_whatever_is_no_server_gets_a_sentence(server: McpServer, sentence: str)
         (json_reply([]), "not that of an MCP server"),
     ],
 )
-def test_an_http_answer_without_tools_gets_a_sentence(reply: ScriptedReply, sentence: str) -> None:
+def test_list_mcp_tools_http_answer_without_tools_raises_a_sentence(reply: ScriptedReply, sentence: str) -> None:
     with ScriptedServer([reply] * 4) as server, pytest.raises(ToolListError, match=sentence):
         list_mcp_tools(McpServer(url=f"{server.base_url}/mcp", authorization="Bearer secret"))
 
 
 @pytest.mark.parametrize("command", ["/usr/bin/yes", "/bin/sleep"])
-def test_a_server_that_never_answers_is_ended_after_the_time_limit(command: str) -> None:
+def test_list_mcp_tools_ends_a_silent_server_at_the_time_limit(command: str) -> None:
     with pytest.raises(ToolListError, match="within 3 seconds"):
         list_mcp_tools(McpServer(command=command, arguments=("60",)), timeout=3)
 

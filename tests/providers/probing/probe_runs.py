@@ -1,4 +1,4 @@
-"""Probing in tests: the personas over real HTTP, or a scripted provider, without waiting."""
+"""Probes for tests: of the personas or of a scripted provider, over HTTP and without back-off."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ RANDOM_WORD = "kestrel-4821"
 
 
 class ProbeFindings:
-    """What a probe found, with the exchanges it took."""
+    """Checks of a probe with its exchanges."""
 
     def __init__(self, checks: list[ProbeCheck], exchanges: list[ExchangeStep]) -> None:
         self.checks = {check.slug: check for check in checks}
@@ -49,7 +49,7 @@ def run_probe(endpoint: Endpoint, probe: RunProbe = probe_first_use) -> ProbeFin
 def probe_personas(
     names: Iterable[str], probe: RunProbe = probe_first_use, *, wire: str = "chat"
 ) -> dict[str, ProbeFindings]:
-    """Each persona probed once, on one server."""
+    """Probe each persona once, on one server."""
 
     async def run() -> dict[str, ProbeFindings]:
         server = SimulatedServer(latency_factor=0)

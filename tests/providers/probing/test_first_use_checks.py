@@ -22,7 +22,7 @@ from toolbench.providers.scripted_server import (
 NATIVE = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ("auto",)}
 TEXT = {"calls_shape": "list", "arguments_shape": "text"}
 IN_TEXT = {"supports_tool_use": False, "tools_field": "accepted"}
-TRUTH: Mapping[str, dict[str, Any]] = {
+EXPECTED: Mapping[str, dict[str, Any]] = {
     "perfect": NATIVE | TEXT,
     "legacy-function-call": NATIVE | {"calls_shape": "function_call", "arguments_shape": "text"},
     "tool-calls-object": NATIVE | {"calls_shape": "object", "arguments_shape": "text"},
@@ -46,29 +46,31 @@ TRUTH: Mapping[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def personas() -> dict[str, ProbeFindings]:
-    return probe_personas(TRUTH)
+    return probe_personas(EXPECTED)
 
 
-@pytest.mark.parametrize("persona", TRUTH)
-def test_a_probe_finds_what_is_true_of_the_persona(personas: dict[str, ProbeFindings], persona: str) -> None:
-    assert personas[persona].capabilities.get_known_values() == TRUTH[persona]
+@pytest.mark.parametrize("persona", EXPECTED)
+def test_first_use_probe_finds_the_capabilities_of_a_persona(personas: dict[str, ProbeFindings], persona: str) -> None:
+    assert personas[persona].capabilities.get_known_values() == EXPECTED[persona]
 
 
-@pytest.mark.parametrize("persona", [name for name, truth in TRUTH.items() if not truth])
-def test_an_endpoint_in_trouble_is_never_called_unable(personas: dict[str, ProbeFindings], persona: str) -> None:
+@pytest.mark.parametrize("persona", [name for name, values in EXPECTED.items() if not values])
+def test_first_use_probe_of_a_failing_endpoint_is_inconclusive(
+    personas: dict[str, ProbeFindings], persona: str
+) -> None:
     tools = personas[persona].checks["tools"]
 
     assert (tools.outcome, tools.blocked) == ("unknown", True)
     assert tools.sentence.startswith("Inconclusive: ")
 
 
-def test_the_second_step_finds_an_empty_last_word(personas: dict[str, ProbeFindings]) -> None:
+def test_round_trip_check_fails_for_an_empty_final_text(personas: dict[str, ProbeFindings]) -> None:
     assert personas["perfect"].checks["round_trip"].outcome == "passed"
     assert personas["empty-for-ever"].checks["round_trip"].outcome == "failed"
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 408, 429, 500, 502, 503, 504, 529])
-def test_a_refusal_of_access_or_a_failure_of_the_server_teaches_nothing(status: int) -> None:
+def test_tools_check_failed_access_or_server_is_inconclusive(status: int) -> None:
     with ScriptedServer(lambda seen: error_reply(status, "tools are a trouble today")) as provider:
         found = run_probe(provider.endpoint())
 
@@ -85,7 +87,7 @@ def test_a_refusal_of_access_or_a_failure_of_the_server_teaches_nothing(status: 
         json_reply({"error": {"code": 502, "message": "tools are overloaded"}}),
     ],
 )
-def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: ScriptedReply) -> None:
+def test_tools_check_silence_garbage_or_error_in_200_is_inconclusive(answer: ScriptedReply) -> None:
     with ScriptedServer(lambda seen: answer) as provider:
         found = run_probe(provider.endpoint(timeouts=Timeouts(connect=5, read=0.2, deadline=5)))
 
@@ -94,27 +96,29 @@ def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: ScriptedR
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
-def test_a_refusal_that_names_tools_is_one_of_tools(status: int) -> None:
+def test_tools_check_refusal_that_names_tools_is_refused(status: int) -> None:
     with ScriptedServer(lambda seen: error_reply(status, "this model cannot do function calls")) as provider:
         found = run_probe(provider.endpoint())
 
     assert found.capabilities.get_known_values() == {"supports_tool_use": False, "tools_field": "refused"}
 
 
-def test_a_refusal_of_something_else_teaches_nothing() -> None:
+def test_tools_check_refusal_of_something_else_is_inconclusive() -> None:
     with ScriptedServer(lambda seen: error_reply(400, "no such voice")) as provider:
         assert run_probe(provider.endpoint()).capabilities.get_known_values() == {}
 
 
-def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:
-    def play(seen: ReceivedRequest) -> ScriptedReply:
-        held = seen.json().get("tool_choice") == "required"
-        counted = {"prompt_tokens": 90 if seen.json().get("tools") else 40, "completion_tokens": 5}
+def test_tools_check_tries_again_with_tool_choice_required() -> None:
+    def respond(seen: ReceivedRequest) -> ScriptedReply:
+        is_required = seen.json().get("tool_choice") == "required"
+        usage = {"prompt_tokens": 90 if seen.json().get("tools") else 40, "completion_tokens": 5}
         return (
-            tool_call_reply(("probe_echo", {"value": "x"})) if held else chat_reply({"content": "Sure."}, usage=counted)
+            tool_call_reply(("probe_echo", {"value": "x"}))
+            if is_required
+            else chat_reply({"content": "Sure."}, usage=usage)
         )
 
-    with ScriptedServer(play) as provider:
+    with ScriptedServer(respond) as provider:
         found = run_probe(provider.endpoint())
 
     assert found.capabilities.tool_choice_values == ("required",)
@@ -122,41 +126,41 @@ def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:
 
 
 @pytest.mark.parametrize("name", ["tool_choice", "parallel_tool_calls", "temperature"])
-def test_refused_parameter_is_no_refusal_of_tools(name: str) -> None:
-    def play(seen: ReceivedRequest) -> ScriptedReply:
+def test_tools_check_refused_parameter_is_no_refusal_of_tools(name: str) -> None:
+    def respond(seen: ReceivedRequest) -> ScriptedReply:
         body = seen.json()
         if name in body:
             return error_reply(
                 400, f"Unsupported parameter: '{name}' is not supported with this model (function calling)."
             )
-        told = body["messages"][-1]["role"] == "tool"
+        has_result = body["messages"][-1]["role"] == "tool"
         return (
             text_reply("It gave it back.")
-            if told or not body.get("tools")
+            if has_result or not body.get("tools")
             else tool_call_reply(("probe_echo", {"value": "x"}))
         )
 
-    with ScriptedServer(play) as provider:
+    with ScriptedServer(respond) as provider:
         found = run_probe(provider.endpoint())
 
     assert found.capabilities.supports_tool_use is True
     assert found.capabilities.tools_field == "accepted"
 
 
-def test_refused_second_question_teaches_nothing_about_tools() -> None:
-    def play(seen: ReceivedRequest) -> ScriptedReply:
+def test_tools_check_refused_second_request_is_inconclusive() -> None:
+    def respond(seen: ReceivedRequest) -> ScriptedReply:
         if seen.json().get("tool_choice") == "required":
             return error_reply(400, "'required' is no value of tool_choice")
         return chat_reply({"content": "Sure."}, usage={"prompt_tokens": 40, "completion_tokens": 5})
 
-    with ScriptedServer(play) as provider:
+    with ScriptedServer(respond) as provider:
         found = run_probe(provider.endpoint())
 
     assert found.checks["tools"].outcome == "unknown"
     assert found.capabilities.supports_tool_use is None
 
 
-def test_refused_history_with_own_call_is_found_in_second_step() -> None:
+def test_round_trip_check_fails_for_a_refused_history() -> None:
     with ScriptedServer([tool_call_reply(("probe_echo", {"value": "x"})), error_reply(400, "bad id")]) as provider:
         found = run_probe(provider.endpoint())
 
@@ -165,21 +169,21 @@ def test_refused_history_with_own_call_is_found_in_second_step() -> None:
     assert found.capabilities.supports_tool_use is True
 
 
-def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> None:
-    def play(seen: ReceivedRequest) -> ScriptedReply:
+def test_tools_check_uses_max_completion_tokens_if_it_is_required() -> None:
+    def respond(seen: ReceivedRequest) -> ScriptedReply:
         if "max_tokens" in seen.json():
             return error_reply(400, "Use 'max_completion_tokens' instead of 'max_tokens'.")
         return (
             text_reply("Done.") if len(seen.json()["messages"]) > 2 else tool_call_reply(("probe_echo", {"value": "x"}))
         )
 
-    with ScriptedServer(play) as provider:
+    with ScriptedServer(respond) as provider:
         found = run_probe(provider.endpoint()).capabilities
     assert (found.supports_tool_use, found.limit_name) == (True, "max_completion_tokens")
 
 
 @pytest.mark.parametrize(
-    ("text", "dialect"),
+    ("text", "text_format"),
     [
         ('<tool_call>\n{"name": "probe_echo", "arguments": {"value": "x"}}\n</tool_call>', "hermes"),
         ('{"name": "probe_echo", "arguments": {"value": "x"}}', "json"),
@@ -187,6 +191,6 @@ def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> 
         ("I would call probe_echo with x.", ""),
     ],
 )
-def test_a_call_in_the_text_is_known_by_its_dialect(text: str, dialect: str) -> None:
-    assert detect_format(text, (ECHO_TOOL.to_openai(),)) == dialect
-    assert detect_format_without_tools(text) == dialect
+def test_detect_format_returns_the_text_format_of_a_call(text: str, text_format: str) -> None:
+    assert detect_format(text, (ECHO_TOOL.to_openai(),)) == text_format
+    assert detect_format_without_tools(text) == text_format

@@ -10,35 +10,35 @@ from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply
 
-ASKED = (tool_set_checks.check_names, tool_set_checks.check_max_tools, tool_set_checks.check_keywords)
+CHECKS = (tool_set_checks.check_names, tool_set_checks.check_max_tools, tool_set_checks.check_keywords)
 
 
-def offered(trouble: Callable[[list[dict[str, Any]]], ScriptedReply | None]) -> ProbeFindings:
-    """What is found of an endpoint that answers, unless these tools give it trouble."""
+def probe_tool_sets(refuse: Callable[[list[dict[str, Any]]], ScriptedReply | None]) -> ProbeFindings:
+    """Probe an endpoint that answers, unless `refuse` returns a refusal for its tools."""
 
-    async def asked(prober: Prober) -> AsyncIterator[ProbeCheck]:
-        for ask in ASKED:
-            yield await ask(prober)
+    async def run_checks(prober: Prober) -> AsyncIterator[ProbeCheck]:
+        for check in CHECKS:
+            yield await check(prober)
 
-    def functions(body: dict[str, Any]) -> list[dict[str, Any]]:
+    def list_functions(body: dict[str, Any]) -> list[dict[str, Any]]:
         return [tool["function"] for tool in body["tools"]]
 
-    with ScriptedServer(lambda seen: trouble(functions(seen.json())) or text_reply("Hello.")) as provider:
-        return run_probe(provider.endpoint(), asked)
+    with ScriptedServer(lambda seen: refuse(list_functions(seen.json())) or text_reply("Hello.")) as provider:
+        return run_probe(provider.endpoint(), run_checks)
 
 
 @pytest.mark.parametrize(
     "refusal", [401, 402, 403, 404, 429, 500, 503, "maximum context length is 512", "no tools here"]
 )
-def test_what_is_no_refusal_of_these_tools_teaches_nothing(refusal: int | str) -> None:
-    status, said = (refusal, "no") if isinstance(refusal, int) else (400, refusal)
-    found = offered(lambda functions: error_reply(status, said))
+def test_tool_set_checks_other_refusal_is_inconclusive(refusal: int | str) -> None:
+    status, message = (refusal, "no") if isinstance(refusal, int) else (400, refusal)
+    found = probe_tool_sets(lambda functions: error_reply(status, message))
 
     assert found.capabilities.get_known_values() == {}
     assert {check.outcome for check in found.checks.values()} == {"unknown"}
 
 
-def test_refused_pattern_is_believed_if_sending_it_again_is_refused() -> None:
+def test_check_names_accepts_a_pattern_that_is_refused_again() -> None:
     def narrow(functions: list[dict[str, Any]]) -> ScriptedReply | None:
         fine = all(re.fullmatch("[a-z0-9_]{1,32}", function["name"]) for function in functions)
         return (
@@ -49,37 +49,39 @@ def test_refused_pattern_is_believed_if_sending_it_again_is_refused() -> None:
             )
         )
 
-    assert offered(narrow).capabilities.name_pattern == "^[a-z0-9_]{1,32}$"
+    assert probe_tool_sets(narrow).capabilities.name_pattern == "^[a-z0-9_]{1,32}$"
 
 
-@pytest.mark.parametrize(("said", "most"), [("at most 40 tools", 40), ("error 12: too many", None)])
-def test_refused_number_is_believed_if_one_more_is_refused(said: str, most: int | None) -> None:
-    found = offered(lambda functions: error_reply(400, said) if len(functions) > 40 else None)
+@pytest.mark.parametrize(("message", "max_tools"), [("at most 40 tools", 40), ("error 12: too many", None)])
+def test_check_max_tools_accepts_a_number_if_one_more_is_refused(message: str, max_tools: int | None) -> None:
+    found = probe_tool_sets(lambda functions: error_reply(400, message) if len(functions) > 40 else None)
 
-    assert found.capabilities.max_tools == most
+    assert found.capabilities.max_tools == max_tools
     assert found.checks["max_tools"].outcome == "failed"
 
 
-def test_a_refusal_that_names_no_number_is_tried_with_the_usual_one() -> None:
-    found = offered(lambda functions: error_reply(400, "too many tools") if len(functions) > 128 else None)
+def test_check_max_tools_without_a_number_tries_the_usual_one() -> None:
+    found = probe_tool_sets(lambda functions: error_reply(400, "too many tools") if len(functions) > 128 else None)
 
     assert found.capabilities.max_tools == 128
 
 
 @pytest.mark.parametrize(
-    ("said", "refused"),
+    ("message", "refused"),
     [
         ("schema is not supported by default", None),
         ("'not' and $defs/oneOf are not permitted", ("oneOf", "not")),
         ("uniqueItems is not a keyword we know", ("uniqueItems",)),
     ],
 )
-def test_a_keyword_is_refused_where_the_refusal_names_it(said: str, refused: tuple[str, ...] | None) -> None:
+def test_check_keywords_finds_only_the_keywords_that_a_refusal_names(
+    message: str, refused: tuple[str, ...] | None
+) -> None:
     def narrow(functions: list[dict[str, Any]]) -> ScriptedReply | None:
         return (
-            error_reply(400, said)
+            error_reply(400, message)
             if any(word in str(functions) for word in ("oneOf", "'not'", "uniqueItems"))
             else None
         )
 
-    assert offered(narrow).capabilities.schema_dialect == refused
+    assert probe_tool_sets(narrow).capabilities.schema_dialect == refused

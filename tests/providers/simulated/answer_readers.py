@@ -1,4 +1,4 @@
-"""One request over real HTTP, read by us and by the makers' own clients."""
+"""Requests over HTTP whose answers are read by Toolbench and by the SDKs of OpenAI and Anthropic."""
 
 import json
 from collections.abc import Iterator
@@ -29,17 +29,17 @@ WRITE_RESULT = json.dumps({"ok": True, "tool_name": "state_patch", "data": {}})
 
 @dataclass(frozen=True)
 class AnswerContent:
-    """What an answer says, the same for every reader."""
+    """Content of an answer, in the same form for every reader."""
 
     text: str
     calls: tuple[tuple[Any, Any, Any], ...]  # id, name, arguments
     finish: Any
-    tokens: tuple[Any, Any]  # None, None where the answer does not say
+    tokens: tuple[Any, Any]  # None, None if the answer has no usage
 
 
 def iter_requests(persona: Persona) -> Iterator[JsonObject]:
-    """A state task before its last call and before its last words, and from its beginning where the persona drifts only
-    there; with a seed under which it drifts."""
+    """Yield a state task before its last call and before its final text, and from its beginning if the persona's fault
+    occurs only there; with a seed under which the fault occurs."""
     seed = next(
         seed for seed in range(1000) if build_random(seed, persona.slug, "drift").random() < (persona.rate or 1)
     )
@@ -47,11 +47,11 @@ def iter_requests(persona: Persona) -> Iterator[JsonObject]:
     patch = {**STATE_GET_CALL, "id": "call_2", "function": {"name": "state_patch", "arguments": "{}"}}
     later = (((STATE_GET_CALL, READ_RESULT),), ((STATE_GET_CALL, READ_RESULT), (patch, WRITE_RESULT)))
     for done in ((), *later) if persona.places == ("first",) else later:
-        told = list(body["messages"])
+        messages = list(body["messages"])
         for call, result in done:
-            told.append({"role": "assistant", "content": "", "tool_calls": [call]})
-            told.append({"role": "tool", "tool_call_id": call["id"], "content": result})
-        yield {**body, "messages": told, "tools": STATE_TOOLS}
+            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+        yield {**body, "messages": messages, "tools": STATE_TOOLS}
 
 
 async def read_with_toolbench(
@@ -63,11 +63,11 @@ async def read_with_toolbench(
         received.append(answer)
         return Turn(answer.message, "")
 
-    chosen = get_wire_format(wire)
+    wire_format = get_wire_format(wire)
     endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
-    exchange = client.build_exchange(endpoint, chosen.path, json.dumps(body).encode())
+    exchange = client.build_exchange(endpoint, wire_format.path, json.dumps(body).encode())
     await client.send(exchange)
-    decoder = chosen.build_decoder(read, lambda delta: None, is_streamed=bool(body.get("stream")))
+    decoder = wire_format.build_decoder(read, lambda delta: None, is_streamed=bool(body.get("stream")))
     decoder.feed(exchange.body)
     try:
         decoder.close()
@@ -78,8 +78,8 @@ async def read_with_toolbench(
 
 def _read_content(answer: ChatAnswer) -> AnswerContent:
     message, usage = answer.message, answer.usage
-    given = message.get("tool_calls") or ()
-    calls = [given] if isinstance(given, dict) else given
+    raw_calls = message.get("tool_calls") or ()
+    calls = [raw_calls] if isinstance(raw_calls, dict) else raw_calls
     return AnswerContent(
         message["content"],
         tuple(
@@ -92,7 +92,7 @@ def _read_content(answer: ChatAnswer) -> AnswerContent:
 
 
 def _parse_arguments(arguments: Any) -> Any:
-    """Arguments as a value; what is no JSON stays the text that it is."""
+    """Return arguments as a value; text that is no JSON stays text."""
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
@@ -100,7 +100,7 @@ def _parse_arguments(arguments: Any) -> Any:
 
 
 async def read_with_openai(client: openai.AsyncOpenAI, body: JsonObject) -> AnswerContent | str:
-    """What OpenAI's client makes of it, streams by its own accumulator; the name of what it raises."""
+    """Read an answer with OpenAI's SDK, streams with its accumulator; return the name of an exception."""
     try:
         if not body.get("stream"):
             completion: Any = await client.chat.completions.create(**body)
@@ -121,13 +121,13 @@ async def read_with_openai(client: openai.AsyncOpenAI, body: JsonObject) -> Answ
 
 
 async def read_with_openai_responses(client: openai.AsyncOpenAI, body: JsonObject) -> AnswerContent | str:
-    """What OpenAI's client makes of Responses, streams by its own accumulator; an incomplete one is its last event."""
-    given = {name: value for name, value in body.items() if name != "stream"}
+    """Read Responses with OpenAI's SDK, streams with its accumulator; an incomplete response is in the last event."""
+    arguments = {name: value for name, value in body.items() if name != "stream"}
     try:
         if not body.get("stream"):
-            response: Any = await client.responses.create(**given)
+            response: Any = await client.responses.create(**arguments)
         else:
-            async with client.responses.stream(**given) as stream:
+            async with client.responses.stream(**arguments) as stream:
                 last: Any = None
                 async for event in stream:
                     last = event
@@ -150,13 +150,13 @@ async def read_with_openai_responses(client: openai.AsyncOpenAI, body: JsonObjec
 
 
 async def read_with_anthropic(client: anthropic.AsyncAnthropic, body: JsonObject) -> AnswerContent | str:
-    """The same of Anthropic's client."""
-    given = {name: value for name, value in body.items() if name != "stream"}
+    """Read an answer with Anthropic's SDK; return the name of an exception."""
+    arguments = {name: value for name, value in body.items() if name != "stream"}
     try:
         if not body.get("stream"):
-            message: Any = await client.messages.create(**given)
+            message: Any = await client.messages.create(**arguments)
         else:
-            async with client.messages.stream(**given) as stream:
+            async with client.messages.stream(**arguments) as stream:
                 message = await stream.get_final_message()
         text = "".join(block.text for block in message.content if block.type == "text")
         calls = tuple((b.id, b.name, b.input) for b in message.content if b.type == "tool_use")

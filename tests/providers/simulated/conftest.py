@@ -11,7 +11,7 @@ Serving = Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
 
 @pytest.fixture
 def serving() -> Serving:
-    """Serves the personas without their latency, or another server, and gives a client that holds the key."""
+    """Return a context that runs the personas without latency, or another server; it yields a client with the key."""
 
     @asynccontextmanager
     async def serve(server: SimulatedServer | None = None) -> AsyncIterator[aiohttp.ClientSession]:

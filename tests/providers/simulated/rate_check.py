@@ -1,11 +1,11 @@
-"""Whether what was counted is what was published."""
+"""Comparison of a count with a published rate."""
 
 from scipy import stats
 
 CONFIDENCE = 0.999
 
 
-def is_near_published_rate(seen: int, of: int, rate: float) -> bool:
-    """Within the exact binomial interval that holds 999 of 1,000 counts; at a rate of 0 or 1 the count itself."""
-    least, most = stats.binom.interval(CONFIDENCE, of, rate)
-    return bool(least <= seen <= most)
+def is_near_published_rate(count: int, total: int, rate: float) -> bool:
+    """Return whether the count is in the exact binomial interval of 999 in 1,000 counts; at a rate of 0 or 1, exact."""
+    low, high = stats.binom.interval(CONFIDENCE, total, rate)
+    return bool(low <= count <= high)

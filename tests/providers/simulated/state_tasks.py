@@ -1,4 +1,4 @@
-"""Tasks for the personas, in the words of a prompt that spells its calls out, and a plain loop that plays them."""
+"""Tasks for the personas, with a prompt that lists their calls, and a plain loop that runs them."""
 
 import json
 from dataclasses import dataclass
@@ -68,15 +68,15 @@ async def post_bytes(client: aiohttp.ClientSession, raw: bytes) -> HttpAnswer:
 
 @dataclass
 class TaskResult:
-    """What a trial came to: the value that was patched last, the final text, the answers on the way."""
+    """Result of a task: the value of the last patch, the final text, and the messages of the model."""
 
     patched: object
     text: str
     messages: list[dict[str, Any]]
 
 
-async def play_task(client: aiohttp.ClientSession, body: dict[str, Any]) -> TaskResult:
-    """Plays a state task to its end with tools that take any value and refuse what is no array of operations."""
+async def run_task(client: aiohttp.ClientSession, body: dict[str, Any]) -> TaskResult:
+    """Run a state task to its end with tools that accept any value and refuse operations that are no array."""
     body = body | {"messages": list(body["messages"])}
     patched: object = None
     answers: list[dict[str, Any]] = []

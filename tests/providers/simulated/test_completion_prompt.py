@@ -12,7 +12,7 @@ from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.wire_formats import COMPLETIONS
 
 CALL = TextCall("get_weather", {"city": "Rome"}, "c1")
-TALK = (
+CONVERSATION = (
     PromptMessage("system", "Be brief."),
     PromptMessage("user", "What is the weather in Rome?"),
     PromptMessage("assistant", "", calls=(CALL,)),
@@ -20,33 +20,35 @@ TALK = (
     PromptMessage("assistant", "Sunny."),
     PromptMessage("user", "What is the weather in Oslo?"),
 )
-READ = ("hermes", "qwen3_coder", "lfm2", "olmo3", "seed_oss", "pythonic", "llama4", "minimax_m2")
+FORMATS = ("hermes", "qwen3_coder", "lfm2", "olmo3", "seed_oss", "pythonic", "llama4", "minimax_m2")
 
 
-def completed(prompt: object, **more: Any) -> JsonObject:
+def complete(prompt: object, **more: Any) -> JsonObject:
     request = {"model": "perfect", "prompt": prompt, "seed": 1, **more}
-    given = build_answer(request, load_personas()["perfect"], RefusedTurns(), COMPLETIONS)
-    body: JsonObject = json.loads(given.reply.body)
+    answer = build_answer(request, load_personas()["perfect"], RefusedTurns(), COMPLETIONS)
+    body: JsonObject = json.loads(answer.reply.body)
     return body
 
 
-@pytest.mark.parametrize("name", READ)
-def test_a_prompt_is_read_turn_by_turn_with_its_tools_and_its_format(name: str) -> None:
-    request, found = parse_prompt({"prompt": render_conversation(TALK, format=name, tools=[WEATHER_TOOL])})
-    assert (found, request["tools"]) == (name, [WEATHER_TOOL])
+@pytest.mark.parametrize("name", FORMATS)
+def test_parse_prompt_reads_turns_tools_and_format(name: str) -> None:
+    request, text_format = parse_prompt(
+        {"prompt": render_conversation(CONVERSATION, format=name, tools=[WEATHER_TOOL])}
+    )
+    assert (text_format, request["tools"]) == (name, [WEATHER_TOOL])
     roles = [message["role"] for message in request["messages"]]
     assert roles[:3] + roles[4:] == ["system", "user", "assistant", "assistant", "user"]
     assert roles[3] in ("user", "tool")
     assert request["messages"][-1]["content"] == "What is the weather in Oslo?"
 
 
-@pytest.mark.parametrize("name", READ)
-def test_a_persona_writes_its_calls_in_the_prompts_format(name: str) -> None:
-    body = completed(render_conversation(TALK, format=name, tools=[WEATHER_TOOL]))
+@pytest.mark.parametrize("name", FORMATS)
+def test_build_answer_writes_calls_in_the_format_of_the_prompt(name: str) -> None:
+    body = complete(render_conversation(CONVERSATION, format=name, tools=[WEATHER_TOOL]))
     (call,) = parse(body["choices"][0]["text"], format=name, tools=[WEATHER_TOOL]).calls
     assert (body["object"], call.name, call.arguments) == ("text_completion", "get_weather", {"city": "Oslo"})
 
 
 @pytest.mark.parametrize("prompt", ["Once upon a time", "", 5, None])
-def test_a_prompt_nobody_can_read_is_refused_with_a_sentence(prompt: object) -> None:
-    assert "(simulated)" in completed(prompt)["error"]["message"]
+def test_build_answer_refuses_an_unreadable_prompt_with_a_sentence(prompt: object) -> None:
+    assert "(simulated)" in complete(prompt)["error"]["message"]

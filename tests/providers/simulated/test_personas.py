@@ -10,8 +10,8 @@ from tests.providers.simulated.state_tasks import (
     HttpAnswer,
     build_control_request,
     build_state_request,
-    play_task,
     post_request,
+    run_task,
 )
 from toolbench.providers.simulated.answer import ALL_FAILURES, SHAPE_FAULTS, TOOLS_DROPPED
 from toolbench.providers.simulated.faults.behaviour import MOVE_FAULTS
@@ -20,13 +20,13 @@ from toolbench.providers.simulated.stream_events import LINE_FAULTS, STREAM_FAUL
 
 REQUESTS = 500
 TRIALS = 250
-AT_ONCE = 40
+CONCURRENCY = 40
 PLACES = {"first", "middle", "last", "final", "control", "tight", "any"}
-SILENT = {"hangs", "drops-connection"}
+NEVER_ANSWERS = {"hangs", "drops-connection"}
 
 
-def after_the_first_call(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as it is when the state has been read and the change is next."""
+def add_first_call(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the request after the state has been read, when the change is next."""
     call = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
     report = '{"ok": true, "tool_name": "state_get", "data": {}}'
     turn = [
@@ -36,12 +36,12 @@ def after_the_first_call(body: dict[str, Any]) -> dict[str, Any]:
     return body | {"messages": [*body["messages"], *turn]}
 
 
-def sometimes(persona: Persona) -> bool:
-    return 0 < persona.rate < 1 and persona.slug not in SILENT and persona.drift not in STREAM_FAULTS
+def has_random_fault(persona: Persona) -> bool:
+    return 0 < persona.rate < 1 and persona.slug not in NEVER_ANSWERS and persona.drift not in STREAM_FAULTS
 
 
-def meaning(answer: HttpAnswer) -> object:
-    """An answer without what differs between any two: ids, model, usage."""
+def read_content(answer: HttpAnswer) -> object:
+    """Return the answer without what differs between any two: ids, model, usage."""
     try:
         choice = answer.json()["choices"][0]
     except (ValueError, RecursionError, KeyError, TypeError):
@@ -51,7 +51,7 @@ def meaning(answer: HttpAnswer) -> object:
     return choice["message"], functions, choice["finish_reason"]
 
 
-def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
+def test_load_personas_have_known_faults_and_places() -> None:
     known = {"", TOOLS_DROPPED, *ALL_FAILURES, *MOVE_FAULTS, *SHAPE_FAULTS, *STREAM_FAULTS, *LINE_FAULTS}
     for persona in load_personas().values():
         assert persona.drift in known
@@ -59,76 +59,76 @@ def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
         assert bool(persona.drift) == bool(persona.places) == (persona.rate > 0)
 
 
-def test_every_drift_is_played_by_a_persona() -> None:
-    played = {persona.drift for persona in load_personas().values()}
-    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_FAULTS, *SHAPE_FAULTS, *STREAM_FAULTS, *LINE_FAULTS} <= played
+def test_load_personas_use_every_fault() -> None:
+    faults = {persona.drift for persona in load_personas().values()}
+    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_FAULTS, *SHAPE_FAULTS, *STREAM_FAULTS, *LINE_FAULTS} <= faults
 
 
-@pytest.mark.parametrize("slug", [p.slug for p in load_personas().values() if sometimes(p)])
-def test_a_persona_drifts_at_its_published_rate(serving: Serving, slug: str) -> None:
+@pytest.mark.parametrize("slug", [p.slug for p in load_personas().values() if has_random_fault(p)])
+def test_persona_shows_its_fault_at_the_published_rate(serving: Serving, slug: str) -> None:
     persona = load_personas()[slug]
 
-    async def journey() -> int:
-        gate = asyncio.Semaphore(AT_ONCE)
+    async def run_requests() -> int:
+        semaphore = asyncio.Semaphore(CONCURRENCY)
         async with serving() as client:
-            right = meaning(await post_request(client, after_the_first_call(build_state_request("perfect", 0))))
+            right = read_content(await post_request(client, add_first_call(build_state_request("perfect", 0))))
 
-            async def drifted(seed: int) -> bool:
-                async with gate:
+            async def has_fault(seed: int) -> bool:
+                async with semaphore:
                     return (
-                        meaning(await post_request(client, after_the_first_call(build_state_request(slug, seed))))
+                        read_content(await post_request(client, add_first_call(build_state_request(slug, seed))))
                         != right
                     )
 
-            return sum(await asyncio.gather(*(drifted(seed) for seed in range(REQUESTS))))
+            return sum(await asyncio.gather(*(has_fault(seed) for seed in range(REQUESTS))))
 
-    assert is_near_published_rate(asyncio.run(journey()), REQUESTS, persona.true_rates["drift"])
+    assert is_near_published_rate(asyncio.run(run_requests()), REQUESTS, persona.true_rates["drift"])
 
 
 @pytest.mark.parametrize("slug", ["reliable-95", "reliable-90", "reliable-70", "done-too-early", "perfect"])
-def test_a_persona_misses_the_task_at_its_published_rate(serving: Serving, slug: str) -> None:
+def test_persona_completes_the_task_at_its_published_rate(serving: Serving, slug: str) -> None:
     rate = load_personas()[slug].true_rates["tools"]["raw"]
 
-    async def right(client: aiohttp.ClientSession, seed: int, gate: asyncio.Semaphore) -> bool:
-        async with gate:
-            return (await play_task(client, build_state_request(slug, seed))).patched == "bar"
+    async def right(client: aiohttp.ClientSession, seed: int, semaphore: asyncio.Semaphore) -> bool:
+        async with semaphore:
+            return (await run_task(client, build_state_request(slug, seed))).patched == "bar"
 
-    async def journey() -> int:
-        gate = asyncio.Semaphore(AT_ONCE)
+    async def run_requests() -> int:
+        semaphore = asyncio.Semaphore(CONCURRENCY)
         async with serving() as client:
-            return sum(await asyncio.gather(*(right(client, seed, gate) for seed in range(TRIALS))))
+            return sum(await asyncio.gather(*(right(client, seed, semaphore) for seed in range(TRIALS))))
 
-    assert is_near_published_rate(asyncio.run(journey()), TRIALS, rate)
+    assert is_near_published_rate(asyncio.run(run_requests()), TRIALS, rate)
 
 
 @pytest.mark.parametrize("slug", ["broken-json-once", "wrong-types", "several-at-once", "whole-but-length", "slow"])
-def test_a_persona_that_recovers_does_the_task_in_the_end(serving: Serving, slug: str) -> None:
-    async def journey() -> list[object]:
+def test_persona_that_recovers_completes_the_task(serving: Serving, slug: str) -> None:
+    async def run_requests() -> list[object]:
         async with serving() as client:
-            return [(await play_task(client, build_state_request(slug, seed))).patched for seed in range(20)]
+            return [(await run_task(client, build_state_request(slug, seed))).patched for seed in range(20)]
 
-    assert set(asyncio.run(journey())) == {"bar"}
+    assert set(asyncio.run(run_requests())) == {"bar"}
 
 
 @pytest.mark.parametrize("slug", ["rate-limited", "flaky-503", "error-in-200"])
-def test_passing_refusal_is_served_at_second_try_and_repeats_with_seed(serving: Serving, slug: str) -> None:
+def test_persona_transient_refusal_is_served_at_the_second_try(serving: Serving, slug: str) -> None:
     async def tries(client: aiohttp.ClientSession, seed: int) -> list[bool]:
         return ["drift=" in (await post_request(client, build_state_request(slug, seed))).label for _ in range(4)]
 
-    async def journey() -> list[list[bool]]:
+    async def run_requests() -> list[list[bool]]:
         async with serving() as client:
             return [await tries(client, seed) for seed in range(30)]
 
-    seen = asyncio.run(journey())
+    seen = asyncio.run(run_requests())
     assert [True, False, True, False] in seen
-    assert all(one in ([True, False, True, False], [False] * 4) for one in seen)
+    assert all(labels in ([True, False, True, False], [False] * 4) for labels in seen)
 
 
-def test_a_control_is_answered_with_done_by_all_but_those_that_drift_there(serving: Serving) -> None:
-    async def journey() -> dict[str, str]:
+def test_persona_without_fault_in_controls_answers_done(serving: Serving) -> None:
+    async def run_requests() -> dict[str, str]:
         async with serving() as client:
             slugs = [p.slug for p in load_personas().values() if not set(p.places) & {"any", "control", "tight"}]
             answers = {slug: await post_request(client, build_control_request(slug, 5)) for slug in slugs}
         return {slug: answer.message["content"] for slug, answer in answers.items()}
 
-    assert set(asyncio.run(journey()).values()) == {"Done."}
+    assert set(asyncio.run(run_requests()).values()) == {"Done."}

@@ -1,4 +1,4 @@
-"""The personas in the format of Responses: its rules are kept, its events well formed, the published rates hold."""
+"""Tests of the personas over Responses: refused requests, types of answers and events, and the published rates."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import pytest
 from benchmarks.simulated_trials import Cell, judge_trials
 from tests.engine.wire_formats.responses.sdk_types import parse_answer
 from tests.providers.simulated.conftest import Serving
-from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
+from tests.providers.simulated.test_true_rates import NEVER_ANSWERS, find_published_rate
 from toolbench.evals.types import PUBLISHED_WORDING
 from toolbench.providers.simulated.personas import load_personas
 
@@ -19,27 +19,27 @@ USER = {"role": "user", "content": "Reply with exactly: Done."}
 CALL = {"type": "function_call", "call_id": "call_1", "name": "get", "arguments": "{}"}
 RESULT = {"type": "function_call_output", "call_id": "call_1", "output": "{}"}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
-SPOKEN = [
-    slug for slug, persona in load_personas().items() if "responses" in persona.wires and slug not in NEEDS_PATIENCE
+PERSONAS = [
+    slug for slug, persona in load_personas().items() if "responses" in persona.wires and slug not in NEVER_ANSWERS
 ]
 
 
-async def posted(serving: Serving, body: dict[str, Any], headers: dict[str, str] | None = None) -> tuple[int, str]:
+async def post(serving: Serving, body: dict[str, Any], headers: dict[str, str] | None = None) -> tuple[int, str]:
     async with serving() as client, client.post("/v1/responses", json=body, headers=headers) as answer:
         return answer.status, await answer.text()
 
 
-@pytest.mark.parametrize("slug", SPOKEN)
-def test_published_rates_hold_on_responses_wire(slug: str) -> None:
-    stream = SPOKEN.index(slug) % 2 == 0
+@pytest.mark.parametrize("slug", PERSONAS)
+def test_responses_persona_passes_at_its_published_rate(slug: str) -> None:
+    stream = PERSONAS.index(slug) % 2 == 0
     cell = Cell((slug,), "happy_path", "production", stream=stream, wire="responses", kind=PUBLISHED_WORDING)
-    rate = published(cell)
+    rate = find_published_rate(cell)
     passed = sum(verdict.task_pass is True for verdict in judge_trials(cell, range(TRIALS)))
     assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS)
 
 
 @pytest.mark.parametrize("method", ["text_json", "constrained"])
-def test_other_methods_work_on_responses_wire(method: str) -> None:
+def test_responses_request_by_another_method_passes(method: str) -> None:
     cell = Cell(("perfect",), "happy_path", wire="responses", method=method, kind=PUBLISHED_WORDING)
     assert [verdict.outcome for verdict in judge_trials(cell, range(3))] == ["pass"] * 3
 
@@ -59,30 +59,32 @@ def test_other_methods_work_on_responses_wire(method: str) -> None:
         ({"tools": [{"type": "function", "function": {"name": "get"}}]}, "tools[0].name"),
     ],
 )
-def test_request_that_openai_refuses_gets_its_sentence(serving: Serving, change: dict[str, Any], sentence: str) -> None:
-    status, answered = asyncio.run(posted(serving, {"model": "responses/perfect", "input": [USER]} | change))
-    error = json.loads(answered)["error"]
+def test_responses_request_that_openai_refuses_gets_its_message(
+    serving: Serving, change: dict[str, Any], sentence: str
+) -> None:
+    status, text = asyncio.run(post(serving, {"model": "responses/perfect", "input": [USER]} | change))
+    error = json.loads(text)["error"]
     assert (status, error["type"]) == (400, "invalid_request_error")
     assert sentence in error["message"].lower()
 
 
 @pytest.mark.parametrize("slug", list(load_personas()))
 @pytest.mark.parametrize("stream", [False, True])
-def test_every_persona_answers_responses(serving: Serving, slug: str, stream: bool) -> None:
+def test_responses_request_gets_the_status_of_the_personas_fault(serving: Serving, slug: str, stream: bool) -> None:
     if slug in ("hangs", "drops-connection"):
         return
     tool = {"type": "function", "name": "state_get", "parameters": {"type": "object"}, "strict": False}
     body = {"model": slug, "input": "Call state_get, then reply Done.", "tools": [tool], "stream": stream}
-    status, answered = asyncio.run(posted(serving, body))
+    status, text = asyncio.run(post(serving, body))
     assert status in (200, 400, 401, 402, 403, 404, 429, 500, 503)
-    assert answered
+    assert text
 
 
-def test_answers_and_events_are_of_openais_types(serving: Serving) -> None:
+def test_responses_answers_and_events_have_openais_types(serving: Serving) -> None:
     body = {"model": "perfect", "input": [USER], "instructions": "Be brief."}
-    whole = parse_answer(json.loads(asyncio.run(posted(serving, body))[1]))
+    whole = parse_answer(json.loads(asyncio.run(post(serving, body))[1]))
     assert (whole.status, whole.output_text) == ("completed", "Done.")
-    lines = asyncio.run(posted(serving, body | {"stream": True}))[1].splitlines()
+    lines = asyncio.run(post(serving, body | {"stream": True}))[1].splitlines()
     names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
     payloads = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     assert [payload["type"] for payload in payloads] == names
@@ -91,6 +93,6 @@ def test_answers_and_events_are_of_openais_types(serving: Serving) -> None:
     assert parse_answer(payloads[-1]["response"]).output_text == "Done."
 
 
-def test_wrong_key_is_refused_on_responses(serving: Serving) -> None:
-    status, answered = asyncio.run(posted(serving, {"input": "x"}, {"Authorization": "Bearer sk-wrong"}))
-    assert (status, json.loads(answered)["error"]["type"]) == (401, "authentication_error")
+def test_responses_request_with_a_wrong_key_is_refused(serving: Serving) -> None:
+    status, text = asyncio.run(post(serving, {"input": "x"}, {"Authorization": "Bearer sk-wrong"}))
+    assert (status, json.loads(text)["error"]["type"]) == (401, "authentication_error")

@@ -1,4 +1,4 @@
-"""The makers' own clients read our simulated server as we do; where one does not, the data says which and why."""
+"""Tests that the SDKs of OpenAI and Anthropic read the simulated server as Toolbench does, with listed exceptions."""
 
 import asyncio
 import json
@@ -31,11 +31,11 @@ from toolbench.providers.simulated.server import SimulatedServer
 
 DISAGREEMENTS: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "sdk_disagreements.json").read_text())
 NEVER_ANSWERS = {"hangs"}
-Found = dict[str, set[str]]
+Differences = dict[str, set[str]]
 
 
-def compared(mine: AnswerContent | str, theirs: AnswerContent | str) -> str:
-    """How two readings differ, in a word; "" where they agree. A refusal by both is one."""
+def describe_difference(mine: AnswerContent | str, theirs: AnswerContent | str) -> str:
+    """Return how two readings differ; "" if they agree. Two refusals agree."""
     if isinstance(mine, str) or isinstance(theirs, str):
         if isinstance(mine, str) and isinstance(theirs, str):
             return ""
@@ -44,34 +44,36 @@ def compared(mine: AnswerContent | str, theirs: AnswerContent | str) -> str:
     return f"other {' and '.join(parts)}" if parts else ""
 
 
-async def compare(wire: str) -> Found:
-    """What differs, by persona. Each party has a server of its own: some personas refuse a first try."""
-    found: Found = {}
+async def collect_differences(wire: str) -> Differences:
+    """Return the differences by persona. Each reader has its own server, since some personas refuse a first try."""
+    differences: Differences = {}
     async with (
-        served() as mine,
-        served() as theirs,
+        run_server() as mine,
+        run_server() as theirs,
         HttpClient() as client,
         openai.AsyncOpenAI(base_url=f"{theirs.url}/v1", api_key=theirs.key, max_retries=0) as chat,
         anthropic.AsyncAnthropic(base_url=theirs.url, api_key=theirs.key, max_retries=0) as messages,
     ):
-        for persona in spoken_on(wire):
+        for persona in list_personas(wire):
             for body in iter_requests(persona):
                 for stream in (False, True):
-                    sent = shaped(body, wire, stream)
+                    sent = build_request(body, wire, stream)
                     read = await read_with_toolbench(mine, client, sent, wire)
                     client_read = {
                         "chat": partial(read_with_openai, chat),
                         "anthropic": partial(read_with_anthropic, messages),
                         "responses": partial(read_with_openai_responses, chat),
                     }[wire]
-                    other = await client_read(sent)
-                    if said := compared(read, in_chats_words(other)):
-                        found.setdefault(persona.slug, set()).add(("streamed: " if stream else "whole: ") + said)
-    return found
+                    sdk_reading = await client_read(sent)
+                    if difference := describe_difference(read, convert_finish(sdk_reading)):
+                        differences.setdefault(persona.slug, set()).add(
+                            ("streamed: " if stream else "whole: ") + difference
+                        )
+    return differences
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[SimulatedServer]:
+async def run_server() -> AsyncIterator[SimulatedServer]:
     server = SimulatedServer(latency_factor=0)
     await server.start()
     try:
@@ -80,15 +82,15 @@ async def served() -> AsyncIterator[SimulatedServer]:
         await server.stop()
 
 
-def spoken_on(wire: str) -> list[Persona]:
+def list_personas(wire: str) -> list[Persona]:
     return [
         persona for persona in load_personas().values() if wire in persona.wires and persona.slug not in NEVER_ANSWERS
     ]
 
 
-def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
-    asked = {**body, "stream": True, "stream_options": {"include_usage": True}} if stream else body
-    sent, _ = get_wire_format(wire).encode(asked)
+def build_request(body: JsonObject, wire: str, stream: bool) -> JsonObject:
+    chat_body = {**body, "stream": True, "stream_options": {"include_usage": True}} if stream else body
+    sent, _ = get_wire_format(wire).encode(chat_body)
     if wire == "anthropic":
         assert parse_request(sent) == sent
     if wire == "responses":
@@ -96,29 +98,31 @@ def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
     return sent
 
 
-def in_chats_words(said: AnswerContent | str) -> AnswerContent | str:
-    if isinstance(said, str):
-        return said
-    return AnswerContent(said.text, said.calls, FINISH_REASONS.get(said.finish, said.finish), said.tokens)
+def convert_finish(reading: AnswerContent | str) -> AnswerContent | str:
+    if isinstance(reading, str):
+        return reading
+    return AnswerContent(
+        reading.text, reading.calls, FINISH_REASONS.get(reading.finish, reading.finish), reading.tokens
+    )
 
 
-def expected(maker: str) -> Found:
-    return {slug: set(case["differs"]) for slug, case in DISAGREEMENTS[maker].items()}
+def list_expected(sdk: str) -> Differences:
+    return {slug: set(case["differs"]) for slug, case in DISAGREEMENTS[sdk].items()}
 
 
-def test_openais_client_reads_every_persona_as_we_do_but_for_those_named() -> None:
-    assert asyncio.run(compare("chat")) == expected("openai")
+def test_openai_sdk_reads_every_chat_persona_except_listed_ones() -> None:
+    assert asyncio.run(collect_differences("chat")) == list_expected("openai")
 
 
-def test_anthropic_sdk_reads_every_persona_as_we_do_except_named_ones() -> None:
-    assert asyncio.run(compare("anthropic")) == expected("anthropic")
+def test_anthropic_sdk_reads_every_persona_except_listed_ones() -> None:
+    assert asyncio.run(collect_differences("anthropic")) == list_expected("anthropic")
 
 
-def test_openai_sdk_reads_every_responses_persona_except_named_ones() -> None:
-    assert asyncio.run(compare("responses")) == expected("openai responses")
+def test_openai_sdk_reads_every_responses_persona_except_listed_ones() -> None:
+    assert asyncio.run(collect_differences("responses")) == list_expected("openai responses")
 
 
-def test_every_disagreement_says_why() -> None:
-    cases = [case for maker in DISAGREEMENTS for case in DISAGREEMENTS[maker].values()]
+def test_sdk_disagreements_each_have_a_reason() -> None:
+    cases = [case for sdk in DISAGREEMENTS for case in DISAGREEMENTS[sdk].values()]
     assert all(case["why"].endswith(".") for case in cases)
     assert REFUSED_ANSWER not in {word for case in cases for word in case["differs"]}

@@ -14,13 +14,13 @@ CALLS = [
 ]
 
 
-def completion(**message: object) -> JsonObject:
+def build_completion(**message: object) -> JsonObject:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 3, "completion_tokens": 4}
     return {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
 
 
-def sent(events: Events) -> Turn:
+def decode_stream(events: Events) -> Turn:
     decoder = StreamDecoder(
         lambda found: Turn(
             found.message, "", usage=found.usage, findings=found.findings, is_truncated=found.is_truncated
@@ -42,15 +42,15 @@ def sent(events: Events) -> Turn:
         {"content": None, "tool_calls": [{**CALLS[0], "function": {"name": "f", "arguments": {"a": 1}}}]},
     ],
 )
-def test_a_completion_and_its_stream_say_the_same(message: JsonObject) -> None:
-    given = completion(**message)
-    turn = sent(build_events(given, random.Random(1), with_usage=True))
-    whole = decode_chat_answer(json.dumps(given).encode())
+def test_build_events_give_the_answer_of_the_completion(message: JsonObject) -> None:
+    completion = build_completion(**message)
+    turn = decode_stream(build_events(completion, random.Random(1), with_usage=True))
+    whole = decode_chat_answer(json.dumps(completion).encode())
     assert (turn.message, turn.usage, turn.findings) == (whole.message, whole.usage, whole.findings)
 
 
 @pytest.mark.parametrize(
-    ("drift", "finding"),
+    ("fault", "finding"),
     [
         ("index_missing", "stream_index_missing"),
         ("index_always_zero", "stream_index_reused"),
@@ -59,14 +59,14 @@ def test_a_completion_and_its_stream_say_the_same(message: JsonObject) -> None:
         ("usage_missing", "stream_usage_missing"),
     ],
 )
-def test_a_drift_of_streams_is_found(drift: str, finding: str) -> None:
-    events = build_events(completion(content=None, tool_calls=CALLS), random.Random(1), with_usage=True)
-    STREAM_FAULTS[drift](events)
-    turn = sent(events)
+def test_stream_fault_is_found_by_the_decoder(fault: str, finding: str) -> None:
+    events = build_events(build_completion(content=None, tool_calls=CALLS), random.Random(1), with_usage=True)
+    STREAM_FAULTS[fault](events)
+    turn = decode_stream(events)
     assert finding in [finding.code for finding in turn.findings]
-    assert turn.is_truncated == (drift == "cut_inside_arguments")
+    assert turn.is_truncated == (fault == "cut_inside_arguments")
 
 
-def test_usage_is_sent_to_those_who_asked_for_it() -> None:
-    events = build_events(completion(content="x"), random.Random(1), with_usage=False)
-    assert sent(events).usage is None
+def test_build_events_without_usage_send_none() -> None:
+    events = build_events(build_completion(content="x"), random.Random(1), with_usage=False)
+    assert decode_stream(events).usage is None

@@ -1,4 +1,4 @@
-"""A tool that nobody told the player about is called by the words of the question, in a way its schema allows."""
+"""Tests of the calls that a simulated model guesses for unknown tools, from the words of the question."""
 
 from typing import Any
 
@@ -13,20 +13,20 @@ TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 LINE = {"type": "object", "properties": {"sku": TEXT, "count": WHOLE}, "required": ["sku"]}
 
 
-def tool(name: str, description: str, required: str, /, **properties: Any) -> dict[str, Any]:
+def build_tool(name: str, description: str, required: str, /, **properties: Any) -> dict[str, Any]:
     parameters = {"type": "object", "properties": properties, "required": required.split()}
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 TOOLS = [
-    tool("cancel_order", "Cancels an order.", "order", order=TEXT, note=TEXT),
-    tool("get_time", "The time of a city.", "city", city=TEXT),
-    tool("get_weather", "The weather of a city.", "city", city=TEXT, unit={"enum": ["celsius", "fahrenheit"]}),
-    tool(
+    build_tool("cancel_order", "Cancels an order.", "order", order=TEXT, note=TEXT),
+    build_tool("get_time", "The time of a city.", "city", city=TEXT),
+    build_tool("get_weather", "The weather of a city.", "city", city=TEXT, unit={"enum": ["celsius", "fahrenheit"]}),
+    build_tool(
         "bookTable", "Books a table.", "people time name smoking",
         people=WHOLE | {"maximum": 9}, time=TEXT, name=TEXT, smoking={"type": "boolean"},
     ),
-    tool(
+    build_tool(
         "create_invoice", "", "customer_id amount due currency lines state",
         customer_id=TEXT | {"pattern": "^C-\\d+$"}, amount={"type": "number"}, due=TEXT | {"format": "date"},
         currency={"enum": ["EUR", "USD"]}, lines={"type": "array", "items": LINE, "minItems": 1},
@@ -35,7 +35,7 @@ TOOLS = [
 ]  # fmt: skip
 
 
-def called(question: str, **more: Any) -> tuple[str, dict[str, Any]] | None:
+def guess_call(question: str, **more: Any) -> tuple[str, dict[str, Any]] | None:
     body = {"messages": [{"role": "user", "content": question}], "tools": TOOLS, **more}
     script = build_script(parse_chat_request(body))
     return (script[0][0].name, script[0][0].arguments) if script else None
@@ -60,39 +60,39 @@ def called(question: str, **more: Any) -> tuple[str, dict[str, Any]] | None:
         ),
     ],
 )  # fmt: skip
-def test_tool_sharing_most_words_is_called_with_values_of_question(
+def test_build_script_calls_the_tool_that_shares_most_words(
     question: str, name: str, arguments: dict[str, Any]
 ) -> None:
-    assert called(question) == (name, arguments)
+    assert guess_call(question) == (name, arguments)
 
 
-def test_required_arguments_are_present_and_valid_for_short_question() -> None:
+def test_build_script_fills_required_arguments_for_short_question() -> None:
     for question in ("Cancel!", "The weather?", "A table", "An invoice of 3000 \N{GRINNING FACE}"):
-        found = called(question)
-        assert found is not None, question
-        function = next(item["function"] for item in TOOLS if item["function"]["name"] == found[0])
-        fitting = {key: value for key, value in found[1].items() if key != "customer_id"}  # its pattern needs a number
+        call = guess_call(question)
+        assert call is not None, question
+        function = next(item["function"] for item in TOOLS if item["function"]["name"] == call[0])
+        checked = {key: value for key, value in call[1].items() if key != "customer_id"}  # its pattern needs a number
         definition = function["parameters"] | {
-            "required": [item for item in function["parameters"]["required"] if item in fitting]
+            "required": [item for item in function["parameters"]["required"] if item in checked]
         }
-        assert not list_schema_errors(ToolDefinition(found[0], parameters=definition), fitting)
-        assert set(function["parameters"]["required"]) <= set(found[1])
+        assert not list_schema_errors(ToolDefinition(call[0], parameters=definition), checked)
+        assert set(function["parameters"]["required"]) <= set(call[1])
 
 
-def test_no_tool_is_called_where_none_has_to_do_with_the_question() -> None:
-    assert called("Hi, how are you?") is None
-    assert called("取消订单 17") is None
+def test_build_script_calls_no_tool_that_shares_no_word() -> None:
+    assert guess_call("Hi, how are you?") is None
+    assert guess_call("取消订单 17") is None
 
 
-def test_a_schema_without_sense_breaks_nothing() -> None:
-    odd: tuple[dict[str, Any], ...] = (
+def test_build_script_accepts_a_senseless_schema() -> None:
+    schemas: tuple[dict[str, Any], ...] = (
         {"a": {"$ref": "#/$defs/a"}}, {"a": None}, {"a": {"enum": 3, "pattern": "("}}, {"": {"type": []}},
     )  # fmt: skip
-    for properties in odd:
-        tools = [tool("cancel_order", "", " ".join(properties), **properties)]
+    for properties in schemas:
+        tools = [build_tool("cancel_order", "", " ".join(properties), **properties)]
         tools[0]["function"]["parameters"]["$defs"] = {"a": {"$ref": "#/$defs/a"}}
-        asked = {"messages": [{"role": "user", "content": "cancel it"}], "tools": tools}
-        assert build_script(parse_chat_request(asked))
+        body = {"messages": [{"role": "user", "content": "cancel it"}], "tools": tools}
+        assert build_script(parse_chat_request(body))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,6 @@ def test_a_schema_without_sense_breaks_nothing() -> None:
         ({"type": "function", "function": {"name": "get_time"}}, "get_time"),
     ],
 )
-def test_call_that_tool_choice_requires_is_made(choice: object, name: str | None) -> None:
-    call = called("Hello!", tool_choice=choice)
+def test_build_script_makes_the_call_that_tool_choice_requires(choice: object, name: str | None) -> None:
+    call = guess_call("Hello!", tool_choice=choice)
     assert (call[0] if call else None) == name
