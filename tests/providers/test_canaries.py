@@ -73,6 +73,7 @@ def test_drive_key_in_a_whole_answer_is_masked_everywhere(place: str, canary: st
     options, status, build_value = WHOLE_ANSWER_BY_PLACE[place]
     value = build_value(CANARIES[canary])
     body = value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    assert SEARCH.has_canary(body)
     headers = {"x-echo": CANARIES[canary], f"x-{CANARIES[canary].lower().replace('/', '').replace('=', '')}": "1"}
     _check_no_canary(*_drive(options, ScriptedReply(status, headers, body), stream=False))
 
@@ -81,6 +82,7 @@ def test_drive_key_in_a_whole_answer_is_masked_everywhere(place: str, canary: st
 def test_drive_spelled_key_in_a_stream_is_masked_everywhere(spelling: str) -> None:
     events = STREAM_BY_PLACE["chat content"][1](SPELLING_BY_NAME[spelling](CANARIES["key"]))
     body = [f"data: {json.dumps(event)}\n\n".encode() for event in events]
+    assert SEARCH.has_canary(b"".join(body))
     _check_no_canary(*_drive({}, ScriptedReply(200, {}, body, ending=ConnectionEnd.CLOSE), stream=True))
 
 

@@ -34,7 +34,9 @@ def test_effective_counts_without_trials_are_0() -> None:
 
 
 def test_design_effect_of_clusters_more_even_than_chance_is_1() -> None:
-    assert build_sums((3, 4), (1, 4), (4, 4)).design_effect >= 1
+    sums = build_sums((2, 4), (2, 4), (3, 4))
+    assert sums.design_effect == 1
+    assert sums.compute_effective_counts() == (7, 12)
 
 
 @pytest.mark.parametrize(
