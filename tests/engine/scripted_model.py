@@ -37,10 +37,10 @@ CallTool = Callable[[PreparedCall], Outcome]
 
 def build_answer(content: Any = "Done.", *, calls: Any = None, finish: str = "stop", **message: Any) -> bytes:
     """Return the body of an answer; `calls` becomes its `tool_calls` unchanged."""
-    said = {"role": "assistant", "content": content, **({} if calls is None else {"tool_calls": calls}), **message}
+    answer = {"role": "assistant", "content": content, **({} if calls is None else {"tool_calls": calls}), **message}
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
     return json.dumps(
-        {"model": "m-1", "choices": [{"message": said, "finish_reason": finish}], "usage": usage}
+        {"model": "m-1", "choices": [{"message": answer, "finish_reason": finish}], "usage": usage}
     ).encode()
 
 
@@ -71,14 +71,21 @@ def return_failure(_: PreparedCall) -> Outcome:
 
 
 def use_in_order(*tools: CallTool) -> CallTool:
-    """The first call goes to the first tool, the second to the second …"""
-    waiting = iter(tools)
-    return lambda one: next(waiting)(one)
+    """Return a function that gives the first call to the first tool, the second to the second, and so on."""
+    remaining = iter(tools)
+    return lambda call: next(remaining)(call)
 
 
 @dataclass
 class LoopRun:
-    """One finished run: its end, every request's body, every call that ran, every event."""
+    """A finished run of the loop.
+
+    Attributes:
+        ended: how the run ended.
+        bodies: the body of every request.
+        ran: every call that was executed.
+        events: every event of the loop.
+    """
 
     ended: LoopResult
     bodies: list[JsonObject] = field(default_factory=list)
@@ -86,32 +93,38 @@ class LoopRun:
     events: list[Event] = field(default_factory=list)
 
     def tool_envelopes(self) -> list[JsonObject]:
-        """What the model was told about its calls, in order."""
+        """Return the results that the model received for its calls, in order."""
         return [json.loads(message["content"]) for message in self.ended.history if message["role"] == "tool"]
 
     def list_event_data(self, event_type: str) -> list[JsonObject]:
         return [event.data for event in self.events if event.type == event_type]
 
 
-def run_script(given: LoopPlan, script: Iterable[ScriptItem], tool: CallTool = return_success) -> LoopRun:
-    """Runs the loop to its end. The script is used up one item per Ask; a Stop in it is sent as such."""
+def run_script(plan: LoopPlan, script: Iterable[ScriptItem], tool: CallTool = return_success) -> LoopRun:
+    """Run the loop to its end; each request takes the next item of the script.
+
+    Args:
+        plan: the plan of the run.
+        script: bodies of answers, and errors and stops that replace an answer.
+        tool: the function that executes every call.
+    """
     events: list[Event] = []
     bodies: list[JsonObject] = []
     ran: list[PreparedCall] = []
-    loop, items = run_loop(given, events.append), iter(script)
+    loop, items = run_loop(plan, events.append), iter(script)
     try:
-        wanted = next(loop)
+        command = next(loop)
         while True:
-            if not isinstance(wanted, Ask):
-                ran.extend(wanted.calls)
-                wanted = loop.send(tuple(tool(call) for call in wanted.calls))
+            if not isinstance(command, Ask):
+                ran.extend(command.calls)
+                command = loop.send(tuple(tool(call) for call in command.calls))
                 continue
-            bodies.append(json.loads(wanted.request.body))
+            bodies.append(json.loads(command.request.body))
             item = next(items)
             if isinstance(item, bytes):
-                wanted.decoder.feed(item)
-                wanted = loop.send(wanted.decoder.close())
+                command.decoder.feed(item)
+                command = loop.send(command.decoder.close())
             else:
-                wanted = loop.send(FailedExchange(item) if isinstance(item, ExchangeError) else item)
+                command = loop.send(FailedExchange(item) if isinstance(item, ExchangeError) else item)
     except StopIteration as end:
         return LoopRun(end.value, bodies, ran, events)

@@ -13,7 +13,7 @@ from toolbench.engine.types import JsonObject, Turn
 USER = [{"role": "user", "content": "Go."}]
 
 
-def setup(
+def prepare(
     options: JsonObject | None = None,
     *,
     seed: int | None = None,
@@ -25,12 +25,12 @@ def setup(
     return prepare_turns("m-1", resolved, system=system, tools=tools, options=options or {}, seed=seed)
 
 
-def body(given: TurnSetup, *, with_tools: bool = True) -> JsonObject:
-    sent: JsonObject = json.loads(build_request(given, 0, USER, has_tools=with_tools).body)
+def build_body(setup: TurnSetup, *, with_tools: bool = True) -> JsonObject:
+    sent: JsonObject = json.loads(build_request(setup, 0, USER, has_tools=with_tools).body)
     return sent
 
 
-def read(given: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
-    decoder = build_ask(given, 0, USER, has_tools=with_tools).decoder
+def parse(setup: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
+    decoder = build_ask(setup, 0, USER, has_tools=with_tools).decoder
     decoder.feed(raw)
     return decoder.close()

@@ -1,4 +1,4 @@
-"""Answers as streams: an answer's body cut into the events an endpoint would send."""
+"""Builders of streamed answers in the chat completions format."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,19 +13,19 @@ def render_event(payload: Any) -> bytes:
 
 
 def render_chunk(delta: JsonObject | None = None, *, finish: str | None = None, **more: Any) -> bytes:
-    """One event of a stream."""
+    """Return one event of a stream; without a choice if `delta` is None."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     return render_event({"model": "m-1", "choices": choices, **more})
 
 
 def build_call_delta(arguments: Any = None, *, name: str | None = None, **more: Any) -> JsonObject:
-    """A delta with one tool call; what is None is not there."""
+    """Return a delta with one tool call; a name or arguments of None are left out."""
     function = {"name": name, "arguments": arguments}
     return {"tool_calls": [{"function": {k: v for k, v in function.items() if v is not None}, **more}]}
 
 
 def render_stream(*events: bytes, finish: str = "tool_calls", usage: bool = True, done: bool = True) -> bytes:
-    """The events with an ordinary end behind them."""
+    """Return a stream of these events, followed by finish reason, usage and [DONE]."""
     tokens = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
     ending = [render_chunk({}, finish=finish)] if finish else []
     ending += [render_chunk(usage=tokens)] if usage else []
@@ -33,11 +33,11 @@ def render_stream(*events: bytes, finish: str = "tool_calls", usage: bool = True
 
 
 def iter_chunks(text: str, size: int) -> Iterator[str]:
-    yield from (text[at : at + size] for at in range(0, len(text), size))
+    yield from (text[start : start + size] for start in range(0, len(text), size))
 
 
 def render_as_stream(body: bytes, size: int = 3) -> bytes:
-    """A whole answer's body as the stream an ordinary endpoint would send, its texts in pieces of `size`."""
+    """Return the stream of a complete answer, with texts in chunks of `size` characters."""
     root = json.loads(body)
     choice = root.pop("choices")[0]
     usage = root.pop("usage", None)
@@ -66,14 +66,14 @@ def _iter_deltas(message: JsonObject, size: int) -> Iterator[JsonObject]:
         return
     for index, call in enumerate(calls):
         function = dict(call["function"])
-        written = function.pop("arguments", None)
-        first = "" if isinstance(written, str) else written
+        arguments = function.pop("arguments", None)
+        first = "" if isinstance(arguments, str) else arguments
         yield {"tool_calls": [{**call, "index": index, "function": {**function, "arguments": first}}]}
-        for part in iter_chunks(written, size) if isinstance(written, str) else ():
+        for part in iter_chunks(arguments, size) if isinstance(arguments, str) else ():
             yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
 
 def split_at(body: bytes, offsets: Iterable[int]) -> Sequence[bytes]:
     """Return the body split at these offsets, each taken modulo the length plus 1."""
-    cuts = sorted({place % (len(body) + 1) for place in offsets} | {0, len(body)})
+    cuts = sorted({offset % (len(body) + 1) for offset in offsets} | {0, len(body)})
     return [body[start:end] for start, end in pairwise(cuts)]

@@ -13,7 +13,7 @@ GOLDEN = json.loads((Path(__file__).parent / "data" / "arguments.json").read_tex
 
 
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: row["name"])
-def test_arguments_are_read_by_the_golden_table(row: dict[str, Any]) -> None:
+def test_read_arguments_matches_golden_table(row: dict[str, Any]) -> None:
     read = read_arguments(row["raw"], row["max"])
     assert read.status == row["status"], read
     assert read.arguments == row.get("arguments")
@@ -21,7 +21,7 @@ def test_arguments_are_read_by_the_golden_table(row: dict[str, Any]) -> None:
     assert bool(read.problem) == (read.status != "ok")
 
 
-def test_the_inner_text_of_a_double_encoding_is_measured_too() -> None:
+def test_read_arguments_measures_inner_text_of_double_encoding() -> None:
     inner = json.dumps({"a": "é" * 20}, ensure_ascii=False)
     outer = json.dumps(inner, ensure_ascii=False)
     size = len(inner.encode())
@@ -34,23 +34,23 @@ def test_the_inner_text_of_a_double_encoding_is_measured_too() -> None:
     ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '{"a":' + "9" * 5000 + "}", float("nan"), {"a": float("inf")}],
     ids=["brackets", "deep", "digits", "nan", "infinity"],
 )
-def test_hostile_arguments_are_invalid_and_raise_nothing(raw: object) -> None:
+def test_read_arguments_hostile_value_is_invalid_without_exception(raw: object) -> None:
     assert read_arguments(raw, 200_000).status == INVALID_JSON
 
 
-def test_a_lone_surrogate_counts_three_bytes() -> None:
+def test_read_arguments_lone_surrogate_counts_three_bytes() -> None:
     assert read_arguments('{"a":"\ud800"}', 11).size_bytes == 11
     assert read_arguments('{"a":"\ud800"}', 10).status == "too_large"
 
 
-def test_reading_does_not_change_what_was_given() -> None:
+def test_read_arguments_leaves_its_argument_unchanged() -> None:
     raw = {"a": {"b": [1]}}
     read_arguments(raw, 300)
     assert raw == {"a": {"b": [1]}}
 
 
 @pytest.mark.parametrize("row", [row for row in GOLDEN if "size" in row], ids=lambda row: row["name"])
-def test_the_size_can_be_had_without_reading(row: dict[str, Any]) -> None:
+def test_measure_arguments_returns_size_of_golden_table(row: dict[str, Any]) -> None:
     if row["name"] != "double encoding":
         assert measure_arguments(row["raw"]) == row["size"]
 
@@ -63,47 +63,47 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
-def test_an_object_is_the_same_however_it_is_wrapped(value: dict[str, object]) -> None:
+def test_read_arguments_gives_same_object_for_every_wrapping(value: dict[str, object]) -> None:
     text = json.dumps(value)
     for raw in (value, text, f"\n {text} ", f"```json\n{text}\n```", f"```{text}```", json.dumps(text)):
         assert read_arguments(raw, 200_000).arguments == value
 
 
 @given(st.text(st.sampled_from('{}[]",:\\`1e-a\ud800é\n tnf'), max_size=40) | st.text(max_size=40))
-def test_no_text_raises_and_what_is_read_can_be_written(raw: str) -> None:
+def test_read_arguments_any_text_gives_writable_object_or_status(raw: str) -> None:
     read = read_arguments(raw, 200_000)
     assert (read.arguments is None) == (read.status != "ok")
     assert write_json(read.arguments)
 
 
 @pytest.mark.parametrize("raw", [7, 1.5, True, object(), b"{}"])
-def test_arguments_neither_text_nor_json_have_no_size(raw: object) -> None:
+def test_read_arguments_other_type_is_invalid_with_size_zero(raw: object) -> None:
     read = read_arguments(raw, 300)
     assert (read.status, read.size_bytes, measure_arguments(raw)) == (INVALID_JSON, 0, 0)
     assert type(raw).__name__ in read.problem
 
 
-def test_arguments_json_cannot_hold_say_why_in_200_characters() -> None:
+def test_read_arguments_unwritable_value_gives_problem_of_200_characters() -> None:
     unwritable = type("L" * 300, (), {})()
     read = read_arguments({"a": unwritable}, 300)
     assert (read.status, read.size_bytes, len(read.problem)) == (INVALID_JSON, 0, 200)
 
 
-def nested(levels: int) -> dict[str, object]:
-    """An object with objects and arrays in turn, so many levels in all."""
+def build_nested_object(levels: int) -> dict[str, object]:
+    """Return an object in which objects and arrays alternate, `levels` deep."""
     value: dict[str, object] | list[object] = {}
     for level in range(levels - 1):
         value = [value] if level % 2 == levels % 2 else {"a": value}
     return value if isinstance(value, dict) else {"a": value}
 
 
-def test_arguments_nested_too_deeply_are_refused_without_a_size() -> None:
-    read = read_arguments(nested(140), 200_000)
+def test_read_arguments_too_deep_value_is_invalid_with_size_zero() -> None:
+    read = read_arguments(build_nested_object(140), 200_000)
     assert (read.status, read.size_bytes) == (INVALID_JSON, 0)
     assert read.problem == "arguments are nested too deeply"
 
 
-def test_wide_arguments_are_not_taken_for_deep_ones() -> None:
+def test_read_arguments_wide_value_is_not_too_deep() -> None:
     wide: dict[str, object] = {"a": [{} for _ in range(200)]}
     assert read_arguments(wide, 200_000).arguments == wide
 
@@ -118,11 +118,11 @@ def test_wide_arguments_are_not_taken_for_deep_ones() -> None:
         ('```json{"a":1}```', "ok"),
     ],
 )
-def test_a_code_fence_needs_both_ends(raw: str, status: str) -> None:
+def test_read_arguments_removes_only_fence_with_both_ends(raw: str, status: str) -> None:
     assert read_arguments(raw, 300).status == status
 
 
-def test_arguments_read_before_are_measured_but_not_read_again() -> None:
+def test_read_arguments_with_parsed_value_measures_without_parsing() -> None:
     raw, value = '{"a":"é"}', {"a": "é"}
     read = read_arguments(raw, 10, parsed_value=value)
     assert (read.status, read.size_bytes) == ("ok", 10)
@@ -132,14 +132,16 @@ def test_arguments_read_before_are_measured_but_not_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "most", "status", "size"),
+    ("raw", "max_bytes", "status", "size"),
     [
         ('{"a":1}', 7, "ok", 7), ('{"a":1}', 6, "too_large", 7), (' {"a":1} ', 7, "ok", 7),
         ("", 7, INVALID_JSON, 0), ("  ", 7, INVALID_JSON, 0), ({"a": 1}, 7, INVALID_JSON, 0),
         (None, 7, INVALID_JSON, 0), ("[1]", 7, INVALID_JSON, 3), ("{", 7, INVALID_JSON, 1),
     ],
 )  # fmt: skip
-def test_standard_arguments_are_the_text_of_an_object(raw: object, most: int, status: str, size: int) -> None:
-    read = read_arguments(raw, most, is_standard_only=True)
+def test_read_arguments_standard_only_accepts_only_object_text(
+    raw: object, max_bytes: int, status: str, size: int
+) -> None:
+    read = read_arguments(raw, max_bytes, is_standard_only=True)
     assert (read.status, read.size_bytes) == (status, size)
     assert read.arguments == ({"a": 1} if status == "ok" else None)

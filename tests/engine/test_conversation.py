@@ -8,15 +8,15 @@ from toolbench.engine.tools.choice import ToolChoice
 from toolbench.engine.tools.definitions import ToolRegistry
 
 
-def ended(conversation: Conversation, text: str, *script: bytes | StopRun) -> LoopResult:
-    """What one run of the loop over the conversation comes to."""
+def run_conversation(conversation: Conversation, text: str, *script: bytes | StopRun) -> LoopResult:
+    """Run the loop once with the next user message and return how it ended."""
     return run_script(conversation.say(text), script).ended
 
 
-def test_what_was_said_called_and_answered_is_there_the_next_time() -> None:
+def test_conversation_sends_messages_of_earlier_run_in_next_one() -> None:
     conversation = Conversation("m-1", TOOLS)
 
-    first = ended(conversation, "Read it.", build_calling_answer(build_call()), build_answer("Read."))
+    first = run_conversation(conversation, "Read it.", build_calling_answer(build_call()), build_answer("Read."))
     assert conversation.take(first)
     second = run_script(conversation.say("And now?"), [build_answer("Nothing new.")])
 
@@ -30,27 +30,29 @@ def test_what_was_said_called_and_answered_is_there_the_next_time() -> None:
     assert second.bodies[0]["messages"][-1]["content"] == "And now?"
 
 
-def test_saying_changes_nothing_before_the_end_is_taken() -> None:
+def test_conversation_say_changes_no_history_before_take() -> None:
     conversation = Conversation("m-1", TOOLS)
 
     assert conversation.say("One.").history == ()
     assert conversation.say("Two.").history == ()
 
 
-def test_a_run_that_broke_off_leaves_the_conversation_as_it_was() -> None:
+def test_conversation_take_refuses_incomplete_run() -> None:
     """A call without its result would be refused by most endpoints."""
     conversation = Conversation("m-1", TOOLS)
-    conversation.take(ended(conversation, "Hello.", build_answer("Hello!")))
+    conversation.take(run_conversation(conversation, "Hello.", build_answer("Hello!")))
     before = conversation.history
 
-    broken = ended(conversation, "Read it.", build_calling_answer(build_call()), StopRun(StopReason.CANCELLED))
+    interrupted = run_conversation(
+        conversation, "Read it.", build_calling_answer(build_call()), StopRun(StopReason.CANCELLED)
+    )
 
-    assert broken.end is EndReason.CANCELLED
-    assert not conversation.take(broken)
+    assert interrupted.end is EndReason.CANCELLED
+    assert not conversation.take(interrupted)
     assert conversation.history == before
 
 
-def test_every_end_is_kept_or_broken_off() -> None:
+def test_incomplete_ends_exclude_only_complete_end_reasons() -> None:
     assert set(EndReason) - INCOMPLETE_ENDS == {
         EndReason.FINAL,
         EndReason.LENGTH,
@@ -60,7 +62,7 @@ def test_every_end_is_kept_or_broken_off() -> None:
     }
 
 
-def test_settings_are_the_policys_own_keys() -> None:
+def test_conversation_with_settings_accepts_only_policy_keys() -> None:
     conversation = Conversation.with_settings(
         "m-1", ToolRegistry((GET_TOOL,)), tool_choice=ToolChoice.named("state_get"), max_turns=3
     )

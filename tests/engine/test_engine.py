@@ -1,4 +1,4 @@
-"""What holds for the room as a whole."""
+"""Tests of the engine as a package: its imports, and that it defines no tool."""
 
 import importlib
 import pkgutil
@@ -9,22 +9,22 @@ import toolbench.engine
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 
 MODULES = [found.name for found in pkgutil.walk_packages(toolbench.engine.__path__, "toolbench.engine.")]
-OUTSIDE = ("django", "celery", "httpx", "aiohttp", "redis", "psycopg")
+FRAMEWORKS = ("django", "celery", "httpx", "aiohttp", "redis", "psycopg")
 IMPORT_ALL = """
 import importlib, sys
-for name in {outside}:
+for name in {frameworks}:
     sys.modules[name] = None
 for name in {modules}:
     importlib.import_module(name)
 """
 
 
-def test_the_engine_imports_where_no_framework_can_be_imported() -> None:
-    code = IMPORT_ALL.format(outside=OUTSIDE, modules=MODULES)
+def test_engine_modules_import_without_frameworks() -> None:
+    code = IMPORT_ALL.format(frameworks=FRAMEWORKS, modules=MODULES)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_the_engine_ships_no_tool() -> None:
-    held = [vars(importlib.import_module(name)) for name in MODULES]
-    values = [value for module in held for value in module.values()]
+def test_engine_modules_define_no_tool() -> None:
+    namespaces = [vars(importlib.import_module(name)) for name in MODULES]
+    values = [value for namespace in namespaces for value in namespace.values()]
     assert not [value for value in values if isinstance(value, (ToolDefinition, ToolRegistry))]

@@ -1,7 +1,7 @@
 from toolbench.engine.identity_key import IdentityKey
 
 
-def test_keys_around_one_object_are_equal_and_around_equal_objects_are_not() -> None:
+def test_identity_keys_are_equal_only_for_the_same_object() -> None:
     first: dict[str, int] = {}
     second: dict[str, int] = {}
     assert IdentityKey(first) == IdentityKey(first)

@@ -36,22 +36,22 @@ VALUES = st.recursive(
         ("[" * 500, None),
     ],
 )
-def test_a_beginning_is_read_as_far_as_it_goes(text: str, value: object) -> None:
+def test_read_partial_returns_readable_part(text: str, value: object) -> None:
     assert read_partial(text) == value
 
 
 @given(VALUES.filter(lambda value: isinstance(value, dict | list)), st.integers(0, 200))
-def test_no_beginning_of_json_is_beyond_reading(value: object, place: int) -> None:
+def test_read_partial_of_any_prefix_keeps_the_type(value: object, offset: int) -> None:
     text = json.dumps(value)
     assert read_partial(text) == value
-    beginning = text[: 1 + place % len(text)]
-    assert type(read_partial(beginning)) is type(value)
+    prefix = text[: 1 + offset % len(text)]
+    assert type(read_partial(prefix)) is type(value)
 
 
 @given(VALUES.filter(lambda value: isinstance(value, dict | list)), st.integers(1, 5))
-def test_the_end_of_a_value_is_known_however_it_is_split(value: object, size: int) -> None:
-    text, extent = json.dumps(value), JsonEndFinder()
+def test_json_end_finder_closes_only_at_the_end_for_any_chunks(value: object, size: int) -> None:
+    text, finder = json.dumps(value), JsonEndFinder()
     for at in range(0, len(text), size):
-        assert not extent.is_closed
-        extent.feed(text[at : at + size])
-    assert extent.is_closed
+        assert not finder.is_closed
+        finder.feed(text[at : at + size])
+    assert finder.is_closed

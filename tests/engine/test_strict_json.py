@@ -31,46 +31,46 @@ from toolbench.engine.strict_json import (
         ('"\x00"', "not_json"),
     ],
 )
-def test_what_is_not_strict_json_is_refused_with_a_code(text: str, code: str) -> None:
+def test_read_json_invalid_text_raises_error_with_code(text: str, code: str) -> None:
     with pytest.raises(InvalidJsonError) as caught:
         read_json(text)
     assert caught.value.code == code
     assert len(str(caught.value)) <= 200
 
 
-def test_nesting_is_allowed_to_the_limit_exactly() -> None:
+def test_read_json_allows_max_depth_and_refuses_one_more() -> None:
     assert not is_too_deep(read_json("[" * MAX_DEPTH + "]" * MAX_DEPTH))
     with pytest.raises(InvalidJsonError):
         read_json("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
 
 
-def test_brackets_inside_texts_are_not_nesting() -> None:
+def test_read_json_ignores_brackets_in_strings() -> None:
     assert read_json(json.dumps("[" * 1000)) == "[" * 1000
 
 
-def test_lone_surrogates_survive_the_way_out_and_in() -> None:
+def test_encode_json_escapes_lone_surrogates_so_read_json_restores_them() -> None:
     value = {"text": "a\ud800é"}
     assert b"\\ud800" in encode_json(value)
     assert read_json(encode_json(value).decode()) == value
 
 
-def test_ordinary_text_is_written_as_utf8() -> None:
+def test_encode_json_writes_other_text_as_utf8() -> None:
     assert encode_json({"a": "é"}) == '{"a":"é"}'.encode()
 
 
-def test_keys_are_put_in_order_at_every_depth() -> None:
+def test_sort_keys_sorts_every_level() -> None:
     assert write_json(sort_keys({"b": {"d": 1, "c": 2}, "a": [3]})) == '{"a":[3],"b":{"c":2,"d":1}}'
 
 
 @settings(deadline=None, database=None)
 @given(st.text())
-def test_the_size_is_that_of_the_utf8_bytes(text: str) -> None:
+def test_count_utf8_bytes_equals_encoded_length(text: str) -> None:
     assert count_utf8_bytes(text) == len(text.encode("utf-8", "surrogatepass"))
 
 
 @settings(deadline=None, database=None)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=20))
-def test_what_is_written_can_be_read(value: object) -> None:
+def test_read_json_restores_what_encode_json_wrote(value: object) -> None:
     assert read_json(encode_json(value).decode()) == value
 
 
@@ -79,6 +79,6 @@ def test_what_is_written_can_be_read(value: object) -> None:
     st.dictionaries(st.text(max_size=3), st.text(st.characters(), max_size=3) | st.lists(st.integers(), max_size=2)),
     st.data(),
 )
-def test_what_is_written_already_changes_no_byte(value: dict[str, object], data: st.DataObject) -> None:
+def test_encode_object_with_known_parts_equals_encode_json(value: dict[str, object], data: st.DataObject) -> None:
     known = data.draw(st.sets(st.sampled_from(sorted(value)))) if value else set()
     assert encode_object(value, {key: write_json(value[key]) for key in known}) == encode_json(value)

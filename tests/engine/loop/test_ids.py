@@ -19,27 +19,27 @@ from toolbench.engine.types import Message
         ([], ()),
     ],
 )
-def test_ids_are_repaired(given_ids: list[str], expected: tuple[str, ...]) -> None:
+def test_repair_ids_fills_blank_and_numbers_repeated_ids(given_ids: list[str], expected: tuple[str, ...]) -> None:
     assert repair_ids(given_ids) == expected
 
 
-def test_an_id_that_the_conversation_holds_already_is_not_given_again() -> None:
+def test_repair_ids_avoids_ids_of_the_conversation() -> None:
     assert repair_ids(["call_1", ""], {"call_1", "call_1__2", "tc_2"}) == ("call_1__3", "tc_2__2")
 
 
 @settings(deadline=None, database=None)
 @given(st.lists(st.sampled_from(["", "a", "a__2", "a__2__2", "tc_1", "tc_3"]), max_size=12))
-def test_repaired_ids_are_always_different_and_stay_so(given_ids: list[str]) -> None:
-    once = repair_ids(given_ids)
-    assert len(set(once)) == len(given_ids)
-    assert repair_ids(once) == once
+def test_repair_ids_returns_distinct_ids_and_is_idempotent(given_ids: list[str]) -> None:
+    repaired_ids = repair_ids(given_ids)
+    assert len(set(repaired_ids)) == len(given_ids)
+    assert repair_ids(repaired_ids) == repaired_ids
 
 
-def test_ten_thousand_repeats_are_no_burden() -> None:
+def test_repair_ids_numbers_ten_thousand_repeats() -> None:
     assert repair_ids(["a"] * 10_000)[-1] == "a__10000"
 
 
-def test_ids_in_are_those_of_calls_that_have_one() -> None:
+def test_list_call_ids_returns_text_ids_of_tool_calls() -> None:
     history: list[Message] = [
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "a"}, {"id": None}, {}, {"id": 7}, {"id": "b"}]},

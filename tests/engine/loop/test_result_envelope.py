@@ -14,7 +14,7 @@ from toolbench.engine.loop.result_envelope import (
 COMPACT = "tool_result_compact_envelope"
 
 
-def told(value: Any) -> dict[str, Any]:
+def build_json(value: Any) -> dict[str, Any]:
     return build_envelope_json(build_envelope(Outcome(value), "t"))
 
 
@@ -38,25 +38,25 @@ def told(value: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_a_tool_gives_back_becomes_an_envelope(value: Any, expected: dict[str, Any]) -> None:
+def test_build_envelope_normalises_any_value(value: Any, expected: dict[str, Any]) -> None:
     full = {"ok": True, "tool_name": "t", "data": {}, "warnings": [], "errors": [], **expected}
-    assert told(value) == full
-    assert list(told(value)) == ["ok", "tool_name", "data", "warnings", "errors"]
+    assert build_json(value) == full
+    assert list(build_json(value)) == ["ok", "tool_name", "data", "warnings", "errors"]
 
 
-def test_a_tools_failure_is_an_envelope_too() -> None:
+def test_build_envelope_of_error_outcome_has_its_code_and_message() -> None:
     envelope = build_envelope(Outcome(error_code="ARGUMENT_ERROR", error_message="ops must be an array"), "t")
     assert not envelope.ok
     assert envelope.errors == ({"code": "ARGUMENT_ERROR", "message": "ops must be an array"},)
 
 
-def _ring() -> list[Any]:
-    ring: list[Any] = []
-    ring.append(ring)
-    return ring
+def _build_cyclic_list() -> list[Any]:
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
+    return cyclic
 
 
-def _deep() -> list[Any]:
+def _build_deep_list() -> list[Any]:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -64,53 +64,55 @@ def _deep() -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "value", [object(), {1, 2}, float("nan"), {(1, 2): 3}, _ring(), _deep()], ids=lambda v: type(v).__name__
+    "value",
+    [object(), {1, 2}, float("nan"), {(1, 2): 3}, _build_cyclic_list(), _build_deep_list()],
+    ids=lambda v: type(v).__name__,
 )
-def test_a_value_json_cannot_hold_is_a_serialization_error(value: object) -> None:
+def test_build_envelope_of_unwritable_value_is_serialization_error(value: object) -> None:
     envelope = build_envelope(Outcome(value), "t")
     assert not envelope.ok
     assert envelope.errors[0]["code"] == "TOOL_OUTPUT_SERIALIZATION_ERROR"
     assert set(envelope.data) == {"error_class", "message"}
 
 
-def test_the_tool_cannot_change_its_result_afterwards() -> None:
+def test_build_envelope_copies_the_value() -> None:
     value = {"facts": [1]}
     envelope = build_envelope(Outcome(value), "t")
     value["facts"].append(2)
     assert envelope.data == {"facts": [1]}
 
 
-def test_the_size_limit_is_exact_and_in_utf8_bytes() -> None:
+def test_render_envelope_limits_exact_utf8_bytes() -> None:
     envelope = build_envelope(Outcome({"text": "é€😀"}), "t")
     size = len(render_envelope(envelope, (), max_bytes=10_000, call_id="c").content.encode())
     assert not render_envelope(envelope, (), max_bytes=size, call_id="c").is_replaced
-    written = render_envelope(envelope, (), max_bytes=size - 1, call_id="c")
-    assert written.is_replaced
-    assert written.envelope.data == {"bytes": size, "max_bytes": size - 1}
-    assert written.envelope.errors[0]["code"] == "TOOL_OUTPUT_TOO_LARGE"
-    assert json.loads(written.content)["ok"] is False
+    rendered = render_envelope(envelope, (), max_bytes=size - 1, call_id="c")
+    assert rendered.is_replaced
+    assert rendered.envelope.data == {"bytes": size, "max_bytes": size - 1}
+    assert rendered.envelope.errors[0]["code"] == "TOOL_OUTPUT_TOO_LARGE"
+    assert json.loads(rendered.content)["ok"] is False
 
 
-def test_the_size_is_taken_after_the_transforms() -> None:
+def test_render_envelope_measures_after_transforms() -> None:
     envelope = build_envelope(Outcome({}), "t")
     full = len(render_envelope(envelope, (), max_bytes=10_000, call_id="c").content)
     assert not render_envelope(envelope, (COMPACT,), max_bytes=full - 1, call_id="c").is_replaced
 
 
-def test_replacement_result_is_transformed_and_not_replaced_again() -> None:
+def test_render_envelope_transforms_replacement_without_limit() -> None:
     envelope = build_envelope(Outcome({"text": "x" * 100}), "t")
-    written = render_envelope(envelope, (COMPACT,), max_bytes=10, call_id="c")
-    assert "warnings" not in json.loads(written.content)
-    assert len(written.content) > 10
-    assert [change.name for change in written.changes] == [COMPACT]
+    rendered = render_envelope(envelope, (COMPACT,), max_bytes=10, call_id="c")
+    assert "warnings" not in json.loads(rendered.content)
+    assert len(rendered.content) > 10
+    assert [change.name for change in rendered.changes] == [COMPACT]
 
 
-def test_a_lone_surrogate_in_a_result_is_kept() -> None:
-    written = render_envelope(build_envelope(Outcome("\ud800"), "t"), (), max_bytes=1000, call_id="c")
-    assert json.loads(written.content)["data"] == {"value": "\ud800"}
+def test_render_envelope_keeps_lone_surrogate() -> None:
+    rendered = render_envelope(build_envelope(Outcome("\ud800"), "t"), (), max_bytes=1000, call_id="c")
+    assert json.loads(rendered.content)["data"] == {"value": "\ud800"}
 
 
-def test_a_refusal_has_all_five_keys() -> None:
+def test_build_error_envelope_has_all_five_keys() -> None:
     assert build_envelope_json(build_error_envelope("t", "TOOL_NOT_ALLOWED", "No.")) == {
         "ok": False,
         "tool_name": "t",
@@ -120,6 +122,6 @@ def test_a_refusal_has_all_five_keys() -> None:
     }
 
 
-def test_a_serialization_error_is_told_in_200_characters() -> None:
+def test_serialization_error_message_has_200_characters_at_most() -> None:
     envelope = build_envelope(Outcome(type("L" * 300, (), {})()), "t")
     assert len(envelope.data["message"]) == 200

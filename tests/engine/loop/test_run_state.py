@@ -1,4 +1,4 @@
-"""A run over several of the user's messages."""
+"""Tests of a run with several user messages."""
 
 from dataclasses import replace
 
@@ -18,17 +18,17 @@ GET_CALL = build_calling_answer(build_call())
 DONE = build_answer()
 
 
-def test_next_user_message_follows_each_answer_with_own_tools_and_turns() -> None:
+def test_further_messages_follow_answers_with_own_tools_and_turns() -> None:
     later = ToolDefinition("later", "Comes later.", {"type": "object"})
     further = (FurtherMessage("And then?", (later,)), FurtherMessage("Thanks."))
-    played = run_script(
+    run = run_script(
         replace(build_plan(max_turns=2), further_messages=further),
         [GET_CALL, DONE, build_calling_answer(build_call("later")), DONE, build_answer("Bye.")],
     )
 
-    assert (played.ended.end, played.ended.final_text) == (EndReason.FINAL, "Bye.")
-    assert [call.name for call in played.ran] == ["state_get", "later"]
-    requests = [record.request for record in played.ended.turns]
+    assert (run.ended.end, run.ended.final_text) == (EndReason.FINAL, "Bye.")
+    assert [call.name for call in run.ran] == ["state_get", "later"]
+    requests = [record.request for record in run.ended.turns]
     assert [(request.turn, request.message_index, request.user_message) for request in requests] == [
         (0, 0, ""),
         (1, 0, ""),
@@ -36,33 +36,33 @@ def test_next_user_message_follows_each_answer_with_own_tools_and_turns() -> Non
         (3, 1, ""),
         (4, 2, "Thanks."),
     ]
-    assert [len(body["tools"]) for body in played.bodies] == [2, 2, 3, 3, 3]
-    assert [body["content"] for body in played.bodies[-1]["messages"] if body["role"] == "user"] == [
+    assert [len(body["tools"]) for body in run.bodies] == [2, 2, 3, 3, 3]
+    assert [body["content"] for body in run.bodies[-1]["messages"] if body["role"] == "user"] == [
         "Go.",
         "And then?",
         "Thanks.",
     ]
 
 
-def test_message_using_up_its_turns_ends_run_before_next_one() -> None:
-    played = run_script(replace(build_plan(max_turns=1), further_messages=(FurtherMessage("And then?"),)), [GET_CALL])
-    assert played.ended.end is EndReason.MAX_TURNS_EXCEEDED
+def test_message_at_its_turn_limit_ends_run_before_next_message() -> None:
+    run = run_script(replace(build_plan(max_turns=1), further_messages=(FurtherMessage("And then?"),)), [GET_CALL])
+    assert run.ended.end is EndReason.MAX_TURNS_EXCEEDED
 
 
-def test_a_message_is_said_once_where_its_turn_is_asked_for_again() -> None:
-    played = run_script(
+def test_further_message_is_sent_once_if_its_turn_is_retried() -> None:
+    run = run_script(
         replace(build_plan(fallback_retry_count=1), further_messages=(FurtherMessage("And then?"),)),
         [DONE, build_no_tool_support_error(), build_answer("Bye.")],
     )
-    assert [(turn.request.turn, turn.request.user_message) for turn in played.ended.turns] == [
+    assert [(turn.request.turn, turn.request.user_message) for turn in run.ended.turns] == [
         (0, ""),
         (1, "And then?"),
         (1, ""),
     ]
 
 
-def test_calls_for_first_message_keep_blank_next_answer_from_empty_final() -> None:
-    played = run_script(
+def test_blank_answer_counts_only_calls_of_its_own_message() -> None:
+    run = run_script(
         replace(build_plan(), further_messages=(FurtherMessage("Say nothing."),)), [GET_CALL, DONE, build_answer("")]
     )
-    assert (played.ended.end, played.ended.final_text, len(played.bodies)) == (EndReason.FINAL, "", 3)
+    assert (run.ended.end, run.ended.final_text, len(run.bodies)) == (EndReason.FINAL, "", 3)
