@@ -7,21 +7,21 @@ FACTS = resources.files("toolbench.engine").joinpath("data", "capabilities.json"
 TEMPLATES = tuple(json.loads(FACTS)["providers"])
 
 
-def test_what_a_provider_declares_is_dated_and_names_its_source() -> None:
+def test_declared_capabilities_of_every_template_have_date_and_source() -> None:
     for template in TEMPLATES:
-        told = find_declared_capabilities(template)
-        assert told is not None
-        assert told.capabilities.get_known_values()
-        assert told.at is not None
-        assert told.who
+        record = find_declared_capabilities(template)
+        assert record is not None
+        assert record.capabilities.get_known_values()
+        assert record.at is not None
+        assert record.who
 
 
-def test_tool_use_is_never_declared_for_a_whole_provider() -> None:
+def test_declared_capabilities_never_contain_tool_use() -> None:
     assert all(
-        told.capabilities.supports_tool_use is None for told in map(find_declared_capabilities, TEMPLATES) if told
+        record.capabilities.supports_tool_use is None for record in map(find_declared_capabilities, TEMPLATES) if record
     )
 
 
-def test_who_says_nothing_declares_nothing() -> None:
+def test_find_declared_capabilities_of_other_template_returns_none() -> None:
     assert find_declared_capabilities("groq") is None
     assert find_declared_capabilities("") is None

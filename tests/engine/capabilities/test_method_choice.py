@@ -25,28 +25,28 @@ NO_TOOLS = {"supports_tool_use": False}
         (NO_TOOLS | {"json_stability": "low", "constrained": ("grammar",)}, "constrained"),
     ],
 )
-def test_the_first_path_that_the_endpoint_can_take_is_taken(known: dict[str, object], method: str) -> None:
+def test_choose_method_takes_first_path_that_endpoint_supports(known: dict[str, object], method: str) -> None:
     assert choose_method(PATHS, parse_capabilities(known)).method == method
 
 
-def test_the_route_says_why_and_what_was_passed_over() -> None:
-    chosen = choose_method(PATHS, Capabilities(tools_field="refused"))
+def test_choose_method_gives_reason_and_skipped_methods() -> None:
+    choice = choose_method(PATHS, Capabilities(tools_field="refused"))
 
-    assert [item.method for item in chosen.skipped_methods] == ["native", "template", "constrained"]
-    assert chosen.skipped_methods[0].reason == "The endpoint refuses requests with tools."
-    assert chosen.is_deprecated
-    assert "deprecated" in chosen.reason
-    assert chosen.to_json()["passed"][0] == {"method": "native", "why": "The endpoint refuses requests with tools."}
-
-
-def test_where_no_path_is_left_the_run_is_refused_with_what_would_help() -> None:
-    refused = choose_method(("native",), Capabilities(supports_tool_use=False))
-
-    assert refused.method == ""
-    assert "connect an endpoint" in refused.reason
+    assert [item.method for item in choice.skipped_methods] == ["native", "template", "constrained"]
+    assert choice.skipped_methods[0].reason == "The endpoint refuses requests with tools."
+    assert choice.is_deprecated
+    assert "deprecated" in choice.reason
+    assert choice.to_json()["passed"][0] == {"method": "native", "why": "The endpoint refuses requests with tools."}
 
 
-def test_text_json_of_low_stability_gives_way_and_is_the_last_resort() -> None:
+def test_choose_method_without_usable_path_suggests_a_solution() -> None:
+    choice = choose_method(("native",), Capabilities(supports_tool_use=False))
+
+    assert choice.method == ""
+    assert "connect an endpoint" in choice.reason
+
+
+def test_choose_method_takes_text_json_of_low_stability_last() -> None:
     known = Capabilities(supports_tool_use=False, json_stability="low", constrained=("response_format",))
 
     assert choose_method(("text_json", "constrained"), known).method == "constrained"
@@ -54,18 +54,18 @@ def test_text_json_of_low_stability_gives_way_and_is_the_last_resort() -> None:
     assert choose_method(("native", "text_json"), known).method == "text_json"
 
 
-def test_an_unknown_method_is_never_taken() -> None:
+def test_find_method_obstacle_of_unknown_method_says_so() -> None:
     assert find_method_obstacle("telepathy", Capabilities()) == "There is no method telepathy."
 
 
-def test_tools_the_endpoint_would_refuse_are_found_before_they_are_sent() -> None:
-    picky = Capabilities(max_tools=1, name_pattern="^[a-z_]{1,12}$", schema_dialect=("$ref", "type"))
+def test_list_tool_problems_names_what_endpoint_would_refuse() -> None:
+    strict_capabilities = Capabilities(max_tools=1, name_pattern="^[a-z_]{1,12}$", schema_dialect=("$ref", "type"))
     tools = (
         ToolDefinition("fine", "", {"properties": {"$ref": {"enum": ["a"]}}}),
         ToolDefinition("FarTooLongAName", "", {"properties": {"at": {"$ref": "#/$defs/at"}}}),
     )
 
-    assert list_tool_problems(tools, picky) == (
+    assert list_tool_problems(tools, strict_capabilities) == (
         "There are 2 tools and the endpoint takes 1.",
         "The endpoint does not take the name FarTooLongAName: it wants ^[a-z_]{1,12}$.",
         "The endpoint refuses $ref in a schema, which FarTooLongAName has.",

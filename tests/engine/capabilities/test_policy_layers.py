@@ -18,20 +18,20 @@ SEEN = datetime(2026, 11, 1, tzinfo=UTC)
 PROBED = "capability from probe 12 of 2026-11-01"
 
 
-def layers(known: Capabilities, **options: object) -> dict[str, JsonObject]:
+def build_layers(known: Capabilities, **options: object) -> dict[str, JsonObject]:
     return dict(
         build_capability_layers(merge_records([CapabilityRecord("probed", known, "probe 12", SEEN, 12)]), options)
     )
 
 
-def sent_body(*patches: JsonObject, history: Sequence[Message] = ()) -> JsonObject:
-    policy = resolve_policy((str(place), patch) for place, patch in enumerate(patches)).policy
+def build_sent_body(*patches: JsonObject, history: Sequence[Message] = ()) -> JsonObject:
+    policy = resolve_policy((str(index), patch) for index, patch in enumerate(patches)).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
     sent: JsonObject = json.loads(build_request(setup, 0, history, has_tools=False).body)
     return sent
 
 
-def called(call_id: str) -> list[Message]:
+def build_history(call_id: str) -> list[Message]:
     call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -39,20 +39,20 @@ def called(call_id: str) -> list[Message]:
     ]
 
 
-def sent_ids(call_id: str, *patches: JsonObject) -> set[str]:
-    body = sent_body(*patches, history=called(call_id))
+def list_sent_ids(call_id: str, *patches: JsonObject) -> set[str]:
+    body = build_sent_body(*patches, history=build_history(call_id))
     return {body["messages"][0]["tool_calls"][0]["id"], body["messages"][1]["tool_call_id"]}
 
 
-def test_each_known_capability_changes_request_under_its_source_name() -> None:
+def test_capability_layers_change_request_and_name_their_source() -> None:
     declared = CapabilityRecord("declared", Capabilities(max_tools=16, allows_midturn_system=False), "a person")
     probed = CapabilityRecord(
         "probed", Capabilities(supports_parallel_tools=False, reasoning_replay="none"), "probe 12", SEEN, 12
     )
 
-    found = dict(build_capability_layers(merge_records([declared, probed]), {}))
+    layers = dict(build_capability_layers(merge_records([declared, probed]), {}))
 
-    assert found == {
+    assert layers == {
         PROBED: {
             "request_overrides": {"parallel_tool_calls": False},
             "reasoning_history": "none",
@@ -62,50 +62,52 @@ def test_each_known_capability_changes_request_under_its_source_name() -> None:
             "max_tool_definitions_count": 16,
         },
     }
-    resolved = resolve_policy(found.items())
+    resolved = resolve_policy(layers.items())
     assert resolved.origins["reasoning_history"] == PROBED
 
 
-def test_nothing_known_against_an_endpoint_changes_nothing() -> None:
+def test_capability_layers_of_supporting_endpoint_are_empty() -> None:
     assert (
-        layers(Capabilities(supports_parallel_tools=True, limit_name="max_tokens", effort_name="reasoning_effort"))
+        build_layers(
+            Capabilities(supports_parallel_tools=True, limit_name="max_tokens", effort_name="reasoning_effort")
+        )
         == {}
     )
 
 
-def test_null_content_is_not_sent_if_refused_unless_preset_wants_it() -> None:
-    no_null = layers(Capabilities(content_null_ok=False))[PROBED]
+def test_content_null_refused_sends_empty_text_unless_preset_wins() -> None:
+    no_null = build_layers(Capabilities(content_null_ok=False))[PROBED]
     null = {"message_transforms": ["assistant_tool_calls_content_null_if_blank"]}
 
-    assert sent_body(no_null, history=called("a"))["messages"][0]["content"] == ""
-    assert sent_body(null, no_null, history=called("a"))["messages"][0]["content"] == ""
-    assert sent_body(no_null, null, history=called("a"))["messages"][0]["content"] is None
+    assert build_sent_body(no_null, history=build_history("a"))["messages"][0]["content"] == ""
+    assert build_sent_body(null, no_null, history=build_history("a"))["messages"][0]["content"] == ""
+    assert build_sent_body(no_null, null, history=build_history("a"))["messages"][0]["content"] is None
 
 
-def test_a_prompt_goes_where_one_is_continued() -> None:
-    assert layers(Capabilities(prompt_endpoint="llama"))[PROBED] == {"prompt_endpoint": "llama"}
-    assert layers(Capabilities(prompt_endpoint="completions")) == {}
+def test_prompt_endpoint_layer_names_only_llama() -> None:
+    assert build_layers(Capabilities(prompt_endpoint="llama"))[PROBED] == {"prompt_endpoint": "llama"}
+    assert build_layers(Capabilities(prompt_endpoint="completions")) == {}
 
 
-def test_ids_are_fitted_to_the_pattern_that_the_endpoint_takes() -> None:
-    nine = layers(Capabilities(tool_id_pattern="^[a-zA-Z0-9]{9}$"))[PROBED]
+def test_tool_id_pattern_layer_changes_only_ids_that_do_not_match() -> None:
+    nine_characters = build_layers(Capabilities(tool_id_pattern="^[a-zA-Z0-9]{9}$"))[PROBED]
 
-    assert sent_ids("abcDEF123", nine) == {"abcDEF123"}
-    (fitted,) = sent_ids("call_of_another_endpoint", nine)
+    assert list_sent_ids("abcDEF123", nine_characters) == {"abcDEF123"}
+    (fitted,) = list_sent_ids("call_of_another_endpoint", nine_characters)
     assert len(fitted) == 9
 
 
-def test_ids_of_kimi_are_kept_and_a_preset_wins_over_what_a_probe_says() -> None:
-    nine = layers(Capabilities(tool_id_pattern="^[a-zA-Z0-9]{9}$"))[PROBED]
-    kimi = layers(Capabilities(tool_id_pattern=r"^functions\.[^:]+:\d+$"))[PROBED]
+def test_tool_id_pattern_layer_keeps_kimi_ids_and_yields_to_preset() -> None:
+    nine_characters = build_layers(Capabilities(tool_id_pattern="^[a-zA-Z0-9]{9}$"))[PROBED]
+    kimi = build_layers(Capabilities(tool_id_pattern=r"^functions\.[^:]+:\d+$"))[PROBED]
 
-    assert sent_ids("functions.f:0", kimi) == {"functions.f:0"}
-    assert sent_ids("functions.f:0", nine, get_preset("kimi_ids")) == {"functions.f:0"}
-    assert sent_ids("functions.f:0", nine, {"tool_id_pattern": None}) == {"functions.f:0"}
+    assert list_sent_ids("functions.f:0", kimi) == {"functions.f:0"}
+    assert list_sent_ids("functions.f:0", nine_characters, get_preset("kimi_ids")) == {"functions.f:0"}
+    assert list_sent_ids("functions.f:0", nine_characters, {"tool_id_pattern": None}) == {"functions.f:0"}
 
 
 @pytest.mark.parametrize(
-    ("known", "options", "sent"),
+    ("known", "options", "expected"),
     [
         ({"limit_name": "max_completion_tokens"}, {"max_tokens": 9}, {"max_completion_tokens": 9}),
         ({"limit_name": "max_tokens"}, {"max_completion_tokens": 9}, {"max_tokens": 9}),
@@ -131,10 +133,10 @@ def test_ids_of_kimi_are_kept_and_a_preset_wins_over_what_a_probe_says() -> None
         ),
     ],
 )
-def test_limit_and_effort_go_out_under_the_name_that_has_its_effect(
-    known: dict[str, Any], options: JsonObject, sent: JsonObject
+def test_limit_and_effort_layers_send_the_supported_parameter_name(
+    known: dict[str, Any], options: JsonObject, expected: JsonObject
 ) -> None:
-    patches = layers(Capabilities(**known), **options).values()
+    patches = build_layers(Capabilities(**known), **options).values()
 
-    body = sent_body({"llm_options_defaults": options}, *patches)
-    assert {key: value for key, value in body.items() if key not in ("model", "messages")} == sent
+    body = build_sent_body({"llm_options_defaults": options}, *patches)
+    assert {key: value for key, value in body.items() if key not in ("model", "messages")} == expected

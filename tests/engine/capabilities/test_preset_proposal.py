@@ -35,7 +35,7 @@ from toolbench.engine.policy.settings import resolve_policy
         ({"ignores": ["parallel_tool_calls"]}, {"max_tool_calls_per_turn": 1}),
     ],
 )
-def test_a_preset_holds_what_the_endpoint_needs_and_nothing_else(known: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_propose_preset_contains_only_what_the_endpoint_needs(known: dict[str, Any], patch: dict[str, Any]) -> None:
     proposal = propose_preset(parse_capabilities(known))
 
     assert proposal.patch == patch
