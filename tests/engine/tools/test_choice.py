@@ -3,7 +3,7 @@ import pytest
 from toolbench.engine.policy.settings import build_policy_json, resolve_policy
 from toolbench.engine.tools.choice import ToolChoice, to_request_choice
 
-SPELLED = [
+REQUEST_FORMS = [
     (ToolChoice(), "auto"),
     (ToolChoice("none"), "none"),
     (ToolChoice("required"), "required"),
@@ -11,25 +11,27 @@ SPELLED = [
 ]
 
 
-@pytest.mark.parametrize(("choice", "spelled"), SPELLED)
-def test_each_of_the_four_choices_has_its_spelling(choice: ToolChoice, spelled: object) -> None:
-    assert to_request_choice(choice) == spelled
+@pytest.mark.parametrize(("choice", "request_form"), REQUEST_FORMS)
+def test_to_request_choice_renders_each_of_four_choices(choice: ToolChoice, request_form: object) -> None:
+    assert to_request_choice(choice) == request_form
 
 
-@pytest.mark.parametrize(("choice", "spelled"), SPELLED)
-def test_a_policy_takes_a_choice_as_a_value_and_as_it_is_spelled(choice: ToolChoice, spelled: object) -> None:
-    policies = [resolve_policy([("test", {"tool_choice": given})]).policy for given in (choice, spelled)]
+@pytest.mark.parametrize(("choice", "request_form"), REQUEST_FORMS)
+def test_resolve_policy_accepts_choice_and_its_request_form(choice: ToolChoice, request_form: object) -> None:
+    policies = [
+        resolve_policy([("test", {"tool_choice": tool_choice})]).policy for tool_choice in (choice, request_form)
+    ]
 
     assert policies[0] == policies[1]
-    assert build_policy_json(policies[0])["tool_choice"] == spelled
+    assert build_policy_json(policies[0])["tool_choice"] == request_form
 
 
-@pytest.mark.parametrize("spelled", ["any", "validated", {"type": "tool", "name": "ping"}])
-def test_a_vendors_own_word_stays_as_it_is(spelled: str | dict[str, str]) -> None:
-    assert to_request_choice(spelled) == spelled
+@pytest.mark.parametrize("request_form", ["any", "validated", {"type": "tool", "name": "ping"}])
+def test_to_request_choice_keeps_vendor_value(request_form: str | dict[str, str]) -> None:
+    assert to_request_choice(request_form) == request_form
 
 
-def test_a_name_belongs_to_named_and_only_to_it() -> None:
+def test_tool_choice_name_is_required_by_named_and_refused_otherwise() -> None:
     with pytest.raises(ValueError, match="belongs to the choice `named`"):
         ToolChoice("auto", "ping")
     with pytest.raises(ValueError, match="belongs to the choice `named`"):

@@ -35,7 +35,7 @@ async def wait(seconds: float) -> None:
     """Waits."""
 
 
-def test_a_function_is_a_tool_under_its_own_name_and_words() -> None:
+def test_python_tool_takes_name_and_docstring_of_function() -> None:
     tool = python_tool(add)
 
     assert (tool.definition.name, tool.definition.description) == ("add", "Adds two numbers.")
@@ -43,7 +43,7 @@ def test_a_function_is_a_tool_under_its_own_name_and_words() -> None:
     check_schema(tool.definition)
 
 
-def test_name_words_and_limits_can_be_given() -> None:
+def test_python_tool_accepts_name_description_and_limits() -> None:
     tool = python_tool(add, name="plus", description="Sum.", alone=True, timeout_seconds=0.5)
 
     definition = tool.definition
@@ -51,24 +51,24 @@ def test_name_words_and_limits_can_be_given() -> None:
     assert definition.timeout_seconds == 0.5
 
 
-def test_arguments_are_refused_before_the_function_is_called() -> None:
+def test_python_tool_refuses_arguments_before_call() -> None:
     with pytest.raises(ToolArgumentError, match=r"\$\.a: Missing required argument"):
         python_tool(add).call({"b": 2})
 
 
-@pytest.mark.parametrize("thing", [int, max, 3])
-def test_what_has_no_signature_is_refused_in_words(thing: Any) -> None:
+@pytest.mark.parametrize("candidate", [int, max, 3])
+def test_python_tool_refuses_object_without_signature(candidate: Any) -> None:
     with pytest.raises(PlanError, match="cannot be a tool"):
-        python_tool(thing)
+        python_tool(candidate)
 
 
-def test_a_set_offers_its_tools_in_order_and_each_name_once() -> None:
+def test_python_tools_keep_order_and_refuse_repeated_name() -> None:
     assert [tool.name for tool in PythonTools.of(wait, add).registry.definitions] == ["wait", "add"]
     with pytest.raises(PlanError, match="named twice: add"):
         PythonTools.of(add, python_tool(wait, name="add"))
 
 
-def test_async_functions_are_known_as_such() -> None:
+def test_python_tool_is_async_only_for_async_function() -> None:
     assert python_tool(wait).is_async
     assert not python_tool(add).is_async
 
@@ -82,14 +82,14 @@ def test_async_functions_are_known_as_such() -> None:
         ((1, 2), [1, 2]),
     ],
 )
-def test_values_are_written_out_as_json_holds_them(value: object, plain: object) -> None:
+def test_to_plain_value_converts_models_enums_and_dataclasses(value: object, plain: object) -> None:
     assert to_plain_value(value) == plain
 
 
-def test_a_value_that_json_cannot_hold_stays_as_it_is() -> None:
-    nothing_json_knows = object()
+def test_to_plain_value_keeps_value_that_json_cannot_represent() -> None:
+    unwritable = object()
 
-    assert to_plain_value({"it": nothing_json_knows}) == {"it": nothing_json_knows}
+    assert to_plain_value({"it": unwritable}) == {"it": unwritable}
     assert to_plain_value(b"\xff") == b"\xff"
 
 
@@ -106,23 +106,27 @@ class Adder:
         return to + 1
 
 
-def test_an_object_is_described_by_itself_where_its_call_is_not() -> None:
+def test_python_tool_uses_class_docstring_if_call_has_none() -> None:
     assert python_tool(Adder(), name="adder").definition.description == "Adds one."
 
 
-def test_partials_objects_and_models_are_tools_under_a_given_name() -> None:
-    made = [python_tool(thing, name="made") for thing in (partial(add, b=5), Scales(), Weather)]
+def test_python_tool_accepts_partial_object_and_model_with_a_name() -> None:
+    tools = [python_tool(candidate, name="tool") for candidate in (partial(add, b=5), Scales(), Weather)]
 
-    assert [tool.definition.description for tool in made[:2]] == ["Adds two numbers.", "Weighs."]
-    assert [tool.is_async for tool in made] == [False, True, False]
-    assert made[0].call({"a": 2}) == 7
-    assert made[2].call({"kind": "sun", "day": "2026-01-02"}) == Weather(kind=Kind.SUN, day=date(2026, 1, 2))
-    assert [list(tool.definition.parameters["properties"]) for tool in made] == [["a", "b"], ["grams"], ["kind", "day"]]
+    assert [tool.definition.description for tool in tools[:2]] == ["Adds two numbers.", "Weighs."]
+    assert [tool.is_async for tool in tools] == [False, True, False]
+    assert tools[0].call({"a": 2}) == 7
+    assert tools[2].call({"kind": "sun", "day": "2026-01-02"}) == Weather(kind=Kind.SUN, day=date(2026, 1, 2))
+    assert [list(tool.definition.parameters["properties"]) for tool in tools] == [
+        ["a", "b"],
+        ["grams"],
+        ["kind", "day"],
+    ]
     with pytest.raises(PlanError, match="give it one"):
         python_tool(Scales())
 
 
-def test_python_tool_with_a_name_that_is_no_identifier_is_refused() -> None:
+def test_python_tool_refuses_invalid_name() -> None:
     with pytest.raises(PlanError, match="'add two' cannot name a tool"):
         python_tool(add, name="add two")
     with pytest.raises(PlanError, match="<lambda>"):

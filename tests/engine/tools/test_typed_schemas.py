@@ -38,7 +38,7 @@ def forecast(
     return f"{place.title} {unit.name} {kind} {days} {since}"
 
 
-def test_types_descriptions_defaults_enums_and_models_become_one_schema() -> None:
+def test_signature_schema_has_types_descriptions_defaults_and_enums() -> None:
     assert Signature(forecast).schema == {
         "type": "object",
         "properties": {
@@ -72,28 +72,28 @@ def test_types_descriptions_defaults_enums_and_models_become_one_schema() -> Non
     }
 
 
-def test_only_a_type_that_holds_itself_keeps_its_definition() -> None:
+def test_build_schema_keeps_only_recursive_definitions() -> None:
     schema = build_schema(list[Branch])
 
     assert schema["items"] == {"$ref": "#/$defs/Branch"}
     assert list(schema["$defs"]) == ["Branch"]
 
 
-def test_arguments_arrive_as_the_types_that_the_function_names() -> None:
-    read = Signature(forecast).convert_arguments(
+def test_convert_arguments_returns_types_of_the_function() -> None:
+    converted = Signature(forecast).convert_arguments(
         {"place": {"title": "Oslo", "at": [59.9, 10.7]}, "since": "2026-01-31"}
     )
 
-    assert read["place"] == Place(title="Oslo", at=(59.9, 10.7))
-    assert read["unit"] is Unit.CELSIUS
-    assert read["since"] == date(2026, 1, 31)
+    assert converted["place"] == Place(title="Oslo", at=(59.9, 10.7))
+    assert converted["unit"] is Unit.CELSIUS
+    assert converted["since"] == date(2026, 1, 31)
 
 
-def test_refused_arguments_say_where_and_why() -> None:
-    with pytest.raises(ToolArgumentError) as refused:
+def test_convert_arguments_error_names_path_and_problem() -> None:
+    with pytest.raises(ToolArgumentError) as caught:
         Signature(forecast).convert_arguments({"place": {}, "days": 99, "town": "Oslo"})
 
-    assert str(refused.value).split("; ") == [
+    assert str(caught.value).split("; ") == [
         "$.place.title: Field required",
         "$.days: Input should be less than or equal to 14",
         "$.town: Unexpected keyword argument",
@@ -101,27 +101,27 @@ def test_refused_arguments_say_where_and_why() -> None:
 
 
 def star(*words: str) -> None: ...
-def by_place(word: str, /) -> None: ...
+def positional(word: str, /) -> None: ...
 def opaque(word: Callable[[], object]) -> None: ...
-def open_to_all(word: str, **more: int) -> None: ...
+def accept_keywords(word: str, **more: int) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("function", "why"),
+    ("function", "problem"),
     [
         (star, r"star cannot be a tool: \*words has no names"),
-        (by_place, "word is taken by position only"),
+        (positional, "word is taken by position only"),
         (lambda word: word, "word has no type"),
         (opaque, "opaque cannot be a tool"),
     ],
 )
-def test_a_function_that_no_json_object_can_call_is_refused_with_a_reason(function: Any, why: str) -> None:
-    with pytest.raises(PlanError, match=why):
+def test_signature_refuses_function_that_keywords_cannot_call(function: Any, problem: str) -> None:
+    with pytest.raises(PlanError, match=problem):
         Signature(function)
 
 
-def test_other_keywords_of_one_type_are_allowed_if_function_takes_them() -> None:
-    signature = Signature(open_to_all)
+def test_signature_with_typed_keywords_allows_other_arguments() -> None:
+    signature = Signature(accept_keywords)
 
     assert signature.schema["additionalProperties"] == {"type": "integer"}
     assert signature.convert_arguments({"word": "x", "more_of_it": 2}) == {"word": "x", "more_of_it": 2}

@@ -20,7 +20,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def found(arguments: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> set[tuple[str, str]]:
+def list_violations(arguments: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> set[tuple[str, str]]:
     return {(e.path, e.kind) for e in list_schema_errors(ToolDefinition("t", "", schema), arguments)}
 
 
@@ -39,25 +39,27 @@ def found(arguments: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> set[tup
         ({"ops": [{"path": 1}], "a": 1, "b c": 2}, {("$.a", "extra"), ('$["b c"]', "extra")}),
     ],
 )
-def test_every_violation_has_a_path_and_a_kind(arguments: dict[str, Any], expected: set[tuple[str, str]]) -> None:
-    assert found(arguments) == expected
+def test_list_schema_errors_gives_path_and_kind_of_every_violation(
+    arguments: dict[str, Any], expected: set[tuple[str, str]]
+) -> None:
+    assert list_violations(arguments) == expected
 
 
-def test_a_message_names_what_is_expected_and_repeats_no_value() -> None:
+def test_schema_error_message_names_type_without_the_value() -> None:
     (error,) = list_schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": "x" * 10_000})
     assert error.message == 'the value is not of type "array"'
 
 
-def test_no_schema_allows_everything() -> None:
-    assert found({"anything": [1]}, {}) == set()
+def test_list_schema_errors_without_schema_is_empty() -> None:
+    assert list_violations({"anything": [1]}, {}) == set()
 
 
-def test_many_violations_are_cut_off() -> None:
+def test_list_schema_errors_returns_max_errors_at_most() -> None:
     errors = list_schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{}] * 1000})
     assert len(errors) == MAX_ERRORS
 
 
-def test_a_lone_surrogate_is_a_violation_and_not_a_crash() -> None:
+def test_list_schema_errors_reports_lone_surrogate() -> None:
     (error,) = list_schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{"path": 1}], "unit": "\ud800"})
     assert (error.path, error.kind) == ("$", "other")
 
@@ -74,25 +76,25 @@ def test_a_lone_surrogate_is_a_violation_and_not_a_crash() -> None:
     ],
     ids=["type", "remote", "dangling", "pattern", "object", "surrogate"],
 )
-def test_a_schema_that_cannot_be_used_is_refused_before_the_run(schema: dict[str, Any]) -> None:
+def test_check_schema_refuses_unusable_schema(schema: dict[str, Any]) -> None:
     with pytest.raises(PlanError, match="tool t "):
         check_schema(ToolDefinition("t", "", schema))
 
 
-def test_a_schema_that_holds_itself_is_refused() -> None:
-    circle: dict[str, Any] = {"type": "object"}
-    circle["properties"] = {"a": circle}
+def test_check_schema_refuses_cyclic_schema() -> None:
+    cyclic: dict[str, Any] = {"type": "object"}
+    cyclic["properties"] = {"a": cyclic}
     with pytest.raises(PlanError, match="no usable JSON Schema"):
-        check_schema(ToolDefinition("t", "", circle))
+        check_schema(ToolDefinition("t", "", cyclic))
 
 
-def test_a_schema_with_a_slip_says_where_it_is() -> None:
-    slip = {"type": "object", "properties": {"a": {"type": "objekt"}}}
+def test_check_schema_error_names_path_of_invalid_type() -> None:
+    invalid = {"type": "object", "properties": {"a": {"type": "objekt"}}}
     with pytest.raises(PlanError, match=r"no usable JSON Schema: \$\.properties\.a\.type: "):
-        check_schema(ToolDefinition("t", "", slip))
+        check_schema(ToolDefinition("t", "", invalid))
 
 
-def test_a_schema_reads_no_file(tmp_path: Path) -> None:
+def test_check_schema_reads_no_file(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("{}")
     with pytest.raises(PlanError):
         check_schema(ToolDefinition("t", "", {"$ref": (tmp_path / "schema.json").as_uri()}))
