@@ -17,20 +17,20 @@ from toolbench.engine.wire_formats.parse_answer import MAX_SNIPPET_LENGTH
 GOOD = '{"ops":[{"op":"set"}]}'
 
 
-def read(body: bytes, *, with_tools: bool = True, **policy: Any) -> Turn:
+def parse_answer(body: bytes, *, with_tools: bool = True, **policy: Any) -> Turn:
     resolved = resolve_policy([("test", policy)]).policy
     setup = prepare_turns("m", resolved, system="", tools=TOOLS, options={}, seed=None)
     return parse_chat_turn(setup, decode_chat_answer(body), has_tools=with_tools)
 
 
-def calling(*arguments: Any, finish: str = "tool_calls") -> bytes:
-    calls = [build_call("state_patch", item, f"c{place}") for place, item in enumerate(arguments)]
+def build_answer_with_calls(*arguments: Any, finish: str = "tool_calls") -> bytes:
+    calls = [build_call("state_patch", item, f"c{index}") for index, item in enumerate(arguments)]
     return build_answer(None, calls=calls, finish=finish)
 
 
 @pytest.mark.parametrize("arguments", ["北京今天的天气怎么样", '{"ops": [{"op": "se', "[1]", "42", ["x"], True])
-def test_bad_call_is_noted_with_mode_error_and_snippet_unchanged(arguments: Any) -> None:
-    turn = read(calling(arguments))
+def test_parse_error_of_unreadable_call_has_mode_error_and_snippet(arguments: Any) -> None:
+    turn = parse_answer(build_answer_with_calls(arguments))
     (error,) = turn.parse_errors
     assert (error.mode, error.call, error.repairs, error.snippet) == ("tool_use", 0, (), str(arguments))
     assert error.error
@@ -38,13 +38,13 @@ def test_bad_call_is_noted_with_mode_error_and_snippet_unchanged(arguments: Any)
 
 
 @pytest.mark.parametrize("arguments", [GOOD, "", None, {"ops": []}, f"```json\n{GOOD}\n```", json.dumps(GOOD)])
-def test_what_can_be_read_without_repairs_is_no_parse_error(arguments: Any) -> None:
-    turn = read(calling(arguments), argument_repairs=list(REPAIR_NAMES))
+def test_arguments_readable_without_repairs_give_no_parse_error(arguments: Any) -> None:
+    turn = parse_answer(build_answer_with_calls(arguments), argument_repairs=list(REPAIR_NAMES))
     assert (turn.parse_errors, turn.changes) == ((), ())
 
 
 def test_argument_repair_is_change_and_finding_and_keeps_original() -> None:
-    turn = read(calling("{'ops': [{'op': 'set'},]}"), argument_repairs=list(REPAIR_NAMES))
+    turn = parse_answer(build_answer_with_calls("{'ops': [{'op': 'set'},]}"), argument_repairs=list(REPAIR_NAMES))
     assert turn.calls_found[0].arguments == "{'ops': [{'op': 'set'},]}"
     assert turn.calls[0].arguments == '{"ops": [{"op": "set"}]}'
     path = "$.tool_calls[0].function.arguments"
@@ -52,49 +52,61 @@ def test_argument_repair_is_change_and_finding_and_keeps_original() -> None:
         ("argument", "single_quotes", path),
         ("argument", "trailing_commas", path),
     ]
-    assert (turn.changes[0].before, turn.changes[-1].after) != ("", "")
+    assert [json.loads(excerpt) for excerpt in (turn.changes[0].before, turn.changes[-1].after)] == [
+        "{'ops': [{'op': 'set'},]}",
+        '{"ops": [{"op": "set"}]}',
+    ]
     assert [finding.code for finding in turn.findings] == ["arguments_repaired"]
     assert turn.parse_errors[0].is_repaired
 
 
-def test_repairs_are_opt_in() -> None:
-    turn = read(calling("{'ops': []}"))
+def test_argument_repairs_are_off_by_default() -> None:
+    turn = parse_answer(build_answer_with_calls("{'ops': []}"))
     assert (turn.calls[0].arguments, turn.changes) == ("{'ops': []}", ())
 
 
-@pytest.mark.parametrize(("written", "finish"), [('{"ops": [{"op": "se', "tool_calls"), ('{"ops": []', "length")])
-def test_a_call_that_broke_off_is_told_as_truncated_and_left_to_be_refused(written: str, finish: str) -> None:
-    turn = read(calling(written, finish=finish), argument_repairs=list(REPAIR_NAMES))
-    assert (turn.calls[0].arguments, turn.changes) == (written, ())
+@pytest.mark.parametrize(
+    ("truncated_arguments", "finish"), [('{"ops": [{"op": "se', "tool_calls"), ('{"ops": []', "length")]
+)
+def test_truncated_call_is_reported_and_not_repaired(truncated_arguments: str, finish: str) -> None:
+    turn = parse_answer(
+        build_answer_with_calls(truncated_arguments, finish=finish), argument_repairs=list(REPAIR_NAMES)
+    )
+    assert (turn.calls[0].arguments, turn.changes) == (truncated_arguments, ())
     assert [finding.code for finding in turn.findings if finding.code.startswith("arguments")] == [
         "arguments_truncated"
     ]
     assert (turn.parse_errors[0].truncated, turn.parse_errors[0].is_repaired) == (True, False)
 
 
-def test_one_bad_call_leaves_the_others_alone() -> None:
-    turn = read(calling(GOOD, "坏的参数", GOOD))
+def test_parse_error_of_one_call_leaves_others_unchanged() -> None:
+    turn = parse_answer(build_answer_with_calls(GOOD, "坏的参数", GOOD))
     assert [call.arguments for call in turn.calls] == [GOOD, "坏的参数", GOOD]
     assert [error.call for error in turn.parse_errors] == [1]
 
 
-def test_what_is_quoted_is_bounded() -> None:
-    (error,) = read(calling("x" * 10_000)).parse_errors
+def test_parse_error_snippet_has_max_length() -> None:
+    (error,) = parse_answer(build_answer_with_calls("x" * 10_000)).parse_errors
     assert len(error.snippet) == MAX_SNIPPET_LENGTH
 
 
-def test_arguments_over_the_size_limit_are_not_looked_at() -> None:
-    assert read(calling("{'a': 1}"), argument_repairs=list(REPAIR_NAMES), max_tool_args_bytes=4).parse_errors == ()
+def test_arguments_over_the_size_limit_give_no_parse_error() -> None:
+    assert (
+        parse_answer(
+            build_answer_with_calls("{'a': 1}"), argument_repairs=list(REPAIR_NAMES), max_tool_args_bytes=4
+        ).parse_errors
+        == ()
+    )
 
 
-def test_without_tools_nothing_is_noted_and_no_call_is_kept() -> None:
-    turn = read(calling("坏"), with_tools=False)
+def test_calls_without_tools_give_no_parse_error() -> None:
+    turn = parse_answer(build_answer_with_calls("坏"), with_tools=False)
     assert (turn.calls, turn.parse_errors, turn.stop_reason) == ((), (), "stop")
 
 
-def test_a_text_that_could_not_be_read_is_a_parse_error_of_its_method() -> None:
-    said = Finding("parse_error", "No call can be read; nothing was executed: {x", "$.content")
-    (error,) = list_parse_errors(ParsedAnswer((), "{x", "text", (said,), has_unexecuted_call=True), "constrained")
+def test_list_parse_errors_reads_finding_of_unreadable_text() -> None:
+    finding = Finding("parse_error", "No call can be read; nothing was executed: {x", "$.content")
+    (error,) = list_parse_errors(ParsedAnswer((), "{x", "text", (finding,), has_unexecuted_call=True), "constrained")
     assert (error.mode, error.error, error.snippet, error.call) == ("constrained", "No call can be read", "{x", None)
     assert list_parse_errors(ParsedAnswer((), "Done.", "text"), "native") == ()
 
@@ -102,11 +114,13 @@ def test_a_text_that_could_not_be_read_is_a_parse_error_of_its_method() -> None:
 @pytest.mark.parametrize(
     ("method", "mode"), [("native", "tool_use"), ("text_json", "json_fallback"), ("template",) * 2]
 )
-def test_modes_are_named_as_paths_are(method: str, mode: str) -> None:
+def test_get_mode_name_equals_stored_path(method: str, mode: str) -> None:
     assert get_mode_name(method) == mode
 
 
-def test_calls_of_any_shape_are_gone_through() -> None:
+def test_repair_calls_accepts_malformed_calls() -> None:
     policy = resolve_policy([]).policy
-    odd: list[JsonObject] = [{}, {"function": None}, {"function": {"arguments": "{"}}]
-    assert [error.call for error in repair_calls(odd, policy, mode="tool_use", is_truncated=False).parse_errors] == [2]
+    malformed_calls: list[JsonObject] = [{}, {"function": None}, {"function": {"arguments": "{"}}]
+    assert [
+        error.call for error in repair_calls(malformed_calls, policy, mode="tool_use", is_truncated=False).parse_errors
+    ] == [2]

@@ -7,26 +7,26 @@ from toolbench.engine.tools.definitions import ToolDefinition
 TOOLS = (ToolDefinition("f", "F."),)
 
 
-def a_call(said: str) -> str:
-    return f'{{"name": "f", "arguments": {{"a": "{said}"}}}}'
+def render_call(value: str) -> str:
+    return f'{{"name": "f", "arguments": {{"a": "{value}"}}}}'
 
 
-@pytest.mark.parametrize("said", ["x <think>y</think> z", "ends with </think>", "<think> begins", "```py </think>```"])
-@pytest.mark.parametrize("around", ["{}", "Sure: {}", "```json\n{}\n```", "<think>So.</think>{} Done."])
-def test_tags_in_an_argument_are_part_of_it(around: str, said: str) -> None:
-    read = TextJsonMethod().parse_answer({"content": around.format(a_call(said))}, TOOLS)
-    assert read.parsed_arguments == ({"a": said},)
-    assert "think" not in read.text
+@pytest.mark.parametrize("value", ["x <think>y</think> z", "ends with </think>", "<think> begins", "```py </think>```"])
+@pytest.mark.parametrize("surrounding_text", ["{}", "Sure: {}", "```json\n{}\n```", "<think>So.</think>{} Done."])
+def test_think_tags_in_an_argument_stay_in_it(surrounding_text: str, value: str) -> None:
+    parsed = TextJsonMethod().parse_answer({"content": surrounding_text.format(render_call(value))}, TOOLS)
+    assert parsed.parsed_arguments == ({"a": value},)
+    assert "think" not in parsed.text
 
 
-def test_an_object_that_was_thought_of_comes_back_whole_with_the_thought() -> None:
-    thought = f"Perhaps {a_call('x')}, \ue0000\ue000 or {{}}."
-    assert split_text_reasoning(f"<think>{thought}</think>Yes.") == ("Yes.", thought)
-    assert split_text_reasoning(f"{thought}</think>Yes {{}}") == ("Yes {}", thought)
+def test_split_text_reasoning_keeps_object_in_reasoning() -> None:
+    reasoning = f"Perhaps {render_call('x')}, \ue0000\ue000 or {{}}."
+    assert split_text_reasoning(f"<think>{reasoning}</think>Yes.") == ("Yes.", reasoning)
+    assert split_text_reasoning(f"{reasoning}</think>Yes {{}}") == ("Yes {}", reasoning)
 
 
 @pytest.mark.parametrize(
-    ("so_far", "said"),
+    ("partial_text", "expected"),
     [
         ("Yes <think>Perhaps {}", "Yes "),
         ("<think>Perhaps {}</think>No", "No"),
@@ -34,17 +34,17 @@ def test_an_object_that_was_thought_of_comes_back_whole_with_the_thought() -> No
         ('{"a": "<think>"} and', '{"a": "<think>"} and'),
     ],
 )
-def test_reasoning_that_is_still_open_says_nothing_yet(so_far: str, said: str) -> None:
-    assert remove_partial_reasoning(so_far) == said
+def test_remove_partial_reasoning_hides_open_reasoning(partial_text: str, expected: str) -> None:
+    assert remove_partial_reasoning(partial_text) == expected
 
 
-def test_what_is_only_drafted_in_a_stream_is_never_told_of() -> None:
-    begin = TextJsonMethod().build_watcher(TOOLS)
-    assert begin
-    watch = begin()
-    pieces = (f"<think>Perhaps {a_call('draft')}", "</think>", a_call("real"))
-    heard = [call["function"]["arguments"] for piece in pieces for call in watch(piece)]
-    assert heard == ['{"a":"real"}']
+def test_text_json_watcher_ignores_calls_in_reasoning() -> None:
+    build_watch = TextJsonMethod().build_watcher(TOOLS)
+    assert build_watch
+    watch = build_watch()
+    parts = (f"<think>Perhaps {render_call('draft')}", "</think>", render_call("real"))
+    arguments = [call["function"]["arguments"] for part in parts for call in watch(part)]
+    assert arguments == ['{"a":"real"}']
 
 
 CALL = '{"tool": "ping", "arguments": {}}'
@@ -54,12 +54,12 @@ CALL = '{"tool": "ping", "arguments": {}}'
 @pytest.mark.parametrize(
     "shape", ["{}</think>", "{}</think>Hello", "<think></think>{}</think>", "<think></think>{}Hello"]
 )
-def test_a_call_in_front_of_a_stray_closer_is_no_thought(text: str, shape: str) -> None:
-    said, thought = split_text_reasoning(shape.replace("{}", text))
+def test_call_before_stray_end_tag_is_no_reasoning(text: str, shape: str) -> None:
+    text_left, reasoning = split_text_reasoning(shape.replace("{}", text))
 
-    assert (CALL in said, thought) == (True, "")
+    assert (CALL in text_left, reasoning) == (True, "")
 
 
-def test_a_call_that_was_drafted_in_a_thought_is_one() -> None:
+def test_call_inside_reasoning_stays_in_reasoning() -> None:
     assert split_text_reasoning(f"<think>{CALL}</think>Hello") == ("Hello", CALL)
     assert split_text_reasoning(f"Hm: {CALL}</think>Hello") == ("Hello", f"Hm: {CALL}")

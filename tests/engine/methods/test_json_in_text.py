@@ -14,22 +14,22 @@ NAMES = ("f", "g")
 @pytest.mark.parametrize(
     "value", [None, 1, [], [1], {}, {"name": 1}, {"name": "other"}, {"function": {"name": "other"}}]
 )
-def test_a_value_that_names_no_known_tool_is_no_call(value: object) -> None:
+def test_parse_call_of_value_without_known_tool_returns_none(value: object) -> None:
     assert parse_call(value, NAMES) is None
 
 
-def test_the_place_of_a_block_is_that_of_its_fence() -> None:
+def test_find_blocks_returns_position_of_the_fence() -> None:
     text = 'a\n```json\n{"x": 1}\n```\nb'
     (block,) = find_blocks(text)
     assert (text[: block.start], text[block.end :], block.value) == ("a\n", "\nb", {"x": 1})
 
 
-def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
+def test_find_blocks_returns_32_blocks_at_most() -> None:
     assert len(list(find_blocks('```{"x": 1}```\n' * 100))) == 32
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "expected"),
     [
         ('"f" is a tool', None),
         ("f(1) or g(2)?", None),
@@ -40,12 +40,12 @@ def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
         ("", None),
     ],
 )
-def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
-    assert find_attempted_call(text, NAMES) == meant
+def test_find_attempted_call_distinguishes_calls_from_mentions(text: str, expected: str | None) -> None:
+    assert find_attempted_call(text, NAMES) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "whole"),
+    ("text", "is_readable"),
     [
         ('<tool_call>{"name": "f", "arguments": {}}</tool_call>', True),
         ('So:\n```json\n{"tool": "f", "arguments": {}}\n```\nDone.', True),
@@ -64,11 +64,11 @@ def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
         ("f is a tool", False),
     ],
 )
-def test_holds_whole_call_of_read_and_damaged_calls(text: str, whole: bool) -> None:
-    assert has_readable_call(text, (*NAMES, "h")) is whole
+def test_has_readable_call_distinguishes_complete_and_damaged_calls(text: str, is_readable: bool) -> None:
+    assert has_readable_call(text, (*NAMES, "h")) is is_readable
 
 
-def test_holds_whole_call_reads_only_the_first_lines() -> None:
+def test_has_readable_call_reads_max_lines_at_most() -> None:
     damaged = "f(a=g())\n"
     assert has_readable_call(damaged * (MAX_LINES - 2) + "f()", NAMES)
     assert not has_readable_call(damaged * MAX_LINES + "f()", NAMES)

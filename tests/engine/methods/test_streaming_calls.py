@@ -14,83 +14,85 @@ from toolbench.engine.types import JsonObject
 
 CALL = '{"name": "look", "arguments": {"at": "a } \\" {"}}'
 ARGUMENTS = '{"at":"a } \\" {"}'
-SAID: dict[str, tuple[str, str]] = {
+TEXTS: dict[str, tuple[str, str]] = {
     "text_json": (f'I "look".\n```json\n{CALL}', "\n```"),
     "constrained": (CALL, " "),
     "template": (f"I look.<tool_call>\n{CALL}\n</tool_call>", "\n"),
 }
 
 
-def decoder_of(method: str, heard: list[Delta]) -> AnswerDecoder:
+def build_decoder(method: str, deltas: list[Delta]) -> AnswerDecoder:
     policy = resolve_policy([("run", {"method": method, "prompt_endpoint": "completions"})]).policy
     tools = ToolRegistry((ToolDefinition("look", "", {"properties": {"at": {"type": "string"}}}),))
     setup = replace(prepare_turns("m", policy, system="", tools=tools, options={}, seed=None), is_streamed=True)
     messages = [{"role": "user", "content": "hi"}]
-    return build_ask(setup, 0, messages, has_tools=True, on_delta=heard.append).decoder
+    return build_ask(setup, 0, messages, has_tools=True, on_delta=deltas.append).decoder
 
 
-def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
-    """What a listener hears of an answer whose text comes in these pieces, piece by piece, of the last attempt."""
+def list_deltas_by_chunk(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
+    """Return the deltas of the last attempt for each chunk of the answer's text."""
     deltas: list[Delta] = []
-    decoder = decoder_of(method, deltas)
-    by_piece: list[list[Delta]] = []
+    decoder = build_decoder(method, deltas)
+    deltas_by_chunk: list[list[Delta]] = []
     for _ in range(attempts):
-        by_piece = []
+        deltas_by_chunk = []
         for text in texts:
             deltas.clear()
             decoder.feed(render_chunk({"content": text}))
-            by_piece.append(list(deltas))
+            deltas_by_chunk.append(list(deltas))
         decoder.feed(render_stream())
         assert [call.name for call in decoder.close().calls] == ["look"]
-    return by_piece
+    return deltas_by_chunk
 
 
-@pytest.mark.parametrize("method", SAID)
-def test_a_call_in_the_text_is_heard_with_the_piece_that_makes_it_whole(method: str) -> None:
-    written, after = SAID[method]
-    by_piece = told(method, *written, after, attempts=2)
-    calls = [[item for item in piece if item.call_index is not None] for piece in by_piece]
-    assert [place for place, found in enumerate(calls) if found] == [len(written) - 1]
-    assert calls[len(written) - 1] == [Delta(call_index=0, name="look", arguments=ARGUMENTS, is_closed=True)]
-    assert "".join(item.text for piece in by_piece for item in piece) == written + after
+@pytest.mark.parametrize("method", TEXTS)
+def test_call_delta_comes_with_the_chunk_that_completes_the_call(method: str) -> None:
+    text, rest = TEXTS[method]
+    deltas_by_chunk = list_deltas_by_chunk(method, *text, rest, attempts=2)
+    calls = [[item for item in chunk if item.call_index is not None] for chunk in deltas_by_chunk]
+    assert [index for index, call_deltas in enumerate(calls) if call_deltas] == [len(text) - 1]
+    assert calls[len(text) - 1] == [Delta(call_index=0, name="look", arguments=ARGUMENTS, is_closed=True)]
+    assert "".join(item.text for chunk in deltas_by_chunk for item in chunk) == text + rest
 
 
 @pytest.mark.parametrize("before", ["{} and [1]: ", 'He said "it {is"\n', "As in [1, ", "Open with { or [: "])
 def test_json_like_text_before_call_does_not_hide_it_in_any_split(before: str) -> None:
     text = f"{before}```json\n{CALL}\n```"
     for size in (1, 2, 3, 7, 19, len(text) // 2):
-        by_piece = told("text_json", *iter_chunks(text, size))
-        heard = [place for place, piece in enumerate(by_piece) if any(item.call_index is not None for item in piece)]
-        assert heard == [(text.index("\n```", len(before) + 3) - 1) // size], size
+        deltas_by_chunk = list_deltas_by_chunk("text_json", *iter_chunks(text, size))
+        indexes = [
+            index for index, chunk in enumerate(deltas_by_chunk) if any(item.call_index is not None for item in chunk)
+        ]
+        assert indexes == [(text.index("\n```", len(before) + 3) - 1) // size], size
 
 
 @pytest.mark.parametrize("method", ["text_json", "template"])
-def test_every_call_of_the_whole_answer_is_heard_in_pieces(method: str) -> None:
-    draw = random.Random(7)
+def test_call_deltas_contain_every_call_of_complete_answer(method: str) -> None:
+    generator = random.Random(7)
     words = ["[1 ", "{ ", '"', "it's ", "\n", "```\n", "```json\n", "{} ", "] ", "}", CALL, CALL, "<tool_call>\n"]
-    found = 0
+    answers_with_calls = 0
     for _ in range(150):
-        text = "".join(draw.choices(words, k=6))
+        text = "".join(generator.choices(words, k=6))
         deltas: list[Delta] = []
-        decoder = decoder_of(method, deltas)
-        for piece in iter_chunks(text, draw.randint(1, 9)):
-            decoder.feed(render_chunk({"content": piece}))
+        decoder = build_decoder(method, deltas)
+        for chunk in iter_chunks(text, generator.randint(1, 9)):
+            decoder.feed(render_chunk({"content": chunk}))
         decoder.feed(render_stream())
-        held = [(item.name, item.arguments) for item in decoder.close().calls_found]
-        told_of = [(item.name, item.arguments) for item in deltas if item.call_index is not None]
-        assert told_of[: len(held)] == held, text
-        found += bool(held)
-    assert found > 20
+        calls_found = [(item.name, item.arguments) for item in decoder.close().calls_found]
+        call_deltas = [(item.name, item.arguments) for item in deltas if item.call_index is not None]
+        assert call_deltas[: len(calls_found)] == calls_found, text
+        answers_with_calls += bool(calls_found)
+    assert answers_with_calls > 20
 
 
-def test_only_so_many_ends_are_looked_at() -> None:
-    asked: list[str] = []
+def test_json_call_watcher_reads_max_reads_times_at_most() -> None:
+    texts: list[str] = []
 
     def read(text: str) -> tuple[JsonObject, ...]:
-        asked.append(text)
+        texts.append(text)
         return ()
 
     watch = JsonCallWatcher(read)
     for _ in range(2 * MAX_READS):
         watch("a {} b")
-    assert len(asked) == MAX_READS
+    assert len(texts) == MAX_READS

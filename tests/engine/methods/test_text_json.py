@@ -8,11 +8,11 @@ TOOLS = (ToolDefinition("f", "F."), ToolDefinition("g", "G."))
 CALL = '{"name": "f", "arguments": {"a": "```x```"}}'
 
 
-def read(text: str) -> tuple[list[tuple[str, str, str]], str, list[str], bool]:
-    found = TextJsonMethod().parse_answer({"role": "assistant", "content": text}, TOOLS)
-    calls = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in found.calls]
-    assert found.method_used == ("json_fallback" if calls else "text")
-    return calls, found.text, [f.code for f in found.findings], found.has_unexecuted_call
+def parse_text(text: str) -> tuple[list[tuple[str, str, str]], str, list[str], bool]:
+    parsed = TextJsonMethod().parse_answer({"role": "assistant", "content": text}, TOOLS)
+    calls = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in parsed.calls]
+    assert parsed.method_used == ("json_fallback" if calls else "text")
+    return calls, parsed.text, [f.code for f in parsed.findings], parsed.has_unexecuted_call
 
 
 THE_CALL = [("text_call_1", "f", '{"a":"```x```"}')]
@@ -35,8 +35,8 @@ THE_CALL = [("text_call_1", "f", '{"a":"```x```"}')]
         (f'```json\n{{"x": 1}}\n```\n```json\n{CALL}\n```', '```json\n{"x": 1}\n```', ["prose_around_call"]),
     ],
 )
-def test_the_first_block_that_names_a_known_tool_is_the_call(text: str, rest: str, findings: list[str]) -> None:
-    assert read(text) == (THE_CALL, rest, findings, False)
+def test_text_json_reads_first_block_that_names_a_known_tool(text: str, rest: str, findings: list[str]) -> None:
+    assert parse_text(text) == (THE_CALL, rest, findings, False)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_the_first_block_that_names_a_known_tool_is_the_call(text: str, rest: st
         '{"function": {"name": "f", "arguments": {"a": 1}}}',
     ],
 )
-def test_another_shape_is_read_and_said(shape: str) -> None:
-    assert read(f"```json\n{shape}\n```") == ([("text_call_1", "f", '{"a":1}')], "", ["call_shape"], False)
+def test_text_json_reads_other_call_shape_and_reports_it(shape: str) -> None:
+    assert parse_text(f"```json\n{shape}\n```") == ([("text_call_1", "f", '{"a":1}')], "", ["call_shape"], False)
 
 
-def test_missing_arguments_are_an_empty_object() -> None:
-    assert read('```json\n{"name": "f"}\n```')[0] == [("text_call_1", "f", "{}")]
+def test_text_json_missing_arguments_are_an_empty_object() -> None:
+    assert parse_text('```json\n{"name": "f"}\n```')[0] == [("text_call_1", "f", "{}")]
 
 
 @pytest.mark.parametrize(
@@ -66,27 +66,27 @@ def test_missing_arguments_are_an_empty_object() -> None:
         '<tool_call>{"name": "f"}</tool_call>',
     ],
 )
-def test_a_call_that_cannot_be_read_is_reported_and_never_runs(text: str) -> None:
-    assert read(text) == ([], text, ["parse_error"], True)
+def test_text_json_reports_unreadable_call_without_executing_it(text: str) -> None:
+    assert parse_text(text) == ([], text, ["parse_error"], True)
 
 
-def test_what_a_finding_quotes_is_bounded() -> None:
+def test_text_json_finding_quotes_less_than_300_characters() -> None:
     (finding,) = TextJsonMethod().parse_answer({"content": "```json\n{" + "x" * 10_000}, TOOLS).findings
     assert len(finding.message) < 300
 
 
 @pytest.mark.parametrize("text", ["Done.", "", "```python\nprint({})\n```", '```json\n{"result": 4}\n```'])
-def test_ordinary_text_is_an_answer(text: str) -> None:
-    assert read(text) == ([], text, [], False)
+def test_text_json_treats_other_text_as_answer(text: str) -> None:
+    assert parse_text(text) == ([], text, [], False)
 
 
-def test_content_in_parts_is_read_as_one_text() -> None:
+def test_text_json_joins_content_parts() -> None:
     parts = [{"type": "text", "text": "```json\n"}, {"type": "image_url"}, {"type": "text", "text": f"{CALL}\n```"}]
     assert len(TextJsonMethod().parse_answer({"content": parts}, TOOLS).calls) == 1
 
 
-def test_a_long_row_of_fences_is_read_in_bounded_time() -> None:
-    assert read('```{"a' * 100_000)[0] == []
+def test_text_json_reads_100000_fences_without_a_call() -> None:
+    assert parse_text('```{"a' * 100_000)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_a_long_row_of_fences_is_read_in_bounded_time() -> None:
         (f'{{"x": 1}} {CALL}', '{"x": 1}'),
     ],
 )
-def test_an_object_between_words_counts_where_no_fence_holds_a_call(text: str, rest: str) -> None:
-    assert read(text) == (THE_CALL, rest, ["fence_missing", "prose_around_call"], False)
+def test_text_json_reads_object_between_words_if_no_fence_has_a_call(text: str, rest: str) -> None:
+    assert parse_text(text) == (THE_CALL, rest, ["fence_missing", "prose_around_call"], False)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_an_object_between_words_counts_where_no_fence_holds_a_call(text: str, r
         ("```json\n调用：{“name”: “f”, “arguments”: {“a”: 1}}\n```", ("text_around_object", "smart_quotes"), ""),
     ],
 )
-def test_a_block_is_repaired_by_name_where_that_is_asked_for(text: str, repairs: tuple[str, ...], rest: str) -> None:
-    assert read(text)[0] == []
-    found = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
-    assert [(c["function"]["name"], c["function"]["arguments"]) for c in found.calls] == [("f", '{"a":1}')]
-    assert (found.method_used, found.text, found.has_unexecuted_call) == ("json_fallback", rest, False)
-    assert [change.name for change in found.changes] == list(repairs)
-    assert [error.repairs for error in found.parse_errors] == [repairs]
+def test_text_json_repairs_block_only_if_repairs_are_set(text: str, repairs: tuple[str, ...], rest: str) -> None:
+    assert parse_text(text)[0] == []
+    parsed = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
+    assert [(c["function"]["name"], c["function"]["arguments"]) for c in parsed.calls] == [("f", '{"a":1}')]
+    assert (parsed.method_used, parsed.text, parsed.has_unexecuted_call) == ("json_fallback", rest, False)
+    assert [change.name for change in parsed.changes] == list(repairs)
+    assert [error.repairs for error in parsed.parse_errors] == [repairs]
 
 
 @pytest.mark.parametrize(
@@ -126,25 +126,25 @@ def test_a_block_is_repaired_by_name_where_that_is_asked_for(text: str, repairs:
         '```json\n{"name": "f", "arguments": {"a": "x"}',
     ],
 )
-def test_broken_off_call_is_shown_and_not_run_even_with_every_repair(text: str) -> None:
-    found = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
-    assert (found.calls, found.text, found.method_used, found.has_unexecuted_call) == ((), text, "text", True)
-    assert [finding.code for finding in found.findings] == ["parse_error", "arguments_truncated"]
-    assert found.parse_errors[0].truncated
+def test_text_json_repairs_no_truncated_call(text: str) -> None:
+    parsed = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
+    assert (parsed.calls, parsed.text, parsed.method_used, parsed.has_unexecuted_call) == ((), text, "text", True)
+    assert [finding.code for finding in parsed.findings] == ["parse_error", "arguments_truncated"]
+    assert parsed.parse_errors[0].truncated
 
 
-def test_a_call_in_closed_reasoning_is_only_thought() -> None:
+def test_text_json_ignores_call_in_closed_reasoning() -> None:
     drafted = '```json\n{"name": "g", "arguments": {}}\n```'
     thinking = f"<think>Perhaps {drafted}</think>\n"
-    assert read(f"{thinking}```json\n{CALL}\n```") == (THE_CALL, "", [], False)
-    assert read(f"Perhaps {drafted}</think>Done.") == ([], "Done.", [], False)
-    assert read(f"<think>Perhaps {drafted}")[0]  # never closed: the call ends it
+    assert parse_text(f"{thinking}```json\n{CALL}\n```") == (THE_CALL, "", [], False)
+    assert parse_text(f"Perhaps {drafted}</think>Done.") == ([], "Done.", [], False)
+    assert parse_text(f"<think>Perhaps {drafted}")[0]  # never closed: the call ends it
 
-    kept = TextJsonMethod().parse_answer(
+    parsed = TextJsonMethod().parse_answer(
         {"role": "assistant", "content": f"{thinking}Done.", "reasoning_content": "Hm."}, TOOLS
     )
-    assert kept.message == {"role": "assistant", "content": "Done.", "reasoning_content": f"Hm.\nPerhaps {drafted}"}
+    assert parsed.message == {"role": "assistant", "content": "Done.", "reasoning_content": f"Hm.\nPerhaps {drafted}"}
 
 
-def test_calls_beyond_the_first_of_a_list_are_remarked_on() -> None:
-    assert read(f"```json\n[{CALL}, {CALL}]\n```") == (THE_CALL, "", ["calls_ignored"], False)
+def test_text_json_reports_ignored_calls_of_a_list() -> None:
+    assert parse_text(f"```json\n[{CALL}, {CALL}]\n```") == (THE_CALL, "", ["calls_ignored"], False)

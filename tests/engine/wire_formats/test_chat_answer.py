@@ -12,20 +12,27 @@ from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer, d
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
 
 
-def body(**more: object) -> bytes:
+def render_body(**more: object) -> bytes:
     return json.dumps({**GOOD, **more}).encode()
 
 
-def with_message(message: object) -> bytes:
+def render_message_body(message: object) -> bytes:
     return json.dumps({"choices": [{"message": message}]}).encode()
 
 
-def test_an_answer_is_read() -> None:
-    read = decode_chat_answer(body(model="m-1", provider="Up", system_fingerprint="fp", usage={"prompt_tokens": 3}))
-    assert read.message == {"role": "assistant", "content": "Hi"}
-    assert (read.finish_reason, read.upstream, read.model_echoed, read.fingerprint) == ("stop", "Up", "m-1", "fp")
-    assert read.usage is not None
-    assert read.usage.input_tokens == 3
+def test_decode_chat_answer_reads_message_and_metadata() -> None:
+    answer = decode_chat_answer(
+        render_body(model="m-1", provider="Up", system_fingerprint="fp", usage={"prompt_tokens": 3})
+    )
+    assert answer.message == {"role": "assistant", "content": "Hi"}
+    assert (answer.finish_reason, answer.upstream, answer.model_echoed, answer.fingerprint) == (
+        "stop",
+        "Up",
+        "m-1",
+        "fp",
+    )
+    assert answer.usage is not None
+    assert answer.usage.input_tokens == 3
 
 
 @pytest.mark.parametrize(
@@ -40,19 +47,19 @@ def test_an_answer_is_read() -> None:
         (7, ""),
     ],
 )
-def test_content_is_always_a_text(content: object, text: str) -> None:
-    read = decode_chat_answer(with_message({"content": content}))
-    assert read.message["content"] == text
-    assert bool(read.findings) == (content is not None and not isinstance(content, str))
+def test_decode_chat_answer_content_of_any_type_becomes_text(content: object, text: str) -> None:
+    answer = decode_chat_answer(render_message_body({"content": content}))
+    assert answer.message["content"] == text
+    assert bool(answer.findings) == (content is not None and not isinstance(content, str))
 
 
-def test_fields_nobody_knows_are_kept() -> None:
-    read = decode_chat_answer(with_message({"content": "", "reasoning_content": "hm", "x": [1]}))
-    assert read.message == {"content": "", "reasoning_content": "hm", "x": [1]}
+def test_decode_chat_answer_keeps_unknown_fields() -> None:
+    answer = decode_chat_answer(render_message_body({"content": "", "reasoning_content": "hm", "x": [1]}))
+    assert answer.message == {"content": "", "reasoning_content": "hm", "x": [1]}
 
 
 @pytest.mark.parametrize(
-    ("given_bytes", "code"),
+    ("raw", "code"),
     [
         (b"", "empty_body"),
         (b" \n", "empty_body"),
@@ -77,59 +84,59 @@ def test_fields_nobody_knows_are_kept() -> None:
         (b'{"choices": [{"error": {"message": "cut"}, "message": {"content": ""}}]}', "error_object"),
     ],
 )
-def test_bytes_that_are_no_answer_are_named(given_bytes: bytes, code: str) -> None:
+def test_decode_chat_answer_other_bytes_raise_error_with_code(raw: bytes, code: str) -> None:
     with pytest.raises(MalformedAnswerError) as caught:
-        decode_chat_answer(given_bytes)
+        decode_chat_answer(raw)
     assert caught.value.code == code
     assert str(caught.value)
 
 
-def test_nul_and_lone_surrogates_written_as_escapes_are_kept() -> None:
-    read = decode_chat_answer(b'{"choices":[{"message":{"content":"a\\u0000\\ud800"}}]}')
-    assert read.message["content"] == "a\x00\ud800"
+def test_decode_chat_answer_keeps_escaped_nul_and_lone_surrogates() -> None:
+    answer = decode_chat_answer(b'{"choices":[{"message":{"content":"a\\u0000\\ud800"}}]}')
+    assert answer.message["content"] == "a\x00\ud800"
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
-    assert decode_chat_answer(b"\xef\xbb\xbf" + body()).message["content"] == "Hi"
+def test_decode_chat_answer_ignores_byte_order_mark() -> None:
+    assert decode_chat_answer(b"\xef\xbb\xbf" + render_body()).message["content"] == "Hi"
 
 
-def _as_turn(read: ChatAnswer) -> Turn:
-    return Turn(read.message, read.message["content"])
+def _as_turn(answer: ChatAnswer) -> Turn:
+    return Turn(answer.message, answer.message["content"])
 
 
-def test_the_decoder_takes_a_body_in_any_pieces() -> None:
+def test_body_decoder_accepts_body_in_chunks() -> None:
     decoder = BodyDecoder(_as_turn)
-    for at in range(0, len(body()), 7):
-        decoder.feed(body()[at : at + 7])
+    for start in range(0, len(render_body()), 7):
+        decoder.feed(render_body()[start : start + 7])
     assert decoder.close().text == "Hi"
 
 
-def test_the_decoder_starts_anew_after_every_close() -> None:
+def test_body_decoder_is_reusable_after_close() -> None:
     decoder = BodyDecoder(_as_turn)
     decoder.feed(b"<html>")
     with pytest.raises(MalformedAnswerError):
         decoder.close()
-    decoder.feed(body())
+    decoder.feed(render_body())
     assert decoder.close().text == "Hi"
 
 
-def decoded(given_bytes: bytes) -> ChatAnswer | None:
-    """The answer, None for bytes that are none; anything else that is raised fails the test."""
+def decode_or_none(raw: bytes) -> ChatAnswer | None:
+    """Return the answer, or None if the bytes are malformed; other exceptions fail the test."""
     try:
-        return decode_chat_answer(given_bytes)
+        return decode_chat_answer(raw)
     except MalformedAnswerError:
         return None
 
 
-def is_whole(read: ChatAnswer) -> bool:
-    """Every part is of its kind, and the message reads the same when it comes again."""
-    again = decoded(json.dumps({"choices": [{"message": read.message}]}).encode())
-    texts = (read.message["content"], read.upstream, read.model_echoed, read.fingerprint)
+def is_consistent(answer: ChatAnswer) -> bool:
+    """Return whether all parts have their types and the message is equal after another round trip."""
+    decoded_again = decode_or_none(json.dumps({"choices": [{"message": answer.message}]}).encode())
+    texts = (answer.message["content"], answer.upstream, answer.model_echoed, answer.fingerprint)
     return (
         all(isinstance(text, str) for text in texts)
-        and (read.finish_reason is None or bool(read.finish_reason))
-        and again is not None
-        and again.message == read.message
+        and (answer.finish_reason is None or bool(answer.finish_reason))
+        and decoded_again is not None
+        and decoded_again.message == answer.message
     )
 
 
@@ -137,9 +144,9 @@ def is_whole(read: ChatAnswer) -> bool:
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
 @example(b"{" * 5000)
 @example(b'{"choices":[{"message":{"content":"\\ud800"}}],"usage":{"cost":1e308}}')
-def test_no_bytes_make_the_decoder_raise_anything_else(given_bytes: bytes) -> None:
-    read = decoded(given_bytes)
-    assert read is None or is_whole(read)
+def test_decode_chat_answer_any_bytes_give_answer_or_malformed_error(raw: bytes) -> None:
+    answer = decode_or_none(raw)
+    assert answer is None or is_consistent(answer)
 
 
 JSON = st.recursive(
@@ -156,15 +163,15 @@ JSON = st.recursive(
 
 @settings(deadline=None, database=None, max_examples=300)
 @given(JSON, st.sampled_from(["choices", "message", "content", "usage"]))
-def test_no_json_makes_the_decoder_raise_anything_else(value: object, place: str) -> None:
-    message = value if place == "message" else {"content": value if place == "content" else "Hi"}
-    choices = value if place == "choices" else [{"message": message, "finish_reason": value}]
-    root = {"choices": choices, "usage": value if place == "usage" else None, "model": value}
-    read = decoded(json.dumps(root).encode())
-    assert read is None or is_whole(read)
-    if place != "choices":
-        assert (read is not None) == isinstance(message, dict)  # whatever else is odd, a message is an answer
+def test_decode_chat_answer_any_json_gives_answer_or_malformed_error(value: object, field: str) -> None:
+    message = value if field == "message" else {"content": value if field == "content" else "Hi"}
+    choices = value if field == "choices" else [{"message": message, "finish_reason": value}]
+    root = {"choices": choices, "usage": value if field == "usage" else None, "model": value}
+    answer = decode_or_none(json.dumps(root).encode())
+    assert answer is None or is_consistent(answer)
+    if field != "choices":
+        assert (answer is not None) == isinstance(message, dict)  # other odd fields do not matter
 
 
-def test_the_scripted_models_answers_are_answers() -> None:
+def test_decode_chat_answer_reads_answers_of_the_scripted_model() -> None:
     assert decode_chat_answer(build_answer()).message["content"] == "Done."

@@ -15,25 +15,25 @@ OPENAI, LLAMA = CompletionsFormat(), LlamaFormat()
 USAGE = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
 
 
-def whole(text: str, finish: str = "stop") -> bytes:
+def render_answer(text: str, finish: str = "stop") -> bytes:
     choice = {"index": 0, "text": text, "finish_reason": finish, "logprobs": None}
     return json.dumps({"model": "m", "choices": [choice], "usage": USAGE}).encode()
 
 
-def streamed(*texts: str, finish: str | None = "stop", done: bool = True) -> bytes:
-    said: list[JsonObject] = [{"index": 0, "text": text, "finish_reason": None} for text in texts]
-    said += [{"index": 0, "text": "", "finish_reason": finish}] if finish else []
-    events: list[JsonObject] = [{"model": "m", "choices": [choice]} for choice in said]
+def render_stream(*texts: str, finish: str | None = "stop", done: bool = True) -> bytes:
+    choices: list[JsonObject] = [{"index": 0, "text": text, "finish_reason": None} for text in texts]
+    choices += [{"index": 0, "text": "", "finish_reason": finish}] if finish else []
+    events: list[JsonObject] = [{"model": "m", "choices": [choice]} for choice in choices]
     lines = [json.dumps(event) for event in (*events, {"model": "m", "choices": [], "usage": USAGE})]
     return "".join(f"data: {line}\n\n" for line in (*lines, *(["[DONE]"] if done else []))).encode()
 
 
-def llama_whole(text: str, stop_type: str = "eos") -> JsonObject:
+def build_llama_answer(text: str, stop_type: str = "eos") -> JsonObject:
     return {"content": text, "stop": True, "stop_type": stop_type, "tokens_predicted": 2, "tokens_evaluated": 10}
 
 
-def read(body: bytes, wire: Any = OPENAI, *, stream: bool = False, size: int = 0) -> tuple[ChatAnswer, list[Delta]]:
-    """The answer in chat shape, and what was heard; the body comes in pieces of `size`, or whole."""
+def decode(body: bytes, wire: Any = OPENAI, *, stream: bool = False, size: int = 0) -> tuple[ChatAnswer, list[Delta]]:
+    """Return the chat answer and its deltas; the body is fed in chunks of `size` bytes, or at once if 0."""
     answers: list[ChatAnswer] = []
     deltas: list[Delta] = []
 
@@ -42,14 +42,14 @@ def read(body: bytes, wire: Any = OPENAI, *, stream: bool = False, size: int = 0
         return Turn(answer.message, str(answer.message["content"]))
 
     decoder = wire.build_decoder(keep, deltas.append, is_streamed=stream)
-    for at in range(0, len(body), size or len(body)):
-        decoder.feed(body[at : at + (size or len(body))])
+    for start in range(0, len(body), size or len(body)):
+        decoder.feed(body[start : start + (size or len(body))])
     decoder.close()
     return answers[0], deltas
 
 
-def test_a_completion_is_told_in_chat_shape() -> None:
-    answer, _ = read(whole("Hello.", "length"))
+def test_completions_decoder_returns_chat_message() -> None:
+    answer, _ = decode(render_answer("Hello.", "length"))
     assert answer.message == {"role": "assistant", "content": "Hello."}
     assert (answer.finish_reason, answer.model_echoed) == ("length", "m")
     assert answer.usage is not None
@@ -57,53 +57,53 @@ def test_a_completion_is_told_in_chat_shape() -> None:
 
 
 @given(st.text(min_size=1), st.integers(1, 40), st.integers(1, 5))
-def test_a_stream_in_any_pieces_says_what_the_whole_answer_says(text: str, size: int, length: int) -> None:
-    texts = [text[at : at + length] for at in range(0, len(text), length)]
-    answer, heard = read(streamed(*texts), stream=True, size=size)
-    expected, _ = read(whole(text))
+def test_completions_stream_in_any_chunks_equals_complete_answer(text: str, size: int, length: int) -> None:
+    texts = [text[start : start + length] for start in range(0, len(text), length)]
+    answer, deltas = decode(render_stream(*texts), stream=True, size=size)
+    expected, _ = decode(render_answer(text))
     assert (answer.message, answer.finish_reason, answer.usage) == (
         expected.message,
         expected.finish_reason,
         expected.usage,
     )
-    assert "".join(delta.text for delta in heard) == text
+    assert "".join(delta.text for delta in deltas) == text
 
 
-def test_a_stream_without_an_end_is_said_to_be_one() -> None:
-    answer, _ = read(streamed("Hel", "lo.", finish=None, done=False), stream=True)
+def test_completions_stream_without_end_is_unfinished() -> None:
+    answer, _ = decode(render_stream("Hel", "lo.", finish=None, done=False), stream=True)
     assert "stream_unfinished" in [finding.code for finding in answer.findings]
 
 
-def test_an_answer_in_one_piece_is_read_where_a_stream_was_asked_for() -> None:
-    answer, _ = read(whole("Hello."), stream=True)
+def test_completions_decoder_reads_unstreamed_body_with_finding() -> None:
+    answer, _ = decode(render_answer("Hello."), stream=True)
     assert answer.message["content"] == "Hello."
     assert [finding.code for finding in answer.findings] == ["stream_not_streamed"]
 
 
 @pytest.mark.parametrize("wire", [OPENAI, LLAMA])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error": {"message": "no"}}', b'data: {"error": "no"}\n\n'])
-def test_bytes_that_are_no_answer_are_refused(wire: Any, body: bytes) -> None:
+def test_completions_decoder_refuses_other_bytes(wire: Any, body: bytes) -> None:
     for stream in (False, True):
         with pytest.raises(MalformedAnswerError):
-            read(body or b" ", wire, stream=stream)
+            decode(body or b" ", wire, stream=stream)
 
 
 @pytest.mark.parametrize(("stop_type", "finish"), [("eos", "stop"), ("word", "stop"), ("limit", "length")])
-def test_llama_cpps_own_answer_is_told_in_chat_shape(stop_type: str, finish: str) -> None:
-    answer, _ = read(json.dumps(llama_whole("Hi", stop_type)).encode(), LLAMA)
+def test_llama_answer_becomes_chat_message(stop_type: str, finish: str) -> None:
+    answer, _ = decode(json.dumps(build_llama_answer("Hi", stop_type)).encode(), LLAMA)
     assert (answer.message["content"], answer.finish_reason) == ("Hi", finish)
     assert answer.usage is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (10, 2)
 
 
-def test_llama_cpps_own_stream_ends_with_its_last_event() -> None:
-    events = [{"content": "He", "stop": False}, {"content": "llo", "stop": False}, llama_whole("")]
-    answer, heard = read("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode(), LLAMA, stream=True)
+def test_llama_stream_ends_with_its_last_event() -> None:
+    events = [{"content": "He", "stop": False}, {"content": "llo", "stop": False}, build_llama_answer("")]
+    answer, deltas = decode("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode(), LLAMA, stream=True)
     assert (answer.message["content"], answer.finish_reason, answer.findings) == ("Hello", "stop", ())
-    assert [delta.text for delta in heard] == ["He", "llo"]
+    assert [delta.text for delta in deltas] == ["He", "llo"]
 
 
-def test_a_prompt_travels_without_what_only_chats_have() -> None:
+def test_encode_prompt_drops_chat_parameters_and_renames_limit() -> None:
     body = {"model": "m", "prompt": "Hi", "stop": ["x"], "parallel_tool_calls": False, "max_completion_tokens": 9}
     assert OPENAI.encode(body)[0] == {"model": "m", "prompt": "Hi", "stop": ["x"], "max_tokens": 9}
     assert LLAMA.encode({**body, "stream": True, "stream_options": {}})[0] == {
@@ -116,6 +116,6 @@ def test_a_prompt_travels_without_what_only_chats_have() -> None:
 
 
 @pytest.mark.parametrize("wire", [OPENAI, LLAMA])
-def test_messages_do_not_travel_on_it(wire: Any) -> None:
+def test_encode_refuses_messages(wire: Any) -> None:
     with pytest.raises(PlanError, match="use the method template"):
         wire.encode({"model": "m", "messages": []})

@@ -4,7 +4,7 @@ from toolbench.engine.wire_formats.merge_chunks import merge_chunks
 
 
 @pytest.mark.parametrize(
-    ("pieces", "key", "value"),
+    ("chunks", "key", "value"),
     [
         ([], "", None),
         ([None, {"a": 1}, None], "", {"a": 1}),
@@ -23,5 +23,5 @@ from toolbench.engine.wire_formats.merge_chunks import merge_chunks
         ),
     ],
 )
-def test_pieces_become_one_value(pieces: list[object], key: str, value: object) -> None:
-    assert merge_chunks(pieces, key) == value
+def test_merge_chunks_returns_one_value(chunks: list[object], key: str, value: object) -> None:
+    assert merge_chunks(chunks, key) == value

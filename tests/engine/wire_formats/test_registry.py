@@ -10,24 +10,24 @@ from toolbench.engine.wire_formats.registry import CHAT, get_wire_format
 from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 
-def test_a_wire_nobody_knows_is_refused_before_the_first_request() -> None:
+def test_get_wire_format_refuses_unknown_wire() -> None:
     with pytest.raises(PlanError, match="No wire is called 'smoke signals'"):
         run_script(replace(build_plan(), wire="smoke signals"), [build_answer()])
 
 
-def test_the_chat_wire_carries_bodies_as_they_are() -> None:
+def test_chat_format_encodes_body_unchanged() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "seed": 3}
     assert get_wire_format("chat") is CHAT
     assert CHAT.encode(body) == (body, ())
 
 
-def test_the_chat_wire_reads_whole_and_streamed_answers() -> None:
-    decoders = [CHAT.build_decoder(read, lambda delta: None, is_streamed=stream) for stream in (False, True)]
+def test_chat_format_decodes_complete_and_streamed_answers() -> None:
+    decoders = [CHAT.build_decoder(build_turn, lambda delta: None, is_streamed=stream) for stream in (False, True)]
     assert [type(decoder) for decoder in decoders] == [BodyDecoder, StreamDecoder]
     for decoder in decoders:
         decoder.feed(build_answer("Hello."))
         assert decoder.close().text == "Hello."
 
 
-def read(given: ChatAnswer) -> Turn:
-    return Turn(given.message, given.message["content"])
+def build_turn(answer: ChatAnswer) -> Turn:
+    return Turn(answer.message, answer.message["content"])

@@ -7,37 +7,37 @@ from tests.engine.streams import split_at
 from toolbench.engine.wire_formats.sse import EventReader, Payload
 
 
-def events(parts: Sequence[bytes]) -> list[Payload]:
+def read_events(parts: Sequence[bytes]) -> list[Payload]:
     reader = EventReader()
     return [payload for part in parts for payload in reader.feed(part)] + list(reader.close())
 
 
-def test_an_object_is_given_read_and_all_else_as_its_text() -> None:
-    told = [b'data: {"a": [1]}', b"data: [1]", b"data: {oops", b'data: {"a": NaN}', b"data: [DONE]"]
-    assert events([b"\n\n".join(told)]) == [{"a": [1]}, "[1]", "{oops", '{"a": NaN}', "[DONE]"]
+def test_event_reader_parses_objects_and_returns_other_data_as_text() -> None:
+    lines = [b'data: {"a": [1]}', b"data: [1]", b"data: {oops", b'data: {"a": NaN}', b"data: [DONE]"]
+    assert read_events([b"\n\n".join(lines)]) == [{"a": [1]}, "[1]", "{oops", '{"a": NaN}', "[DONE]"]
 
 
-def test_an_object_on_several_lines_is_one_event() -> None:
-    assert events([b'data: {"a":\ndata: 1}\n\n']) == [{"a": 1}]
+def test_event_reader_joins_object_on_several_lines() -> None:
+    assert read_events([b'data: {"a":\ndata: 1}\n\n']) == [{"a": 1}]
 
 
-def test_comments_and_other_fields_are_passed_over() -> None:
-    assert events([b": OPENROUTER PROCESSING\n\nevent: x\nid: 1\nretry: 5\ndata: {}\n\n"]) == [{}]
+def test_event_reader_ignores_comments_and_other_fields() -> None:
+    assert read_events([b": OPENROUTER PROCESSING\n\nevent: x\nid: 1\nretry: 5\ndata: {}\n\n"]) == [{}]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
-    assert events([b"\xef\xbb\xbfdata: {}\n\n"]) == [{}]
+def test_event_reader_ignores_byte_order_mark() -> None:
+    assert read_events([b"\xef\xbb\xbfdata: {}\n\n"]) == [{}]
 
 
-def test_what_no_blank_line_ends_is_given_at_the_close() -> None:
-    assert events([b"data: {}\n\ndata: [DONE]"]) == [{}, "[DONE]"]
+def test_event_reader_returns_unterminated_event_at_close() -> None:
+    assert read_events([b"data: {}\n\ndata: [DONE]"]) == [{}, "[DONE]"]
 
 
-def test_lines_that_make_no_json_together_are_given_one_by_one() -> None:
-    assert events([b"data: {oops\ndata: {}\n\n"]) == ["{oops", {}]
+def test_event_reader_returns_lines_that_join_to_no_json_one_by_one() -> None:
+    assert read_events([b"data: {oops\ndata: {}\n\n"]) == ["{oops", {}]
 
 
-def test_an_event_is_given_as_soon_as_its_line_ends() -> None:
+def test_event_reader_returns_event_as_soon_as_its_line_ends() -> None:
     reader = EventReader()
     assert list(reader.feed(b'data: {"a": 1}')) == []
     assert list(reader.feed(b"\n")) == [{"a": 1}]
@@ -49,6 +49,6 @@ def test_an_event_is_given_as_soon_as_its_line_ends() -> None:
     ),
     st.lists(st.integers(0, 200)),
 )
-def test_events_do_not_depend_on_how_the_bytes_are_split(lines: list[bytes], places: list[int]) -> None:
+def test_event_reader_is_independent_of_chunk_boundaries(lines: list[bytes], offsets: list[int]) -> None:
     body = b"\n".join(lines)
-    assert events(split_at(body, places)) == events([body])
+    assert read_events(split_at(body, offsets)) == read_events([body])

@@ -1,4 +1,4 @@
-"""Usage is read within its bounds on every wire, whatever stands where a number belongs."""
+"""Tests that usage stays within its bounds in every wire format, whatever replaces a number."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.streams import render_chunk, render_stream, split_at
 from tests.engine.wire_formats.anthropic.events import build_message, list_events
-from tests.engine.wire_formats.test_stream_reader import read
+from tests.engine.wire_formats.test_stream_reader import decode_stream
 from tests.extreme_numbers import EXTREME_NUMBERS, iter_number_paths, render_with_literal
 from toolbench.engine.bounds import MAX_COST_USD, MAX_TOKENS
 from toolbench.engine.errors import MalformedAnswerError
@@ -52,19 +52,19 @@ CLAUDE = build_message(
 )
 
 
-def _chat_stream(whole: JsonObject) -> list[JsonObject]:
-    choice = whole["choices"][0]
+def _build_chat_stream(answer: JsonObject) -> list[JsonObject]:
+    choice = answer["choices"][0]
     part = {name: value for name, value in choice.items() if name != "message"}
     delta = {**part, **({"delta": choice["message"]} if "message" in choice else {})}
-    return [{**whole, "usage": None, "choices": [delta]}, {**whole, "choices": []}]
+    return [{**answer, "usage": None, "choices": [delta]}, {**answer, "choices": []}]
 
 
-# What an endpoint of each wire says, as one body or as events.
+# Answers in each wire format, as one body or as events.
 EXAMPLES: dict[str, tuple[str, Sequence[JsonObject]]] = {
     "chat": ("chat", [CHAT]),
-    "chat, streamed": ("chat", _chat_stream(CHAT)),
+    "chat, streamed": ("chat", _build_chat_stream(CHAT)),
     "completions": ("completions", [COMPLETION]),
-    "completions, streamed": ("completions", _chat_stream(COMPLETION)),
+    "completions, streamed": ("completions", _build_chat_stream(COMPLETION)),
     "llama": ("llama", [LLAMA]),
     "llama, streamed": ("llama", [{"content": "H", "stop": False}, LLAMA]),
     "messages": ("anthropic", [CLAUDE]),
@@ -72,7 +72,7 @@ EXAMPLES: dict[str, tuple[str, Sequence[JsonObject]]] = {
 }
 
 
-def said(payloads: Sequence[str], example: str) -> ChatAnswer:
+def decode_example(payloads: Sequence[str], example: str) -> ChatAnswer:
     """Read the payloads as an answer. Raises MalformedAnswerError."""
     wire, streamed = EXAMPLES[example][0], "streamed" in example
     received: list[Any] = []
@@ -84,46 +84,46 @@ def said(payloads: Sequence[str], example: str) -> ChatAnswer:
     body = "".join(f"data: {payload}\n\n" for payload in payloads) if streamed else payloads[0]
     decoder.feed(body.encode())
     decoder.close()
-    found: ChatAnswer = received[0]
-    return found
+    answer: ChatAnswer = received[0]
+    return answer
 
 
-def codes(findings: Sequence[Finding]) -> list[str]:
+def list_implausible_paths(findings: Sequence[Finding]) -> list[str]:
     return [finding.path for finding in findings if finding.code == IMPLAUSIBLE_CODE]
 
 
-def within_bounds(usage: Usage | None) -> bool:
+def is_within_bounds(usage: Usage | None) -> bool:
     if usage is None:
         return True
     tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
-    whole = all(count is None or (type(count) is int and 0 <= count <= MAX_TOKENS) for count in tokens)
-    return whole and (usage.cost is None or (type(usage.cost) is float and 0 <= usage.cost <= MAX_COST_USD))
+    are_tokens_valid = all(count is None or (type(count) is int and 0 <= count <= MAX_TOKENS) for count in tokens)
+    return are_tokens_valid and (usage.cost is None or (type(usage.cost) is float and 0 <= usage.cost <= MAX_COST_USD))
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_answer_with_an_extreme_number_stays_within_bounds(example: str) -> None:
     payloads = EXAMPLES[example][1]
     texts = [json.dumps(payload) for payload in payloads]
-    assert codes(said(texts, example).findings) == []
-    leaves = [(place, path) for place, payload in enumerate(payloads) for path in iter_number_paths(payload)]
+    assert list_implausible_paths(decode_example(texts, example).findings) == []
+    leaves = [(index, path) for index, payload in enumerate(payloads) for path in iter_number_paths(payload)]
     assert len(leaves) >= 5
-    for place, path in leaves:
+    for index, path in leaves:
         for literal in EXTREME_NUMBERS:
-            poisoned = [*texts[:place], render_with_literal(payloads[place], path, literal), *texts[place + 1 :]]
+            poisoned = [*texts[:index], render_with_literal(payloads[index], path, literal), *texts[index + 1 :]]
             try:
-                answer = said(poisoned, example)
+                answer = decode_example(poisoned, example)
             except MalformedAnswerError:
                 assert not {"usage", "timings", "tokens_evaluated", "tokens_predicted"} & set(path), (path, literal)
                 continue
-            assert within_bounds(answer.usage), (path, literal)
-            json.dumps(answer.message, allow_nan=False)  # it goes into the next request
+            assert is_within_bounds(answer.usage), (path, literal)
+            json.dumps(answer.message, allow_nan=False)  # the next request contains it
 
 
 @pytest.mark.parametrize(
     "literal", ["-1", "0.5", "1000000001", "1e308", "1e400", "NaN", "9" * 5000, "true", '"7"', "[]"]
 )
 @pytest.mark.parametrize(
-    ("example", "place", "path"),
+    ("example", "index", "path"),
     [
         ("chat", 0, "$.usage.prompt_tokens"),
         ("chat", 0, "$.usage.completion_tokens_details.reasoning_tokens"),
@@ -136,23 +136,23 @@ def test_answer_with_an_extreme_number_stays_within_bounds(example: str) -> None
         ("messages, streamed", 0, "$.usage.cache_read_input_tokens"),
     ],
 )
-def test_implausible_tokens_are_a_finding_at_their_path(example: str, place: int, path: str, literal: str) -> None:
+def test_implausible_tokens_are_a_finding_at_their_path(example: str, index: int, path: str, literal: str) -> None:
     payloads = EXAMPLES[example][1]
-    keys = (*(("message",) if "type" in payloads[place] and "message" in payloads[place] else ()), *path[2:].split("."))
+    keys = (*(("message",) if "type" in payloads[index] and "message" in payloads[index] else ()), *path[2:].split("."))
     texts = [json.dumps(payload) for payload in payloads]
-    texts[place] = render_with_literal(payloads[place], keys, literal)
-    answer = said(texts, example)
-    assert codes(answer.findings) == [path]
+    texts[index] = render_with_literal(payloads[index], keys, literal)
+    answer = decode_example(texts, example)
+    assert list_implausible_paths(answer.findings) == [path]
     assert all(len(finding.message) < 300 for finding in answer.findings)
 
 
 @pytest.mark.parametrize("cost", [-0.5, 1_000_001, 1e308, True, "0.1", [], {}])
-def test_implausible_cost_is_a_finding(cost: Any) -> None:
+def test_read_usage_implausible_cost_is_a_finding(cost: Any) -> None:
     usage, findings = read_usage({**TOKENS, "cost": cost})
-    assert (usage, codes(findings)) == (Usage(10, 4, 6, 3, None), ["$.usage.cost"])
+    assert (usage, list_implausible_paths(findings)) == (Usage(10, 4, 6, 3, None), ["$.usage.cost"])
 
 
-def test_implausible_finding_says_what_was_given_and_what_counts() -> None:
+def test_implausible_finding_names_value_and_valid_range() -> None:
     _, findings = read_usage({"prompt_tokens": -5})
     assert findings[0].message == (
         "The answer's usage is implausible: $.usage.prompt_tokens is -5, but tokens are whole numbers from 0 to "
@@ -161,7 +161,7 @@ def test_implausible_finding_says_what_was_given_and_what_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "place", "keys"),
+    ("example", "index", "keys"),
     [
         ("chat", 0, ("usage",)),
         ("chat", 0, ("usage", "prompt_tokens")),
@@ -172,7 +172,7 @@ def test_implausible_finding_says_what_was_given_and_what_counts() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("literal", "words"),
+    ("literal", "description"),
     [
         ("NaN", "not a number"),
         ("-Infinity", "a number beyond all bounds"),
@@ -181,54 +181,54 @@ def test_implausible_finding_says_what_was_given_and_what_counts() -> None:
         ('"NaN"', "a text"),
     ],
 )
-def test_finding_names_a_number_that_json_cannot_hold(
-    example: str, place: int, keys: tuple[str, ...], literal: str, words: str
+def test_finding_describes_number_that_json_cannot_represent(
+    example: str, index: int, keys: tuple[str, ...], literal: str, description: str
 ) -> None:
     payloads = EXAMPLES[example][1]
     texts = [json.dumps(payload) for payload in payloads]
-    texts[place] = render_with_literal(payloads[place], keys, literal)
-    answer = said(texts, example)
-    assert f" is {words}, but " in "".join(finding.message for finding in answer.findings)
+    texts[index] = render_with_literal(payloads[index], keys, literal)
+    answer = decode_example(texts, example)
+    assert f" is {description}, but " in "".join(finding.message for finding in answer.findings)
 
 
-def test_figures_at_their_bounds_are_kept() -> None:
-    most = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 0, "cost": MAX_COST_USD}
-    assert read_usage(most) == (Usage(MAX_TOKENS, 0, cost=float(MAX_COST_USD)), ())
+def test_read_usage_keeps_figures_at_their_bounds() -> None:
+    bounds = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 0, "cost": MAX_COST_USD}
+    assert read_usage(bounds) == (Usage(MAX_TOKENS, 0, cost=float(MAX_COST_USD)), ())
     assert read_usage({"prompt_tokens": 12.0}) == (Usage(12), ())
 
 
-def test_missing_and_null_figures_are_unknown_without_a_finding() -> None:
+def test_read_usage_missing_and_null_figures_are_unknown() -> None:
     assert read_usage(None) == (None, ())
     assert read_usage({"prompt_tokens": None, "prompt_tokens_details": None, "cost": None}) == (Usage(), ())
 
 
-@pytest.mark.parametrize("given", [[], "7", 7])
-def test_usage_that_is_no_object_is_implausible(given: Any) -> None:
-    usage, findings = read_usage(given)
-    assert (usage, codes(findings)) == (None, ["$.usage"])
+@pytest.mark.parametrize("reported_usage", [[], "7", 7])
+def test_read_usage_that_is_no_object_is_implausible(reported_usage: Any) -> None:
+    usage, findings = read_usage(reported_usage)
+    assert (usage, list_implausible_paths(findings)) == (None, ["$.usage"])
 
 
-def test_other_spelling_of_usage_is_read_too() -> None:
+def test_read_usage_reads_input_and_output_tokens() -> None:
     assert read_usage({"input_tokens": 1, "output_tokens": 2}) == (Usage(1, 2), ())
 
 
 def test_messages_prompt_with_an_implausible_part_is_unknown() -> None:
     text = render_with_literal(CLAUDE, ("usage", "cache_read_input_tokens"), "1e30")
-    answer = said([text], "messages")
-    assert (answer.usage, codes(answer.findings)) == (
+    answer = decode_example([text], "messages")
+    assert (answer.usage, list_implausible_paths(answer.findings)) == (
         Usage(None, 5, None, 2),
         ["$.usage.cache_read_input_tokens"],
     )
 
 
-def test_number_that_json_cannot_hold_outside_figures_is_no_json() -> None:
+def test_number_that_json_cannot_represent_elsewhere_is_not_json() -> None:
     for path in (("choices", 0, "message", "tool_calls", 0, "function", "arguments"), ("choices", 0, "index")):
         with pytest.raises(MalformedAnswerError) as caught:
-            said([render_with_literal(CHAT, path, "NaN")], "chat")
+            decode_example([render_with_literal(CHAT, path, "NaN")], "chat")
         assert caught.value.code == "not_json"
 
 
-def test_sum_of_usages_keeps_unknown_apart_from_zero() -> None:
+def test_add_usage_distinguishes_unknown_from_zero() -> None:
     total = add_usage(add_usage(Usage(), Usage(input_tokens=3, cost=0.5)), Usage(input_tokens=0, output_tokens=0))
     assert total == Usage(input_tokens=3, output_tokens=0, cost=0.5)
     assert add_usage(total, None) is total
@@ -237,21 +237,21 @@ def test_sum_of_usages_keeps_unknown_apart_from_zero() -> None:
 GROQ = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
 
 
-def test_groqs_usage_is_read_in_a_stream_and_in_a_whole_answer() -> None:
+def test_groq_usage_is_read_in_stream_and_complete_answer() -> None:
     groq = {"id": "req_1", "usage": GROQ}
     body = render_stream(
         render_chunk({"content": "Hi"}), render_chunk({}, finish="stop", x_groq=groq), finish="", usage=False
     )
     choice = {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
 
-    for turn in (read([body]), *(read(split_at(body, [place])) for place in range(0, len(body), 7))):
+    for turn in (decode_stream([body]), *(decode_stream(split_at(body, [index])) for index in range(0, len(body), 7))):
         assert (turn.usage, turn.findings) == (Usage(input_tokens=10, output_tokens=2), ())
     assert decode_chat_answer(json.dumps({"choices": [choice], "x_groq": groq}).encode()).usage == Usage(
         input_tokens=10, output_tokens=2
     )
 
 
-def test_an_answers_own_usage_goes_before_groqs() -> None:
+def test_find_usage_prefers_usage_of_the_answer_over_groq() -> None:
     root = {"usage": GROQ, "x_groq": {"usage": {"prompt_tokens": 1}}}
 
     assert find_usage(root) == GROQ

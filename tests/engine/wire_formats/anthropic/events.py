@@ -1,4 +1,4 @@
-"""Anthropic's answers, whole and as the events of a stream."""
+"""Builders of Anthropic's answers, complete and as the events of a stream."""
 
 import json
 from typing import Any
@@ -19,25 +19,27 @@ def render_event(payload: JsonObject) -> bytes:
     return f"event: {payload['type']}\ndata: {json.dumps(payload)}\n\n".encode()
 
 
-def list_events(whole: JsonObject, size: int = 3) -> list[JsonObject]:
-    """The answer as Anthropic would stream it, its texts in pieces of `size`."""
-    started = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
-    made: list[JsonObject] = [{"type": "message_start", "message": started}, {"type": "ping"}]
-    for index, block in enumerate(whole["content"]):
+def list_events(answer: JsonObject, size: int = 3) -> list[JsonObject]:
+    """Return the events of an answer, with texts in chunks of `size` characters."""
+    started = {**answer, "content": [], "stop_reason": None, "usage": {**answer["usage"], "output_tokens": 1}}
+    events: list[JsonObject] = [{"type": "message_start", "message": started}, {"type": "ping"}]
+    for index, block in enumerate(answer["content"]):
         start, deltas = _split_block(block, size)
-        made.append({"type": "content_block_start", "index": index, "content_block": start})
-        made += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-        made.append({"type": "content_block_stop", "index": index})
-    ending = {"stop_reason": whole["stop_reason"], "stop_sequence": whole["stop_sequence"]}
-    made.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": whole["usage"]["output_tokens"]}})
-    return [*made, {"type": "message_stop"}]
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": answer["stop_reason"], "stop_sequence": answer["stop_sequence"]}
+    events.append(
+        {"type": "message_delta", "delta": ending, "usage": {"output_tokens": answer["usage"]["output_tokens"]}}
+    )
+    return [*events, {"type": "message_stop"}]
 
 
 def _split_block(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
     kind = block["type"]
     if kind in _DELTA_BY_BLOCK:
         name, delta = _DELTA_BY_BLOCK[kind]
-        deltas = [{"type": delta, name: piece} for piece in iter_chunks(block[name], size)]
+        deltas = [{"type": delta, name: chunk} for chunk in iter_chunks(block[name], size)]
         if "signature" not in block:
             return {**block, name: ""}, deltas
         return {**block, name: "", "signature": ""}, [
@@ -45,11 +47,11 @@ def _split_block(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObj
             {"type": "signature_delta", "signature": block["signature"]},
         ]
     if kind == "tool_use":
-        written = json.dumps(block["input"]) if block["input"] else ""
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *iter_chunks(written, size))]
+        input_json = json.dumps(block["input"]) if block["input"] else ""
+        deltas = [{"type": "input_json_delta", "partial_json": chunk} for chunk in ("", *iter_chunks(input_json, size))]
         return {**block, "input": {}}, deltas
     return block, []
 
 
-def render_stream(whole: JsonObject, size: int = 3) -> bytes:
-    return b"".join(map(render_event, list_events(whole, size)))
+def render_stream(answer: JsonObject, size: int = 3) -> bytes:
+    return b"".join(map(render_event, list_events(answer, size)))

@@ -1,6 +1,7 @@
-"""Anthropic's own types, as its SDK has them, held against what we send and what we are sent.
+"""Validation of requests and answers by the types of Anthropic's SDK.
 
-The SDK speaks API version 2026-10-21, which has no sampling parameters any more; we speak 2023-06-01, which has."""
+The SDK has API version 2026-10-21, without sampling parameters; Toolbench sends 2023-06-01, which has them.
+"""
 
 from typing import Any, Protocol
 
@@ -20,7 +21,11 @@ _STREAM_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(MessageCreateParamsStreami
 
 
 def parse_request(body: dict[str, Any]) -> Any:
-    """The body as the SDK's types read it: what they do not know is gone, but for sampling. Raises ValidationError."""
+    """Return the body as the SDK's types read it, without unknown keys but with those of sampling.
+
+    Raises:
+        ValidationError: the body does not match the types.
+    """
     sampling = {name: body[name] for name in SAMPLING_KEYS if name in body}
     return (
         _to_plain((_STREAM_REQUEST_ADAPTER if body.get("stream") else _REQUEST_ADAPTER).validate_python(body))
@@ -29,12 +34,16 @@ def parse_request(body: dict[str, Any]) -> Any:
 
 
 def parse_answer(body: dict[str, Any]) -> Message:
-    """Raises ValidationError."""
+    """Return the answer as the SDK's type.
+
+    Raises:
+        ValidationError: the body does not match the type.
+    """
     return Message.model_validate(body)
 
 
 def _to_plain(value: Any) -> Any:
-    """Iterables are only checked while they are walked."""
+    """Return the value without lazy iterables, which pydantic checks only while they are iterated."""
     if isinstance(value, dict):
         return {name: _to_plain(child) for name, child in value.items()}
     if value is None or isinstance(value, str | int | float):

@@ -15,12 +15,12 @@ from toolbench.engine.wire_formats.anthropic.conversation import OPENING_TEXT, a
 from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT
 
 USER = {"role": "user", "content": "Go."}
-THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 HIDDEN = {"type": "redacted_thinking", "data": "xyz"}
 
 
-def laid_out(*messages: Message) -> tuple[list[JsonObject], list[str]]:
-    """The turns, good by the SDK's types, and the names of what was changed."""
+def arrange(*messages: Message) -> tuple[list[JsonObject], list[str]]:
+    """Return the turns, checked by the SDK's types, and the names of the changes."""
     changes = WireChanges()
     turns = arrange_turns(list(messages), changes)
     body = {"model": "m", "max_tokens": 1, "messages": turns}
@@ -28,138 +28,168 @@ def laid_out(*messages: Message) -> tuple[list[JsonObject], list[str]]:
     return turns, [change.name for change in changes.list_changes()]
 
 
-def text(said: str) -> JsonObject:
-    return {"type": "text", "text": said}
+def build_text(content: str) -> JsonObject:
+    return {"type": "text", "text": content}
 
 
-def use(call_id: str, name: str = "state_get", **given: Any) -> JsonObject:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+def build_tool_use(call_id: str, name: str = "state_get", **arguments: Any) -> JsonObject:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
-def result(call_id: str, content: str = "{}", **more: Any) -> JsonObject:
+def build_tool_result(call_id: str, content: str = "{}", **more: Any) -> JsonObject:
     return {"type": "tool_result", "tool_use_id": call_id, "content": content, **more}
 
 
-def calling(*calls: JsonObject, said: str = "", **more: Any) -> Message:
-    return {"role": "assistant", "content": said, "tool_calls": list(calls), **more}
+def build_calling_message(*calls: JsonObject, content: str = "", **more: Any) -> Message:
+    return {"role": "assistant", "content": content, "tool_calls": list(calls), **more}
 
 
-def told(call_id: str, content: str = "{}") -> Message:
+def build_result_message(call_id: str, content: str = "{}") -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
-def test_all_results_stand_in_one_user_turn_before_its_text() -> None:
-    calls = calling(build_call(call_id="a"), build_call(call_id="b"), said="Both.")
-    turns, changes = laid_out(USER, calls, told("b", "2"), {"role": "user", "content": "Well?"}, told("a", "1"))
-    assert turns[1]["content"] == [text("Both."), use("a"), use("b")]
-    assert turns[2] == {"role": "user", "content": [result("a", "1"), result("b", "2"), text("Well?")]}
+def test_arrange_turns_puts_results_in_one_user_turn_before_its_text() -> None:
+    calls = build_calling_message(build_call(call_id="a"), build_call(call_id="b"), content="Both.")
+    turns, changes = arrange(
+        USER,
+        calls,
+        build_result_message("b", "2"),
+        {"role": "user", "content": "Well?"},
+        build_result_message("a", "1"),
+    )
+    assert turns[1]["content"] == [build_text("Both."), build_tool_use("a"), build_tool_use("b")]
+    assert turns[2] == {
+        "role": "user",
+        "content": [build_tool_result("a", "1"), build_tool_result("b", "2"), build_text("Well?")],
+    }
     assert changes == []
 
 
-def test_a_missing_result_is_made_up_as_interrupted() -> None:
-    for after in ([], [USER], [{"role": "assistant", "content": "Done."}, USER]):
-        turns, changes = laid_out(USER, calling(build_call(call_id="a")), *after)
-        assert turns[2]["content"][0] == result("a", INTERRUPTED_RESULT, is_error=True)
+def test_arrange_turns_adds_interrupted_result_for_missing_one() -> None:
+    for following in ([], [USER], [{"role": "assistant", "content": "Done."}, USER]):
+        turns, changes = arrange(USER, build_calling_message(build_call(call_id="a")), *following)
+        assert turns[2]["content"][0] == build_tool_result("a", INTERRUPTED_RESULT, is_error=True)
         assert changes == ["missing_result_added"]
 
 
-def test_a_result_that_says_it_failed_is_marked_as_an_error() -> None:
+def test_arrange_turns_marks_failed_result_as_error() -> None:
     failed = json.dumps({"ok": False, "tool_name": "state_get", "errors": []})
-    turns, _ = laid_out(
-        USER, calling(build_call(call_id="a"), build_call(call_id="b")), told("a", failed), told("b", "{}")
+    turns, _ = arrange(
+        USER,
+        build_calling_message(build_call(call_id="a"), build_call(call_id="b")),
+        build_result_message("a", failed),
+        build_result_message("b", "{}"),
     )
     assert [block.get("is_error") for block in turns[2]["content"]] == [True, None]
 
 
-def test_a_result_nobody_waits_for_is_told_as_text() -> None:
-    turns, changes = laid_out(USER, told("x", "late"), calling(build_call(call_id="a")), told("a"), told("a", "again"))
-    assert turns[0]["content"] == [text("Go."), text("late")]
-    assert turns[2]["content"] == [result("a"), text("again")]
+def test_arrange_turns_renders_result_without_call_as_text() -> None:
+    turns, changes = arrange(
+        USER,
+        build_result_message("x", "late"),
+        build_calling_message(build_call(call_id="a")),
+        build_result_message("a"),
+        build_result_message("a", "again"),
+    )
+    assert turns[0]["content"] == [build_text("Go."), build_text("late")]
+    assert turns[2]["content"] == [build_tool_result("a"), build_text("again")]
     assert changes == ["orphan_result_as_text"] * 2
 
 
-def test_equal_roles_are_merged_and_blank_texts_left_out() -> None:
+def test_arrange_turns_merges_equal_roles_and_drops_blank_texts() -> None:
     blank = {"role": "assistant", "content": " \n"}
-    turns, _ = laid_out(USER, blank, {"role": "user", "content": [text(""), text("On.")]}, blank)
-    assert turns == [{"role": "user", "content": [text("Go."), text("On.")]}]
-    turns, _ = laid_out(USER, {"role": "assistant", "content": "A"}, {"role": "assistant", "content": "B"})
-    assert turns[1]["content"] == [text("A"), text("B")]
+    turns, _ = arrange(USER, blank, {"role": "user", "content": [build_text(""), build_text("On.")]}, blank)
+    assert turns == [{"role": "user", "content": [build_text("Go."), build_text("On.")]}]
+    turns, _ = arrange(USER, {"role": "assistant", "content": "A"}, {"role": "assistant", "content": "B"})
+    assert turns[1]["content"] == [build_text("A"), build_text("B")]
 
 
-def test_the_user_speaks_first() -> None:
+def test_arrange_turns_begins_with_a_user_turn() -> None:
     for messages in ([], [{"role": "assistant", "content": "Hello."}]):
-        turns, changes = laid_out(*messages)
-        assert turns[0] == {"role": "user", "content": [text(OPENING_TEXT)]}
+        turns, changes = arrange(*messages)
+        assert turns[0] == {"role": "user", "content": [build_text(OPENING_TEXT)]}
         assert changes == ["first_user_added"]
 
 
-def test_a_last_answer_does_not_end_in_white_space() -> None:
-    turns, _ = laid_out(USER, {"role": "assistant", "content": "Half a \n"})
-    assert turns[-1]["content"] == [text("Half a")]
-    turns, _ = laid_out(USER, {"role": "assistant", "content": "Half a \n"}, USER)
-    assert turns[1]["content"] == [text("Half a \n")]
+def test_arrange_turns_strips_end_of_last_answer_only() -> None:
+    turns, _ = arrange(USER, {"role": "assistant", "content": "Half a \n"})
+    assert turns[-1]["content"] == [build_text("Half a")]
+    turns, _ = arrange(USER, {"role": "assistant", "content": "Half a \n"}, USER)
+    assert turns[1]["content"] == [build_text("Half a \n")]
 
 
-def test_a_system_text_in_the_middle_is_said_by_the_user() -> None:
-    turns, changes = laid_out(USER, {"role": "system", "content": "Be brief."})
-    assert turns == [{"role": "user", "content": [text("Go."), text("Be brief.")]}]
+def test_arrange_turns_renders_later_system_message_as_user_text() -> None:
+    turns, changes = arrange(USER, {"role": "system", "content": "Be brief."})
+    assert turns == [{"role": "user", "content": [build_text("Go."), build_text("Be brief.")]}]
     assert changes == ["midturn_system_folded"]
 
 
-def test_thinking_goes_back_unchanged_and_first() -> None:
-    blocks = [THOUGHT, HIDDEN, text("Well. "), use("a", at=1), {**use("b"), "caller": {"type": "direct"}}]
-    answer = calling(build_call(arguments='{"at":1}', call_id="a"), said="Well. ", content_blocks=blocks)
-    turns, changes = laid_out(USER, {**answer, "reasoning_content": "Hm."}, told("a"))
+def test_arrange_turns_sends_thinking_unchanged_before_kept_calls() -> None:
+    blocks = [
+        THINKING,
+        HIDDEN,
+        build_text("Well. "),
+        build_tool_use("a", at=1),
+        {**build_tool_use("b"), "caller": {"type": "direct"}},
+    ]
+    answer = build_calling_message(
+        build_call(arguments='{"at":1}', call_id="a"), content="Well. ", content_blocks=blocks
+    )
+    turns, changes = arrange(USER, {**answer, "reasoning_content": "Hm."}, build_result_message("a"))
     assert turns[1]["content"] == blocks[:4]  # the second call was not kept
     assert changes == []
 
 
-def test_a_block_nobody_knows_goes_back_as_it_came() -> None:
+def test_arrange_turns_sends_unknown_block_unchanged() -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     answer = {"role": "assistant", "content": "", "content_blocks": [search]}
-    assert laid_out(USER, answer)[0][1]["content"] == [search]
+    assert arrange(USER, answer)[0][1]["content"] == [search]
 
 
-def test_a_text_that_a_transform_changed_is_said_in_its_new_words() -> None:
-    blocks = [THOUGHT, text("<tag>x</tag>"), text(" y")]
-    answer = calling(build_call(call_id="a"), said="y", content_blocks=blocks)
-    assert laid_out(USER, answer, told("a"))[0][1]["content"] == [THOUGHT, text("y"), use("a")]
+def test_arrange_turns_uses_text_changed_by_transform() -> None:
+    blocks = [THINKING, build_text("<tag>x</tag>"), build_text(" y")]
+    answer = build_calling_message(build_call(call_id="a"), content="y", content_blocks=blocks)
+    assert arrange(USER, answer, build_result_message("a"))[0][1]["content"] == [
+        THINKING,
+        build_text("y"),
+        build_tool_use("a"),
+    ]
 
 
-def test_thoughts_without_a_signature_stay_behind() -> None:
-    turns, changes = laid_out(USER, {"role": "assistant", "content": "Done.", "reasoning_content": "Hm."}, USER)
-    assert turns[1]["content"] == [text("Done.")]
+def test_arrange_turns_drops_reasoning_without_signature() -> None:
+    turns, changes = arrange(USER, {"role": "assistant", "content": "Done.", "reasoning_content": "Hm."}, USER)
+    assert turns[1]["content"] == [build_text("Done.")]
     assert changes == ["unsigned_reasoning_left_out"]
 
 
-def test_arguments_that_are_no_object_travel_wrapped() -> None:
-    turns, changes = laid_out(
-        USER, calling(build_call(arguments='{"a":', call_id="a"), build_call(arguments="", call_id="b"))
+def test_arrange_turns_wraps_arguments_that_are_no_object() -> None:
+    turns, changes = arrange(
+        USER, build_calling_message(build_call(arguments='{"a":', call_id="a"), build_call(arguments="", call_id="b"))
     )
     assert [block["input"] for block in turns[1]["content"]] == [{INVALID_JSON_KEY: '{"a":'}, {}]
     assert "invalid_arguments_wrapped" in changes
 
 
-def test_ids_are_mapped_to_the_pattern_alike_in_calls_and_results() -> None:
+def test_arrange_turns_maps_ids_alike_in_calls_and_results() -> None:
     kimi = "functions.state_get:0"
-    turns, changes = laid_out(USER, calling(build_call(call_id=kimi)), told(kimi, "1"))
-    sent = turns[1]["content"][0]["id"]
-    assert re.fullmatch(r"[a-zA-Z0-9_-]+", sent)
-    assert turns[2]["content"] == [result(sent, "1")]
+    turns, changes = arrange(USER, build_calling_message(build_call(call_id=kimi)), build_result_message(kimi, "1"))
+    sent_id = turns[1]["content"][0]["id"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]+", sent_id)
+    assert turns[2]["content"] == [build_tool_result(sent_id, "1")]
     assert changes == ["call_id_mapped"]
 
 
-def test_an_id_used_in_two_turns_travels_as_two() -> None:
-    once = [calling(build_call(call_id="tc_1")), told("tc_1")]
-    turns, _ = laid_out(USER, *once, *once, *once)
+def test_arrange_turns_renames_id_that_is_used_again() -> None:
+    turn_messages = [build_calling_message(build_call(call_id="tc_1")), build_result_message("tc_1")]
+    turns, _ = arrange(USER, *turn_messages, *turn_messages, *turn_messages)
     assert [turn["content"][0]["id"] for turn in turns[1::2]] == ["tc_1", "tc_1_2", "tc_1_3"]
     assert [turn["content"][0]["tool_use_id"] for turn in turns[2::2]] == ["tc_1", "tc_1_2", "tc_1_3"]
 
 
-def test_images_travel_as_blocks() -> None:
+def test_arrange_turns_renders_images_as_blocks() -> None:
     urls = ["https://example.org/a.png", "data:image/png;base64,AAAA"]
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    sources = [block["source"] for block in laid_out({"role": "user", "content": parts})[0][0]["content"]]
+    sources = [block["source"] for block in arrange({"role": "user", "content": parts})[0][0]["content"]]
     assert sources == [
         {"type": "url", "url": urls[0]},
         {"type": "base64", "media_type": "image/png", "data": "AAAA"},
@@ -167,26 +197,26 @@ def test_images_travel_as_blocks() -> None:
 
 
 IDS = st.sampled_from(["a", "b", "functions.f:0", ""])
-CALLS = st.lists(IDS, max_size=3).map(lambda ids: calling(*(build_call(call_id=item) for item in ids)))
+CALLS = st.lists(IDS, max_size=3).map(lambda ids: build_calling_message(*(build_call(call_id=item) for item in ids)))
 MESSAGES = st.one_of(
     st.sampled_from([USER, {"role": "assistant", "content": "Well. "}, {"role": "system", "content": "S"}]),
     st.just({"role": "user", "content": " "}),
     CALLS,
-    IDS.map(told),
+    IDS.map(build_result_message),
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(MESSAGES, max_size=8))
-def test_any_conversation_keeps_the_rules(messages: list[Message]) -> None:
-    turns, _ = laid_out(*messages)
+def test_arrange_turns_any_conversation_follows_the_rules(messages: list[Message]) -> None:
+    turns, _ = arrange(*messages)
     roles = [turn["role"] for turn in turns]
     assert roles[0] == "user"
     assert all(item != next_one for item, next_one in pairwise(roles))
-    used = [block["id"] for turn in turns for block in turn["content"] if block["type"] == "tool_use"]
-    assert len(used) == len(set(used))
-    for place, turn in enumerate(turns):
+    tool_use_ids = [block["id"] for turn in turns for block in turn["content"] if block["type"] == "tool_use"]
+    assert len(tool_use_ids) == len(set(tool_use_ids))
+    for index, turn in enumerate(turns):
         calls = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
-        following = turns[place + 1]["content"] if calls else []
+        following = turns[index + 1]["content"] if calls else []
         assert [block["tool_use_id"] for block in following[: len(calls)]] == calls
         assert all(block["type"] != "tool_result" for block in following[len(calls) :])

@@ -1,4 +1,4 @@
-"""OpenAI's own types of Responses, as its SDK has them, held against what we send and what we are sent."""
+"""Validation of requests and answers by the Responses types of OpenAI's SDK."""
 
 from typing import Any, Protocol
 
@@ -19,17 +19,25 @@ _STREAM_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(ResponseCreateParamsStream
 
 
 def parse_request(body: dict[str, Any]) -> Any:
-    """The body as the SDK's types read it: what they do not know is gone. Raises ValidationError."""
+    """Return the body as the SDK's types read it, without unknown keys.
+
+    Raises:
+        ValidationError: the body does not match the types.
+    """
     return _to_plain((_STREAM_REQUEST_ADAPTER if body.get("stream") else _REQUEST_ADAPTER).validate_python(body))
 
 
 def parse_answer(body: dict[str, Any]) -> Response:
-    """Raises ValidationError."""
+    """Return the answer as the SDK's type.
+
+    Raises:
+        ValidationError: the body does not match the type.
+    """
     return Response.model_validate(body)
 
 
 def _to_plain(value: Any) -> Any:
-    """Iterables are only checked while they are walked."""
+    """Return the value without lazy iterables, which pydantic checks only while they are iterated."""
     if isinstance(value, dict):
         return {name: _to_plain(child) for name, child in value.items()}
     if value is None or isinstance(value, str | int | float):

@@ -11,9 +11,16 @@ from toolbench.engine.wire_formats.responses.conversation import build_input_ite
 USER: Message = {"role": "user", "content": "Read it."}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA", "status": "completed"}
 TEXT = {"type": "output_text", "text": "I read.", "annotations": []}
-SAID = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [TEXT], "phase": "x"}
-CALLED = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get", "arguments": "{}"}
-SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+MESSAGE = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [TEXT],
+    "phase": "x",
+}
+CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get", "arguments": "{}"}
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 RESULT: Message = {"role": "tool", "tool_call_id": "call_1", "content": "[1]"}
 
 
@@ -27,43 +34,43 @@ def receive(*items: dict[str, Any]) -> Message:
     return parse_responses_answer({"status": "completed", "output": list(items)}).message
 
 
-def test_received_items_are_sent_back_unchanged_with_their_result() -> None:
-    answer = receive(REASONING, SEARCHED, SAID, CALLED)
+def test_build_input_items_sends_received_items_unchanged_with_result() -> None:
+    answer = receive(REASONING, SEARCH, MESSAGE, CALL)
     items, changes = convert(USER, answer, RESULT)
     assert items[1:] == [
         REASONING,
-        SEARCHED,
-        SAID,
-        CALLED,
+        SEARCH,
+        MESSAGE,
+        CALL,
         {"type": "function_call_output", "call_id": "call_1", "output": "[1]"},
     ]
     assert changes == []
 
 
-def test_changed_text_and_dropped_call_replace_the_items() -> None:
-    answer = {**receive(REASONING, SAID, CALLED), "content": "Changed.", "tool_calls": []}
+def test_build_input_items_replaces_changed_text_and_dropped_call() -> None:
+    answer = {**receive(REASONING, MESSAGE, CALL), "content": "Changed.", "tool_calls": []}
     items, _ = convert(USER, answer)
     assert items[1:] == [REASONING, {"type": "message", "role": "assistant", "content": "Changed."}]
 
 
-def test_reasoning_without_follower_is_left_out() -> None:
+def test_build_input_items_drops_reasoning_without_following_item() -> None:
     items, changes = convert(USER, receive(REASONING), USER)
     assert [item["type"] for item in items] == ["message", "message"]
     assert changes == ["reasoning_without_item_left_out"]
 
 
-def test_items_lose_their_id_with_their_reasoning() -> None:
-    messages = reasoning_left_out([USER, receive(REASONING, CALLED), RESULT])
+def test_build_input_items_removes_ids_of_items_without_reasoning() -> None:
+    messages = reasoning_left_out([USER, receive(REASONING, CALL), RESULT])
     items, _ = convert(*messages)
-    assert items[1] == {name: value for name, value in CALLED.items() if name != "id"}
+    assert items[1] == {name: value for name, value in CALL.items() if name != "id"}
 
 
-def test_chat_message_becomes_items_of_openais_types() -> None:
+def test_build_input_items_renders_chat_messages_as_openai_types() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "get", "arguments": None}}
     image = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
-    shown: Message = {"role": "user", "content": [{"type": "text", "text": "See"}, image]}
+    image_message: Message = {"role": "user", "content": [{"type": "text", "text": "See"}, image]}
     answer: Message = {"role": "assistant", "content": "I read.", "tool_calls": [call], "reasoning": "Hm."}
-    items, changes = convert(shown, answer, RESULT, {"role": "system", "content": "Now stop."})
+    items, changes = convert(image_message, answer, RESULT, {"role": "system", "content": "Now stop."})
     body = {"model": "gpt", "input": items}
     assert parse_request(body) == body
     assert [item["type"] for item in items] == [
@@ -77,16 +84,16 @@ def test_chat_message_becomes_items_of_openais_types() -> None:
     assert changes == ["reasoning_without_item_left_out"]
 
 
-def test_calls_without_result_and_results_without_call_are_completed() -> None:
+def test_build_input_items_completes_calls_and_results_without_pair() -> None:
     orphan: Message = {"role": "tool", "tool_call_id": "call_9", "content": "late"}
-    items, changes = convert(USER, receive(CALLED), orphan, USER)
+    items, changes = convert(USER, receive(CALL), orphan, USER)
     assert items[2] == {"type": "function_call_output", "call_id": "call_1", "output": INTERRUPTED_RESULT}
     assert items[3]["content"] == "late"
     assert changes == ["orphan_result_as_text", "missing_result_added"]
 
 
-def test_repeated_and_blank_ids_are_replaced() -> None:
-    items, changes = convert(USER, receive(CALLED), RESULT, receive(CALLED, {**CALLED, "call_id": ""}), RESULT)
+def test_build_input_items_replaces_repeated_and_blank_ids() -> None:
+    items, changes = convert(USER, receive(CALL), RESULT, receive(CALL, {**CALL, "call_id": ""}), RESULT)
     ids = [item["call_id"] for item in items if item["type"] == "function_call"]
     assert len(set(ids)) == 3
     assert [item["call_id"] for item in items if item["type"] == "function_call_output"] == ids

@@ -18,7 +18,7 @@ def encode(**options: Any) -> tuple[dict[str, Any], list[str]]:
     return body, [change.name for change in changes]
 
 
-def test_request_is_not_stored_and_asks_for_encrypted_reasoning() -> None:
+def test_encode_request_is_not_stored_and_asks_for_encrypted_reasoning() -> None:
     body, changes = encode(messages=[{"role": "system", "content": "Be brief."}, USER], max_tokens=64.0, stream=True)
     assert (
         parse_request(body)
@@ -36,12 +36,12 @@ def test_request_is_not_stored_and_asks_for_encrypted_reasoning() -> None:
     assert changes == []
 
 
-def test_store_of_the_options_is_sent_without_include() -> None:
+def test_encode_request_with_store_sends_no_include() -> None:
     body, _ = encode(store=True)
     assert (body["store"], "include" in body) == (True, False)
 
 
-def test_include_of_the_options_is_kept() -> None:
+def test_encode_request_keeps_include_of_the_options() -> None:
     assert encode(include=["message.output_text.logprobs"])[0]["include"] == [
         "message.output_text.logprobs",
         ENCRYPTED_REASONING,
@@ -62,25 +62,25 @@ def test_include_of_the_options_is_kept() -> None:
         ),
     ],
 )
-def test_tool_choice_is_sent_in_the_words_of_responses(choice: Any, sent: Any) -> None:
+def test_encode_request_renders_tool_choice_of_responses(choice: Any, sent: Any) -> None:
     body, changes = encode(tools=[TOOL], tool_choice=choice, parallel_tool_calls=False)
     assert (body["tool_choice"], body["parallel_tool_calls"], changes) == (sent, False, [])
     assert parse_request(body) == body
 
 
 @pytest.mark.parametrize("strict", [True, False, None])
-def test_strict_of_a_tool_is_always_sent(strict: bool | None) -> None:
+def test_encode_request_always_sends_strict_of_a_tool(strict: bool | None) -> None:
     function = TOOL["function"] | ({} if strict is None else {"strict": strict})
     (tool,) = encode(tools=[{"type": "function", "function": function}])[0]["tools"]
     assert (tool["name"], tool["strict"], tool["type"]) == ("get", bool(strict), "function")
     assert tool["parameters"] == {"type": "object", "properties": {}}
 
 
-def test_tools_of_responses_are_sent_unchanged() -> None:
+def test_encode_request_sends_tools_of_responses_unchanged() -> None:
     assert encode(tools=[{"type": "web_search"}])[0]["tools"] == [{"type": "web_search"}]
 
 
-def test_response_format_and_effort_move_to_their_places() -> None:
+def test_encode_request_moves_response_format_and_effort() -> None:
     schema = {"name": "reply", "schema": {"type": "object"}, "strict": True}
     body, changes = encode(
         response_format={"type": "json_schema", "json_schema": schema},
@@ -106,15 +106,15 @@ def test_response_format_and_effort_move_to_their_places() -> None:
         ({"max_completion_tokens": 4}, "token_limit_raised"),
     ],
 )
-def test_options_without_equivalent_are_changed_with_a_note(options: dict[str, Any], change: str) -> None:
+def test_encode_request_changes_options_without_equivalent(options: dict[str, Any], change: str) -> None:
     body, changes = encode(**options)
     assert changes == [change]
     assert body.get("max_output_tokens", 16) == 16
     assert parse_request(body) == body
 
 
-def test_body_is_not_modified() -> None:
-    given: dict[str, Any] = {"model": "gpt", "messages": [USER], "include": ["x"], "metadata": {"a": "b"}, "seed": 1}
-    before = repr(given)
-    encode_request(given)
-    assert repr(given) == before
+def test_encode_request_leaves_its_argument_unchanged() -> None:
+    body: dict[str, Any] = {"model": "gpt", "messages": [USER], "include": ["x"], "metadata": {"a": "b"}, "seed": 1}
+    before = repr(body)
+    encode_request(body)
+    assert repr(body) == before
