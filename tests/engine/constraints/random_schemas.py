@@ -24,8 +24,8 @@ SMALL_INTEGERS = st.integers(-150, 150)
 def text_schemas(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         return {"type": "string", "pattern": draw(st.sampled_from(sorted(PATTERNS)))}
-    least = draw(st.integers(0, 3))
-    return {"type": "string", "minLength": least, "maxLength": least + draw(st.integers(0, 3))}
+    min_length = draw(st.integers(0, 3))
+    return {"type": "string", "minLength": min_length, "maxLength": min_length + draw(st.integers(0, 3))}
 
 
 @st.composite
@@ -38,10 +38,10 @@ def integer_schemas(draw: st.DrawFn) -> dict[str, Any]:
 def _array_schemas(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
     sizes = st.tuples(st.integers(0, 2), st.integers(0, 2))
     plain = st.tuples(inner, sizes).map(
-        lambda given: {"type": "array", "items": given[0], "minItems": given[1][0], "maxItems": sum(given[1])}
+        lambda drawn: {"type": "array", "items": drawn[0], "minItems": drawn[1][0], "maxItems": sum(drawn[1])}
     )
     tuples = st.tuples(st.lists(inner, min_size=1, max_size=2), inner | st.just(False), st.integers(0, 2)).map(
-        lambda given: {"type": "array", "prefixItems": given[0], "items": given[1], "minItems": given[2], "maxItems": 3}
+        lambda drawn: {"type": "array", "prefixItems": drawn[0], "items": drawn[1], "minItems": drawn[2], "maxItems": 3}
     )
     return plain | tuples
 

@@ -1,4 +1,4 @@
-"""A sample of what `python -m benchmarks.bfcl_grammars` does with all of BFCL's tool sets."""
+"""Test with a sample of BFCL's tool sets; `python -m benchmarks.bfcl_grammars` uses all of them."""
 
 from collections import Counter
 from itertools import islice
@@ -15,9 +15,13 @@ STRIDE = 7
 @pytest.mark.parametrize("name", CATEGORIES)
 def test_grammars_of_bfcl_tools_accept_right_and_refuse_wrong_calls(name: str) -> None:
     counts: Counter[str] = Counter()
-    wrong = [told for case in islice(iter_cases([name]), 0, SAMPLE * STRIDE, STRIDE) for told in try_case(case, counts)]
-    assert wrong == []
+    problems = [
+        problem for case in islice(iter_cases([name]), 0, SAMPLE * STRIDE, STRIDE) for problem in try_case(case, counts)
+    ]
+    assert problems == []
     assert counts["right"]
-    for way in GRAMMAR_KINDS:
-        assert counts[f"{way}: taken"] == counts["right"]
-        assert [counts[f"{way}: {kind}"] for kind in MUTATION_KINDS] == [counts[kind] for kind in MUTATION_KINDS]
+    for grammar_kind in GRAMMAR_KINDS:
+        assert counts[f"{grammar_kind}: taken"] == counts["right"]
+        assert [counts[f"{grammar_kind}: {kind}"] for kind in MUTATION_KINDS] == [
+            counts[kind] for kind in MUTATION_KINDS
+        ]

@@ -77,53 +77,57 @@ def test_grammar_accepts_final_text_only_if_allowed() -> None:
 def test_grammar_limits_number_of_calls_in_a_list() -> None:
     call = '{"name":"f","arguments":{}}'
     for matcher in build_matchers("", max_calls=2):
-        taken = [matcher.accepts(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
-        assert taken == [False, True, True, False]
+        accepted = [matcher.accepts(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
+        assert accepted == [False, True, True, False]
         assert not matcher.accepts(call)
 
 
 @pytest.mark.parametrize("format", JSON_FORMATS)
 def test_format_grammar_accepts_rendered_calls_that_read_back_equal(format: str) -> None:
     call = TextCall("g", {"y": -7})
-    written = formats.render([call], format=format)
-    read = formats.parse(written, format=format, tools=TOOLS).calls
-    assert [(item.name, item.arguments) for item in read] == [("g", {"y": -7})]
+    call_text = formats.render([call], format=format)
+    parsed_calls = formats.parse(call_text, format=format, tools=TOOLS).calls
+    assert [(item.name, item.arguments) for item in parsed_calls] == [("g", {"y": -7})]
     for matcher in build_matchers(format, final=False):
-        assert matcher.accepts(written.replace(": -7", ":-7").replace("{ ", "{"))
-        assert not matcher.accepts(written.replace("-7", '"-7"').replace(": ", ":"))
+        assert matcher.accepts(call_text.replace(": -7", ":-7").replace("{ ", "{"))
+        assert not matcher.accepts(call_text.replace("-7", '"-7"').replace(": ", ":"))
         assert not matcher.accepts("Hello.")
 
 
 @pytest.mark.parametrize("format", ["hermes", "generic_xml", "functionary_v31"])
 def test_format_grammar_repeats_calls_and_accepts_other_text(format: str) -> None:
-    written = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
+    call_text = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
     for matcher in build_matchers(format, max_calls=2):
-        assert matcher.accepts(written)
-        assert not matcher.accepts(written + written)
+        assert matcher.accepts(call_text)
+        assert not matcher.accepts(call_text + call_text)
         assert matcher.accepts("It rains.")
         assert not matcher.accepts("<tool")
 
 
 @pytest.mark.parametrize("format", ["hermes", "mistral_v2", "phi4", "deepseek_v31", "functionary_v32"])
 def test_format_grammar_accepts_text_before_calls_that_parse_finds(format: str) -> None:
-    written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
+    call_text = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
     for matcher in build_matchers(format):
         for prose in ("It `rains`: I look.\n", 'a {x}, "b\\n":\n'):
-            assert matcher.accepts(prose + written)
-            assert [call.arguments for call in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
+            assert matcher.accepts(prose + call_text)
+            assert [call.arguments for call in formats.parse(prose + call_text, format=format, tools=TOOLS).calls] == [
                 {"y": -7}
             ]
-            assert not matcher.accepts(prose + written.replace("-7", '"-7"'))
-            assert not matcher.accepts(prose + written[:-1])
+            assert not matcher.accepts(prose + call_text.replace("-7", '"-7"'))
+            assert not matcher.accepts(prose + call_text[:-1])
         assert matcher.accepts("```py\nf()\n```")
-        assert not matcher.accepts(f"```\n{written}")
+        assert not matcher.accepts(f"```\n{call_text}")
 
 
 @pytest.mark.parametrize("format", ["llama3_json", "xlam"])
 def test_format_grammar_refuses_text_before_unmarked_calls(format: str) -> None:
-    written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
+    call_text = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
     for matcher in build_matchers(format):
-        assert [matcher.accepts(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
+        assert [matcher.accepts(text) for text in (call_text, "It rains.", f"It rains. {call_text}")] == [
+            True,
+            True,
+            False,
+        ]
 
 
 @pytest.mark.parametrize("format", ["pythonic", "qwen3_coder", "gemma4", "nonsense"])

@@ -67,7 +67,7 @@ def build_answers(parameters: Any, support: SchemaSupport = LLGUIDANCE_SUPPORT) 
 
 
 @pytest.mark.parametrize("support", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keywords])
-def test_every_string_and_list_has_a_maximum_length(support: SchemaSupport) -> None:
+def test_normalised_schema_limits_every_string_and_list(support: SchemaSupport) -> None:
     schema = build_answers({"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {}}}, support)
     jsonschema_rs.meta.validate(schema)
     for part in iterate_parts(schema):
@@ -77,7 +77,7 @@ def test_every_string_and_list_has_a_maximum_length(support: SchemaSupport) -> N
             assert part["maxItems"] == LIMITS.max_items
 
 
-def test_bounds_in_the_schema_are_kept() -> None:
+def test_normalised_schema_keeps_its_own_bounds() -> None:
     assert normalise({"type": "string", "maxLength": 9, "minLength": 2}) == {
         "type": "string",
         "maxLength": 9,
@@ -94,7 +94,7 @@ def test_bounds_in_the_schema_are_kept() -> None:
 @pytest.mark.parametrize(
     ("schema", "values"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
 )
-def test_enum_and_const_get_no_bounds(schema: dict[str, Any], values: list[Any]) -> None:
+def test_normalised_enum_and_const_have_no_bounds(schema: dict[str, Any], values: list[Any]) -> None:
     assert normalise(schema) == {"enum": values}
 
 
@@ -137,7 +137,7 @@ def test_enum_and_const_get_no_bounds(schema: dict[str, Any], values: list[Any])
         ],
     ],
 )
-def test_unsupported_keyword_is_left_out_and_recorded(
+def test_normaliser_drops_and_records_unsupported_keyword(
     support: SchemaSupport, schema: dict[str, Any], keyword: str
 ) -> None:
     kept, definitions, dropped = normalise_property(schema, support)
@@ -153,11 +153,11 @@ def test_unsupported_keyword_is_left_out_and_recorded(
         {"type": "array", "uniqueItems": False, "items": {"type": "null"}},
     ],
 )
-def test_keywords_without_effect_are_not_recorded(schema: dict[str, Any]) -> None:
+def test_normaliser_does_not_record_keywords_without_effect(schema: dict[str, Any]) -> None:
     assert normalise_property(schema, RESPONSE_FORMAT_SUPPORT)[2] == []
 
 
-def test_alternatives_keep_the_other_keywords() -> None:
+def test_normalised_alternatives_keep_the_other_keywords() -> None:
     assert normalise({"type": "integer", "oneOf": [{"minimum": 5}, {"const": 1}]}) == {
         "anyOf": [{"type": "integer", "minimum": 5}, {"enum": [1]}]
     }
@@ -167,7 +167,7 @@ def test_alternatives_keep_the_other_keywords() -> None:
     assert normalise({"type": "boolean", "nullable": True}) == {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
 
 
-def test_all_of_is_merged_into_one_schema() -> None:
+def test_normaliser_merges_all_of_into_one_schema() -> None:
     first = {"properties": {"x": {"type": "integer", "minimum": 1}}, "required": ["x"]}
     second = {"properties": {"x": {"maximum": 9}, "y": {"type": "null"}}, "required": ["y"]}
     assert normalise({"type": "object", "allOf": [first, second]}) == {
@@ -181,11 +181,11 @@ def test_all_of_is_merged_into_one_schema() -> None:
     ]
 
 
-def test_enum_values_of_another_type_are_left_out() -> None:
+def test_normaliser_drops_enum_values_of_another_type() -> None:
     assert normalise({"type": "integer", "enum": ["1", 2, True]}) == {"enum": [2]}
 
 
-def test_references_are_replaced_by_their_targets() -> None:
+def test_normaliser_replaces_references_by_their_targets() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n", "minimum": 3}}}
     tool = {"name": "f", "parameters": schema}
     assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).normalise_arguments(tool, 0)["properties"] == {
@@ -194,7 +194,7 @@ def test_references_are_replaced_by_their_targets() -> None:
 
 
 @pytest.mark.parametrize("support", SCHEMA_SUPPORT.values(), ids=list(SCHEMA_SUPPORT))
-def test_recursive_schema_stays_recursive(support: SchemaSupport) -> None:
+def test_normaliser_keeps_recursive_schema_recursive(support: SchemaSupport) -> None:
     schema = build_answers(TREE, support)
     jsonschema_rs.meta.validate(schema)
     strict = support.requires_all_keys
@@ -212,28 +212,29 @@ def test_recursive_schema_stays_recursive(support: SchemaSupport) -> None:
         {"allOf": [{"$ref": "#/properties/a"}]},
     ],
 )
-def test_reference_to_itself_allows_any_value(schema: dict[str, Any]) -> None:
+def test_normalised_reference_to_itself_allows_any_value(schema: dict[str, Any]) -> None:
     kept, definitions, _ = normalise_property(schema)
     jsonschema_rs.meta.validate({**kept, "$defs": definitions})
     assert jsonschema_rs.is_valid({**kept, "$defs": definitions}, 7)
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/none", "http://elsewhere.invalid/x", "other.json#/a", "#/enum/9"])
-def test_reference_without_local_target_raises_plan_error(reference: str) -> None:
+def test_normaliser_refuses_reference_without_local_target(reference: str) -> None:
     with pytest.raises(PlanError, match="tool f: "):
         normalise({"$ref": reference})
 
 
-def test_unknown_type_raises_plan_error() -> None:
+def test_normaliser_refuses_unknown_type() -> None:
     with pytest.raises(PlanError, match="names the type 'strng'"):
         normalise({"type": ["null", "strng"]})
 
 
-def test_references_that_give_too_many_parts_raise_plan_error() -> None:
-    doubled = {
-        f"n{at}": {"anyOf": [{"properties": {k: {"$ref": f"#/$defs/n{at + 1}"}}} for k in "xy"]} for at in range(20)
+def test_normaliser_refuses_references_that_give_too_many_parts() -> None:
+    nested_definitions = {
+        f"n{index}": {"anyOf": [{"properties": {k: {"$ref": f"#/$defs/n{index + 1}"}}} for k in "xy"]}
+        for index in range(20)
     }
-    schema = {"$defs": {**doubled, "n20": {"type": "null"}}, "properties": {"a": {"$ref": "#/$defs/n0"}}}
+    schema = {"$defs": {**nested_definitions, "n20": {"type": "null"}}, "properties": {"a": {"$ref": "#/$defs/n0"}}}
     with pytest.raises(PlanError, match=str(MAX_PARTS)):
         SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).normalise_arguments({"name": "f", "parameters": schema}, 0)
 
@@ -249,7 +250,7 @@ def test_tool_without_parameters_accepts_empty_object(parameters: dict[str, Any]
     )
 
 
-def test_strict_requires_every_key_and_allows_null_for_optional_ones() -> None:
+def test_normaliser_for_strict_requires_every_key_and_allows_null() -> None:
     schema = normalise(
         {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"enum": ["a"]}}, "required": ["x"]},
         STRICT_SUPPORT,
@@ -267,7 +268,7 @@ def test_strict_requires_every_key_and_allows_null_for_optional_ones() -> None:
     }
 
 
-def test_object_has_other_keys_only_if_its_schema_allows_them() -> None:
+def test_normalised_object_allows_other_keys_only_as_its_schema() -> None:
     named = {"type": "object", "properties": {"x": {"type": "null"}}}
     assert normalise(named)["additionalProperties"] is False
     assert normalise({**named, "additionalProperties": {"type": "integer"}})["additionalProperties"] == {

@@ -17,21 +17,21 @@ def replace_references(part: Any, definitions: dict[str, Any]) -> Any:
     return {key: replace_references(value, definitions) for key, value in part.items()}
 
 
-def test_equal_parts_become_one_definition_with_equal_meaning() -> None:
+def test_deduplicate_schema_shares_equal_parts_with_equal_meaning() -> None:
     closed = {"additionalProperties": False, "required": ["a"]}
     tool = {"type": "object", "properties": {"a": LINES, "b": {"type": "boolean"}}, **closed}
     more = {"type": "object", "properties": {"a": LINES}, "additionalProperties": {"$ref": "#/$defs/any1"}}
     schema = {"anyOf": [tool, {**more}, {"enum": [LINES, LINES]}, tool], "$defs": {"any1": {"anyOf": [LINES, tool]}}}
-    shared = deduplicate_schema(schema)
-    definitions = shared["$defs"]
+    deduplicated = deduplicate_schema(schema)
+    definitions = deduplicated["$defs"]
     assert sorted(definitions) == ["any1", "same0", "same1"]
-    assert shared["anyOf"][0] == shared["anyOf"][3] == {"$ref": "#/$defs/same1"}
+    assert deduplicated["anyOf"][0] == deduplicated["anyOf"][3] == {"$ref": "#/$defs/same1"}
     assert definitions["same1"]["properties"]["b"] == {"type": "boolean"}
-    assert shared["anyOf"][2] == {"enum": [LINES, LINES]}
-    assert replace_references({**shared, "$defs": {"any1": definitions["any1"]}}, definitions) == schema
+    assert deduplicated["anyOf"][2] == {"enum": [LINES, LINES]}
+    assert replace_references({**deduplicated, "$defs": {"any1": definitions["any1"]}}, definitions) == schema
 
 
-def test_schema_without_equal_parts_is_unchanged() -> None:
+def test_deduplicate_schema_without_equal_parts_changes_nothing() -> None:
     assert deduplicate_schema({"type": "object", "properties": {"a": LINES}}) == {
         "type": "object",
         "properties": {"a": LINES},

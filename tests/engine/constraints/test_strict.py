@@ -37,8 +37,8 @@ ARGUMENTS = st.fixed_dictionaries(
 )
 
 
-def filled(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as a model in strict mode writes them: every key, null for those left out."""
+def fill_missing_keys(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments as a model writes them in strict mode: with null for every missing key."""
     stops = arguments.get("stops")
     full = [{"at": None, "min": None, **stop} for stop in stops] if stops is not None else None
     return {"days": None, "note": None, **arguments, "stops": full}
@@ -46,28 +46,28 @@ def filled(arguments: dict[str, Any]) -> dict[str, Any]:
 
 @settings(max_examples=60)
 @given(arguments=ARGUMENTS)
-def test_nulls_of_strict_mode_come_out_again_and_the_tools_own_stay(arguments: dict[str, Any]) -> None:
+def test_remove_added_nulls_keeps_nulls_that_the_tool_allows(arguments: dict[str, Any]) -> None:
     (strict,), _ = build_strict_tools([TOOL.to_openai()], SizeLimits())
     assert strict["function"]["strict"] is True
-    sent = filled(arguments)
+    sent = fill_missing_keys(arguments)
     assert jsonschema_rs.is_valid(strict["function"]["parameters"], sent)
     assert not jsonschema_rs.is_valid(strict["function"]["parameters"], {"city": "x"})
-    back = remove_added_nulls(sent, PARAMETERS)
-    assert back == {"note": None, **arguments}
-    assert jsonschema_rs.is_valid(PARAMETERS, back)
+    restored = remove_added_nulls(sent, PARAMETERS)
+    assert restored == {"note": None, **arguments}
+    assert jsonschema_rs.is_valid(PARAMETERS, restored)
 
 
-def test_calls_come_back_with_the_arguments_that_the_tool_knows() -> None:
+def test_native_strict_method_parses_calls_without_added_nulls() -> None:
     call_method = NativeStrictMethod("strict_tools", ConstraintOptions())
-    arguments = json.dumps(filled({"city": "Oslo"}))
+    arguments = json.dumps(fill_missing_keys({"city": "Oslo"}))
     call = {"id": "c1", "type": "function", "function": {"name": "plan", "arguments": arguments}}
     broken = {**call, "id": "c2", "function": {"name": "plan", "arguments": '{"city": null'}}
-    read = call_method.parse_answer({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
-    assert json.loads(read.calls[0]["function"]["arguments"]) == {"city": "Oslo", "note": None}
-    assert read.calls[1] == broken
+    parsed = call_method.parse_answer({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
+    assert json.loads(parsed.calls[0]["function"]["arguments"]) == {"city": "Oslo", "note": None}
+    assert parsed.calls[1] == broken
 
 
-def test_tools_go_out_in_their_own_field_with_the_choice() -> None:
+def test_native_strict_method_sends_strict_tools_and_choice() -> None:
     sent = NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body(
         {"messages": []}, [TOOL], [TOOL.to_openai()], "required"
     )
@@ -78,7 +78,7 @@ def test_tools_go_out_in_their_own_field_with_the_choice() -> None:
     }
 
 
-def test_a_union_at_the_root_goes_as_it_is_and_says_so() -> None:
+def test_build_strict_tools_keeps_root_union_and_reports_it() -> None:
     union = {"anyOf": [{"type": "object", "properties": {key: {"type": "null"}}} for key in "ab"]}
     tool = ToolDefinition("f", "F.", union).to_openai()
     assert build_strict_tools([tool], SizeLimits())[0] == [tool]

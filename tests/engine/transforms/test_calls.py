@@ -9,22 +9,22 @@ from toolbench.engine.types import JsonObject
 BLANK = "assistant_tool_calls_arguments_blank_to_empty_object"
 
 
-def call(arguments: Any) -> dict[str, Any]:
+def build_call(arguments: Any) -> dict[str, Any]:
     return {"id": "c1", "function": {"name": "f", "arguments": arguments}}
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t"])
 def test_apply_calls_with_blank_arguments_fills_empty_object(blank: str) -> None:
-    calls = [call("{}"), call(blank)]
+    calls = [build_call("{}"), build_call(blank)]
     changed, changes = apply_calls(calls, [BLANK])
-    assert changed == [call("{}"), call("{}")]
+    assert changed == [build_call("{}"), build_call("{}")]
     assert [(c.path, c.after) for c in changes] == [("$[1].function.arguments", '"{}"')]
-    assert calls[1] == call(blank)
+    assert calls[1] == build_call(blank)
 
 
 @pytest.mark.parametrize("arguments", ["{}", "x", None, {}, []])
 def test_apply_calls_with_other_arguments_keeps_them(arguments: Any) -> None:
-    assert apply_calls([call(arguments)], [BLANK]) == ([call(arguments)], ())
+    assert apply_calls([build_call(arguments)], [BLANK]) == ([build_call(arguments)], ())
 
 
 def build_function_call(name: str, arguments: Any, call_id: str = "c") -> JsonObject:
