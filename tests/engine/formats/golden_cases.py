@@ -1,4 +1,4 @@
-"""The golden texts, and how a text is fed in pieces."""
+"""Golden texts with what the formats read in them, and parsing in chunks."""
 
 import json
 import random
@@ -23,22 +23,30 @@ WEATHER_TOOL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class GoldenCase:
-    """One text and what a format reads in it; `said` is what is left as text."""
+    """A text and what a format reads in it.
+
+    Attributes:
+        format: the name of the text format.
+        description: what the text is.
+        calls: name and arguments of each call, and the id if the text has one.
+        remaining_text: what is left as text.
+        findings: the codes of the findings.
+    """
 
     format: str
-    it: str
+    description: str
     text: str
-    calls: list[list[Any]]  # name, arguments, and the id where the text has one
-    said: str
+    calls: list[list[Any]]
+    remaining_text: str
     reasoning: str
     findings: list[str]
 
     def __str__(self) -> str:
-        return f"{self.format}: {self.it}"
+        return f"{self.format}: {self.description}"
 
 
 def read_golden_cases() -> list[GoldenCase]:
-    """All rows of the files that are named golden*.json."""
+    """Return all rows of the files golden*.json."""
     return [
         GoldenCase(
             name,
@@ -56,27 +64,35 @@ def read_golden_cases() -> list[GoldenCase]:
 
 
 def parse_in_chunks(text: str, format: str, sizes: random.Random | int, tools: Any = TOOLS) -> ParsedText:
-    """The text fed in pieces of one size, or of sizes drawn from `sizes`."""
+    """Parse the text in chunks of one size, or of random sizes.
+
+    Args:
+        sizes: the size of every chunk, or a generator of random sizes.
+    """
     decoder = stream(format, tools)
-    at = 0
-    while at < len(text):
+    start = 0
+    while start < len(text):
         size = sizes if isinstance(sizes, int) else sizes.choice((1, 1, 2, 3, 5, 8, 13, 40))
-        decoder.feed(text[at : at + size])
-        at += size
+        decoder.feed(text[start : start + size])
+        start += size
     return decoder.close()
 
 
 def list_markers() -> list[str]:
-    """Every word that any format looks for."""
-    found: set[str] = set()
-    for form in FORMATS:
-        found |= {*form.dropped_tokens, *(word for pair in form.reasoning_markers for word in pair)}
-        for block in (*form.blocks, *form.build_named_blocks(["ping"]), *form.build_bare_blocks(["ping"])):
-            found |= {
+    """Return every marker of any format."""
+    markers: set[str] = set()
+    for text_format in FORMATS:
+        markers |= {*text_format.dropped_tokens, *(word for pair in text_format.reasoning_markers for word in pair)}
+        for block in (
+            *text_format.blocks,
+            *text_format.build_named_blocks(["ping"]),
+            *text_format.build_bare_blocks(["ping"]),
+        ):
+            markers |= {
                 block.start_marker,
                 *block.end_markers,
                 *block.next_markers,
                 *block.body_starts,
                 *(block.value_markers or ()),
             }
-    return sorted(found)
+    return sorted(markers)

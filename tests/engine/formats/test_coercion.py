@@ -1,4 +1,4 @@
-"""Tagged values get their types from the tool's schema."""
+"""Tests of converting tagged values to the types of the tool's schema."""
 
 from typing import Any
 
@@ -82,35 +82,37 @@ from toolbench.engine.tools.definitions import ToolDefinition
         ({}, "3", "3"),
     ],
 )
-def test_value_is_converted_to_type_of_its_schema(schema: dict[str, Any], text: str, value: object) -> None:
+def test_convert_value_returns_the_type_of_the_schema(schema: dict[str, Any], text: str, value: object) -> None:
     definitions = {"count": {"type": "integer"}, "loop": {"$ref": "#/$defs/loop"}}
-    known = build_tool_schemas([{"name": "f", "parameters": {"properties": {"x": schema}, "$defs": definitions}}])
+    tool_schemas = build_tool_schemas(
+        [{"name": "f", "parameters": {"properties": {"x": schema}, "$defs": definitions}}]
+    )
 
-    read = convert_value(text, "f", "x", known)
+    converted = convert_value(text, "f", "x", tool_schemas)
 
-    assert read == value
-    assert type(read) is type(value)
+    assert converted == value
+    assert type(converted) is type(value)
 
 
 TEXT = "<function=f><parameter=x>\n3\n</parameter></function>"
 
 
-def test_value_without_schema_stays_text() -> None:
+def test_parse_keeps_value_without_schema_as_text() -> None:
     assert parse(TEXT, format="qwen3_coder").calls[0].arguments == {"x": "3"}
 
 
-def test_value_without_schema_is_guessed_with_guess_untyped() -> None:
+def test_parse_with_guess_untyped_converts_value_without_schema() -> None:
     assert parse(TEXT, format="qwen3_coder", guess_untyped=True).calls[0].arguments == {"x": 3}
 
 
-def test_tool_definition_gives_the_schema_of_an_openai_tool() -> None:
+def test_parse_accepts_tool_definition_as_schema() -> None:
     tool = ToolDefinition("f", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
 
     assert parse(TEXT, tools=[tool]).calls[0].arguments == {"x": 3}
 
 
-def test_type_names_of_vendors_are_converted_to_json_types() -> None:
-    opened, closed = '<|open|>argument key="x" type="int64"<|sep|>', "<|close|>argument<|sep|>"
-    text = f'<|open|>call tool="f" index="1"<|sep|>{opened}5.0{closed}<|close|>call<|sep|>'
+def test_parse_converts_type_names_of_vendors() -> None:
+    start_tag, end_tag = '<|open|>argument key="x" type="int64"<|sep|>', "<|close|>argument<|sep|>"
+    text = f'<|open|>call tool="f" index="1"<|sep|>{start_tag}5.0{end_tag}<|close|>call<|sep|>'
 
     assert parse(text, format="kimi_k3").calls[0].arguments == {"x": 5}

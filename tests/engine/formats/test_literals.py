@@ -1,4 +1,4 @@
-"""Values as JSON and as Python write them."""
+"""Tests of reading values in the syntax of JSON and of Python."""
 
 import json
 from typing import Any
@@ -20,10 +20,10 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_read_value_gives_equal_values_for_json_and_python(value: object) -> None:
-    for written in (json.dumps(value), repr(value)):
-        read = read_value(written)
-        assert read == value
-        assert type(read) is type(value)
+    for text in (json.dumps(value), repr(value)):
+        parsed = read_value(text)
+        assert parsed == value
+        assert type(parsed) is type(value)
 
 
 @given(st.text(st.sampled_from("[]{}()'\"\\,:0aTrue-+*#\n é\ud800"), max_size=30) | st.text(max_size=30))
@@ -38,7 +38,7 @@ def test_read_value_of_any_text_raises_only_invalid_json_error(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("written", "value"),
+    ("text", "value"),
     [
         ("('a', 1)", ["a", 1]),
         ("{'a': true, \"b\": null}", {"a": True, "b": None}),
@@ -47,5 +47,5 @@ def test_read_value_of_any_text_raises_only_invalid_json_error(text: str) -> Non
         ("[007, -1]", [7, -1]),
     ],
 )
-def test_read_value_accepts_small_faults(written: str, value: Any) -> None:
-    assert read_value(written) == value
+def test_read_value_accepts_small_faults(text: str, value: Any) -> None:
+    assert read_value(text) == value

@@ -1,4 +1,4 @@
-"""Ordinary texts, in many languages, pass the reader of all formats as they are."""
+"""Tests that ordinary texts in many languages contain no call for any format."""
 
 import json
 import random
@@ -18,13 +18,13 @@ NAMES = [tool["function"]["name"] for tool in TOOLS]
 MARKERS = sorted(
     {
         word
-        for form in FORMATS
-        for word in (*form.dropped_tokens, *(tag for pair in form.reasoning_markers for tag in pair))
+        for text_format in FORMATS
+        for word in (*text_format.dropped_tokens, *(tag for pair in text_format.reasoning_markers for tag in pair))
     }
     | {
         word
-        for form in FORMATS
-        for block in form.blocks
+        for text_format in FORMATS
+        for block in text_format.blocks
         for word in (block.start_marker, *block.end_markers, *block.next_markers)
     }
 )
@@ -46,11 +46,11 @@ def test_natural_texts_cover_ten_languages() -> None:
         by_language.setdefault(row["language"], set()).add(row["kind"])
 
     assert len(ROWS) >= 60
-    assert sum(found == kinds for found in by_language.values()) >= 10
+    assert sum(kinds_found == kinds for kinds_found in by_language.values()) >= 10
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_natural_text_passes_auto_unchanged(text: str) -> None:
+def test_parse_auto_keeps_natural_text_unchanged(text: str) -> None:
     for tools in (TOOLS, []):
         for parsed in (
             parse(text, tools=tools),
@@ -61,14 +61,14 @@ def test_natural_text_passes_auto_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_natural_text_passes_every_other_format_unchanged(text: str) -> None:
+def test_other_readers_keep_natural_text_unchanged(text: str) -> None:
     assert find_attempted_call(text, NAMES) is None
     assert extract_tagged_calls(text, NAMES) == (text, [])
     assert split_text_reasoning(text) == (text, "")
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_marker_in_a_sentence_stays_text(marker: str) -> None:
+def test_parse_keeps_marker_in_a_sentence_as_text(marker: str) -> None:
     for sentence in SENTENCES:
         text = sentence.replace("{}", marker)
         assert parse(text, tools=TOOLS) == parse_in_chunks(text, "auto", 1) == ParsedText(text)
@@ -78,14 +78,14 @@ CALL = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
 
 
 @pytest.mark.parametrize("text", [row["text"] for row in ROWS if row["kind"] in ("prose", "quotation", "markers")])
-def test_call_after_natural_text_is_read_and_text_kept(text: str) -> None:
+def test_parse_reads_call_after_natural_text_and_keeps_the_text(text: str) -> None:
     parsed = parse(f"{text}\n\n{CALL}", tools=TOOLS)
 
     assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], text)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("Hello<|im_end|>", "Hello"),
         ("Hello <|eot_id|>\n", "Hello"),
@@ -100,11 +100,11 @@ def test_call_after_natural_text_is_read_and_text_kept(text: str) -> None:
         (f"Hello <minimax:tool_call>{CALL}</minimax:tool_call>", "Hello"),
     ],
 )
-def test_leaked_tokens_are_dropped_unless_mentioned(text: str, said: str) -> None:
-    assert parse(text, tools=TOOLS).text == parse_in_chunks(text, "auto", 1).text == said
+def test_parse_drops_leaked_tokens_unless_mentioned(text: str, expected: str) -> None:
+    assert parse(text, tools=TOOLS).text == parse_in_chunks(text, "auto", 1).text == expected
 
 
-def _named(name: str) -> str:
+def _render_call(name: str) -> str:
     return f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'
 
 
@@ -113,31 +113,31 @@ def _named(name: str) -> str:
     [
         ("Write <tool_call>...</tool_call> to call.", [], []),
         ("<tool_call>...</tool_call>", [], ["call_unreadable"]),
-        (_named("..."), [], ["call_unreadable"]),
-        (_named("--"), [], ["call_unreadable"]),
+        (_render_call("..."), [], ["call_unreadable"]),
+        (_render_call("--"), [], ["call_unreadable"]),
         ("Write <tool_call>some_name</tool_call> to call.", [], []),
         ("So:\n<tool_call>some_name</tool_call>\nis a call.", [], []),
         ("Write <tool_call>ping</tool_call> to call.", ["ping"], []),
-        (f"I will call {_named('ping')} now.", ["ping"], []),
-        (f"I will call {_named('unknown')} now.", [], ["call_unoffered"]),
-        (f"I will call it.\n{_named('unknown')}", [], ["call_unoffered"]),
-        (f"So:\n\n{_named('unknown')}\n\nand nothing else.", [], ["call_unoffered"]),
-        (f"{_named('unknown')}\nis a call.", [], ["call_unoffered"]),
-        (f"{_named('unknown')}\n{_named('unknown')} are calls.", [], ["call_unoffered"]),
+        (f"I will call {_render_call('ping')} now.", ["ping"], []),
+        (f"I will call {_render_call('unknown')} now.", [], ["call_unoffered"]),
+        (f"I will call it.\n{_render_call('unknown')}", [], ["call_unoffered"]),
+        (f"So:\n\n{_render_call('unknown')}\n\nand nothing else.", [], ["call_unoffered"]),
+        (f"{_render_call('unknown')}\nis a call.", [], ["call_unoffered"]),
+        (f"{_render_call('unknown')}\n{_render_call('unknown')} are calls.", [], ["call_unoffered"]),
         ("Try:\n<function=other>\n<parameter=a>\n1\n</parameter>\n</function>\nas shown.", [], ["call_unoffered"]),
         (
             "<tool_call>\n<function=other>\n<parameter=a>1</parameter></function>\n</tool_call>\nas shown.",
             [],
             ["call_unoffered"],
         ),
-        (f"{_named('unknown')}\n{_named('ping')}\n", ["unknown", "ping"], []),
-        (f"Now:\n{_named('ping')}\n{_named('ping')}", ["ping", "ping"], []),
-        (_named("unknown"), ["unknown"], []),
+        (f"{_render_call('unknown')}\n{_render_call('ping')}\n", ["unknown", "ping"], []),
+        (f"Now:\n{_render_call('ping')}\n{_render_call('ping')}", ["ping", "ping"], []),
+        (_render_call("unknown"), ["unknown"], []),
         ('Docs: <function name="strlen"><param name="s">x</param></function>', [], []),
         ('<function name="ping"></function>', ["ping"], []),
     ],
 )
-def test_call_within_text_counts_only_with_offered_name(text: str, calls: list[str], findings: list[str]) -> None:
+def test_parse_reads_call_within_text_only_with_offered_name(text: str, calls: list[str], findings: list[str]) -> None:
     for parsed in (
         parse(text, tools=TOOLS),
         parse_in_chunks(text, "auto", 1),
@@ -148,44 +148,46 @@ def test_call_within_text_counts_only_with_offered_name(text: str, calls: list[s
         assert calls or parsed.text == text
 
 
-@pytest.mark.parametrize("form", [form.name for form in FORMATS])
+@pytest.mark.parametrize("text_format", [text_format.name for text_format in FORMATS])
 @pytest.mark.parametrize("shape", ["The format is\n\n{}", "{}\nis the format.", "So:\n{}\nand nothing else."])
-def test_unoffered_call_with_other_text_is_text_in_every_format(form: str, shape: str) -> None:
-    written = render([TextCall("example_function", {"a": 1})], format=form)
-    text = shape.replace("{}", written)
+def test_parse_unoffered_call_with_other_text_is_text_in_every_format(text_format: str, shape: str) -> None:
+    call_text = render([TextCall("example_function", {"a": 1})], format=text_format)
+    text = shape.replace("{}", call_text)
 
-    for name in (form, "auto"):
+    for name in (text_format, "auto"):
         parsed = parse(text, format=name, tools=TOOLS)
         assert parsed.calls == ()
         assert "example_function" in parsed.text
         assert parse_in_chunks(text, name, 1) == parse_in_chunks(text, name, random.Random(text)) == parsed
 
 
-def test_unoffered_call_does_not_hide_offered_call() -> None:
-    text = f"{_named('unknown')}\n{_named('ping')} Done."
+def test_parse_unoffered_call_does_not_hide_offered_call() -> None:
+    text = f"{_render_call('unknown')}\n{_render_call('ping')} Done."
     parsed = parse(text, tools=TOOLS)
 
-    assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], f"{_named('unknown')}\n Done.")
+    assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], f"{_render_call('unknown')}\n Done.")
     assert parse_in_chunks(text, "auto", 1) == parsed
 
 
-@pytest.mark.parametrize("form", [form.name for form in FORMATS])
-def test_name_without_letter_or_digit_is_no_call_in_every_format(form: str) -> None:
+@pytest.mark.parametrize("text_format", [text_format.name for text_format in FORMATS])
+def test_parse_reads_no_call_with_name_without_letter_or_digit(text_format: str) -> None:
     for name in ("...", "--", "_", "?"):
-        written = render([TextCall(name, {})], format=form)
-        assert parse(written, format=form).calls == parse(written).calls == ()
+        call_text = render([TextCall(name, {})], format=text_format)
+        assert parse(call_text, format=text_format).calls == parse(call_text).calls == ()
 
 
 BEGIN_LINES = {"pythonic", "llama3_json", "react", "gemma3", "json", "fenced_json", "xlam", "command_r"}
 
 
-@pytest.mark.parametrize("form", [form.name for form in FORMATS if form.name not in BEGIN_LINES])
-@pytest.mark.parametrize("words", ["I will look.", "I will look. ", "Look: "])
-def test_offered_call_directly_after_text_is_read_in_every_format(form: str, words: str) -> None:
+@pytest.mark.parametrize(
+    "text_format", [text_format.name for text_format in FORMATS if text_format.name not in BEGIN_LINES]
+)
+@pytest.mark.parametrize("text_before", ["I will look.", "I will look. ", "Look: "])
+def test_parse_reads_offered_call_directly_after_text_in_every_format(text_format: str, text_before: str) -> None:
     calls = [TextCall("ping", {}), TextCall("bash", {"command": "ls"})]
-    text = words + render(calls, format=form)
+    text = text_before + render(calls, format=text_format)
 
-    for name in (form, "auto"):
+    for name in (text_format, "auto"):
         parsed = parse(text, format=name, tools=TOOLS)
         assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in calls]
-        assert (parsed.text, parse_in_chunks(text, name, 1)) == (words.strip(), parsed)
+        assert (parsed.text, parse_in_chunks(text, name, 1)) == (text_before.strip(), parsed)

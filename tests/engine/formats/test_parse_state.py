@@ -1,4 +1,4 @@
-"""What stands around thoughts stays the answer, in the tags of every family."""
+"""Tests that text around reasoning stays the answer, with the tags of every family."""
 
 import random
 
@@ -8,27 +8,29 @@ from tests.engine.formats.golden_cases import TOOLS, parse_in_chunks
 from toolbench.engine.formats import ParsedText, parse, split_reasoning
 from toolbench.engine.formats.registry import AUTO, FORMATS
 
-PAIRS = sorted({pair for form in FORMATS for pair in form.reasoning_markers})
-OWNERS = {pair: next(form.name for form in FORMATS if pair in form.reasoning_markers) for pair in PAIRS}
+PAIRS = sorted({pair for text_format in FORMATS for pair in text_format.reasoning_markers})
+FORMAT_BY_PAIR = {
+    pair: next(text_format.name for text_format in FORMATS if pair in text_format.reasoning_markers) for pair in PAIRS
+}
 PING = '{"name": "ping", "arguments": {}}'
 CALL = f"<tool_call>{PING}</tool_call>"
 
 
-def _alike(text: str, form: str) -> ParsedText:
-    """The text read whole, after pieces of any size gave the same."""
-    whole = parse(text, format=form, tools=TOOLS)
+def _parse_in_all_ways(text: str, text_format: str) -> ParsedText:
+    """Return the parsed text after checking that chunks give the same result."""
+    complete = parse(text, format=text_format, tools=TOOLS)
     assert (
-        parse_in_chunks(text, form, 1)
-        == parse_in_chunks(text, form, 3)
-        == parse_in_chunks(text, form, random.Random(text))
-        == whole
+        parse_in_chunks(text, text_format, 1)
+        == parse_in_chunks(text, text_format, 3)
+        == parse_in_chunks(text, text_format, random.Random(text))
+        == complete
     )
-    return whole
+    return complete
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize(
-    ("shape", "text", "thought"),
+    ("shape", "text", "reasoning"),
     [
         ("{o}{c}Hello{c}", "Hello", ""),
         ("{o}\n{c}Hello", "Hello", ""),
@@ -43,15 +45,15 @@ def _alike(text: str, form: str) -> ParsedText:
         ("Hm.{c}Hello{c}", "Hello", "Hm."),
     ],
 )
-def test_empty_reasoning_or_stray_end_marker_keeps_the_answer(
-    pair: tuple[str, str], shape: str, text: str, thought: str
+def test_parse_empty_reasoning_or_stray_end_marker_keeps_the_answer(
+    pair: tuple[str, str], shape: str, text: str, reasoning: str
 ) -> None:
-    written = shape.replace("{o}", pair[0]).replace("{c}", pair[1])
+    marked_text = shape.replace("{o}", pair[0]).replace("{c}", pair[1])
 
-    for form in (AUTO, OWNERS[pair]):
-        parsed = _alike(written, form)
-        assert (parsed.text, parsed.reasoning, parsed.findings) == (text, thought, ())
-    assert tuple(map(str.strip, split_reasoning(written))) == (text, thought)
+    for text_format in (AUTO, FORMAT_BY_PAIR[pair]):
+        parsed = _parse_in_all_ways(marked_text, text_format)
+        assert (parsed.text, parsed.reasoning, parsed.findings) == (text, reasoning, ())
+    assert tuple(map(str.strip, split_reasoning(marked_text))) == (text, reasoning)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -66,8 +68,8 @@ def test_empty_reasoning_or_stray_end_marker_keeps_the_answer(
         ("Hello\n{call}\n{c}", "Hello"),
     ],
 )
-def test_call_before_stray_end_marker_counts(pair: tuple[str, str], shape: str, text: str) -> None:
-    parsed = _alike(shape.replace("{call}", CALL).replace("{o}", pair[0]).replace("{c}", pair[1]), AUTO)
+def test_parse_reads_call_before_stray_end_marker(pair: tuple[str, str], shape: str, text: str) -> None:
+    parsed = _parse_in_all_ways(shape.replace("{call}", CALL).replace("{o}", pair[0]).replace("{c}", pair[1]), AUTO)
 
     assert ([call.name for call in parsed.calls], parsed.text, parsed.reasoning) == (["ping"], text, "")
     assert parsed.findings == ()
@@ -75,14 +77,16 @@ def test_call_before_stray_end_marker_counts(pair: tuple[str, str], shape: str, 
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("shape", ["Hm, {call} it is.{c}Hello", "{o}Hm, {call} it is.{c}Hello"])
-def test_call_inside_reasoning_does_not_count(pair: tuple[str, str], shape: str) -> None:
-    parsed = _alike(shape.replace("{call}", CALL).replace("{o}", pair[0]).replace("{c}", pair[1]), AUTO)
+def test_parse_ignores_call_inside_reasoning_with_finding(pair: tuple[str, str], shape: str) -> None:
+    parsed = _parse_in_all_ways(shape.replace("{call}", CALL).replace("{o}", pair[0]).replace("{c}", pair[1]), AUTO)
 
     assert (parsed.calls, parsed.text) == ((), "Hello")
     assert [finding.code for finding in parsed.findings] == ["call_in_reasoning"]
 
 
-def test_gemma_call_with_stray_channel_end_marker_counts() -> None:
-    parsed = _alike("<|channel>thought\n<channel|><|tool_call>call:ping{}<tool_call|><channel|>Hello", "gemma4")
+def test_parse_reads_gemma_call_with_stray_channel_end_marker() -> None:
+    parsed = _parse_in_all_ways(
+        "<|channel>thought\n<channel|><|tool_call>call:ping{}<tool_call|><channel|>Hello", "gemma4"
+    )
 
     assert ([call.name for call in parsed.calls], parsed.text, parsed.reasoning) == (["ping"], "Hello", "")

@@ -1,5 +1,4 @@
-"""A list of calls is read in one go where it is Python as it stands, and call by call where it is not; both say the
-same."""
+"""Tests of calls in Python syntax: a list is parsed at once if it is valid Python, otherwise call by call."""
 
 from typing import Any
 
@@ -28,7 +27,9 @@ TOOLS = [{"name": "f", "parameters": {"properties": {"a": {}, "b": {}}}}, {"name
         ("[f(a=1),\n f(2)]", [("f", {"a": 1}, "f(a=1)"), ("f", {"a": 2}, "f(2)")]),
     ],
 )
-def test_python_calls_are_read_with_their_raw_text(text: str, calls: list[tuple[str, dict[str, Any], str]]) -> None:
+def test_parse_pythonic_returns_calls_with_their_raw_text(
+    text: str, calls: list[tuple[str, dict[str, Any], str]]
+) -> None:
     parsed = parse(text, format="pythonic", tools=TOOLS)
 
     assert [(call.name, call.arguments, call.raw_text) for call in parsed.calls] == calls
@@ -51,14 +52,14 @@ def test_python_calls_are_read_with_their_raw_text(text: str, calls: list[tuple[
         "[f(a=" + "[" * 200 + "]" * 200 + ")]",
     ],
 )
-def test_text_that_is_no_list_of_plain_calls_stays_text(text: str) -> None:
+def test_parse_pythonic_keeps_other_text_as_text(text: str) -> None:
     parsed = parse(text, format="pythonic", tools=TOOLS)
 
     assert parsed.calls == ()
     assert parsed.text == text
 
 
-def test_call_with_long_name_is_read() -> None:
+def test_parse_pythonic_reads_call_with_long_name() -> None:
     name = ".".join(["website_configuration"] * 5)
     parsed = parse(f"[{name}(a=1)]", format="pythonic", tools=[{"name": name, "parameters": {}}])
 

@@ -1,4 +1,4 @@
-"""What a prompt shows of tools and results, in a format's own words."""
+"""Tests of rendering tools and results in the syntax of a format."""
 
 import re
 
@@ -31,15 +31,15 @@ TOOL = ToolDefinition(
 )
 
 
-@pytest.mark.parametrize("form", [name for name in list_format_names() if name != "auto"])
-def test_prompt_contains_tool_name_and_result_contains_content(form: str) -> None:
-    assert "get_weather" in render_tools([TOOL], format=form)
-    assert render_tools([], format=form) == ""
-    assert "It rains." in render_result(CALL, "It rains.", format=form)
+@pytest.mark.parametrize("text_format", [name for name in list_format_names() if name != "auto"])
+def test_render_tools_and_result_contain_name_and_content(text_format: str) -> None:
+    assert "get_weather" in render_tools([TOOL], format=text_format)
+    assert render_tools([], format=text_format) == ""
+    assert "It rains." in render_result(CALL, "It rains.", format=text_format)
 
 
 @pytest.mark.parametrize(
-    ("form", "written"),
+    ("text_format", "text"),
     [
         ("hermes", "<tool_response>\nrain\n</tool_response>\n<tool_response>\nrain\n</tool_response>"),
         ("llama3_json", '{"output": "rain"}\n{"output": "rain"}'),
@@ -56,11 +56,11 @@ def test_prompt_contains_tool_name_and_result_contains_content(form: str) -> Non
         ("gemma4", '<|tool_response>response:get_weather{value:<|"|>rain<|"|>}<tool_response|>' * 2),
     ],
 )
-def test_render_results_follows_the_format(form: str, written: str) -> None:
-    assert render_results([(CALL, "rain"), (CALL, "rain")], format=form) == written
+def test_render_results_follows_the_format(text_format: str, text: str) -> None:
+    assert render_results([(CALL, "rain"), (CALL, "rain")], format=text_format) == text
 
 
-def test_harmony_declares_tools_as_types() -> None:
+def test_render_tools_declares_types_for_harmony() -> None:
     ping = ToolDefinition("ping", "", {"type": "object", "properties": {}})
 
     assert render_tools([TOOL, ping], format="harmony") == (
@@ -71,16 +71,16 @@ def test_harmony_declares_tools_as_types() -> None:
     )
 
 
-@pytest.mark.parametrize("form", ["harmony", "apertus", "gigachat3", "functionary_v32"])
-def test_types_accept_schema_true_and_multiline_descriptions(form: str) -> None:
+@pytest.mark.parametrize("text_format", ["harmony", "apertus", "gigachat3", "functionary_v32"])
+def test_render_tools_accepts_schema_true_and_multiline_descriptions(text_format: str) -> None:
     fields = {"a": True, "b": {"type": "object", "properties": {"c": False}, "description": "First.\nSecond."}}
     function = {"name": "f", "description": "One.\n\nTwo.", "parameters": {"type": "object", "properties": fields}}
-    told = render_tools([{"type": "function", "function": function}], format=form)
-    assert "// One.\n// Two.\ntype f = (_: {\n" in told
-    assert re.search(r"a\?: any,\n *// First\.\n *// Second\.\n *b\?: \{c: any\}", told)
+    prompt = render_tools([{"type": "function", "function": function}], format=text_format)
+    assert "// One.\n// Two.\ntype f = (_: {\n" in prompt
+    assert re.search(r"a\?: any,\n *// First\.\n *// Second\.\n *b\?: \{c: any\}", prompt)
 
 
-def test_gemma_declares_tools_with_unquoted_keys() -> None:
+def test_render_tools_declares_unquoted_keys_for_gemma() -> None:
     ping = ToolDefinition("ping", "Says pong.", {"type": "object", "properties": {}})
 
     assert render_tools([ping], format="gemma4") == (
@@ -89,14 +89,12 @@ def test_gemma_declares_tools_with_unquoted_keys() -> None:
     )
 
 
-def test_mistral_ids_have_nine_characters() -> None:
-    written = render(
-        [TextCall("ping", {}, "chatcmpl-tool-0123456789abcdef"), TextCall("ping", {})], format="mistral_v3"
-    )
+def test_render_gives_mistral_ids_of_nine_characters() -> None:
+    text = render([TextCall("ping", {}, "chatcmpl-tool-0123456789abcdef"), TextCall("ping", {})], format="mistral_v3")
 
-    assert [call.id for call in parse(written, format="mistral_v3").calls] == ["789abcdef", "call00001"]
+    assert [call.id for call in parse(text, format="mistral_v3").calls] == ["789abcdef", "call00001"]
 
 
-def test_unknown_format_raises_plan_error() -> None:
+def test_parse_with_unknown_format_raises_plan_error() -> None:
     with pytest.raises(PlanError):
         parse("text", format="esperanto")

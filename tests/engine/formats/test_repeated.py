@@ -1,4 +1,4 @@
-"""A parameter that stands in a call twice is a list where its schema says so; else a finding tells it."""
+"""Tests of repeated parameters: a list if the schema says so, otherwise a finding."""
 
 import random
 from typing import Any
@@ -25,94 +25,105 @@ TAGGED = {
     *("command4", "anthropic_xml", "anthropic_invoke"),
 }
 ARRAY = {"type": "array", "items": {"type": "string"}}
-MARK = "]<]minimax[>["
+MARKER = "]<]minimax[>["
 
 
-def _tools(schema: dict[str, Any]) -> list[dict[str, Any]]:
+def _build_tools(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": "find", "parameters": {"type": "object", "properties": {"tags": schema}}}]
 
 
-def _alike(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+def _measure_common_prefix(first_text: str, second_text: str) -> int:
+    """Return the length of the common prefix of two texts."""
+    pairs = zip(first_text, second_text, strict=False)
+    return next(
+        (index for index, (left, right) in enumerate(pairs) if left != right), min(len(first_text), len(second_text))
+    )
 
 
-def _twice(form: str) -> str:
-    """A call of `find` in which the parameter `tags` stands twice, as "one" and as "two"."""
-    without, given = (render([TextCall("find", arguments, "0")], format=form) for arguments in ({}, {"tags": "one"}))
-    before = _alike(without, given)
-    behind = _alike(without[before:][::-1], given[before:][::-1])
-    value = given[before : len(given) - behind]
-    return given[:before] + value + value.replace("one", "two") + given[len(given) - behind :]
+def _render_repeated(text_format: str) -> str:
+    """Return a call of `find` with the parameter `tags` twice, as "one" and as "two"."""
+    without_tags, with_tags = (
+        render([TextCall("find", arguments, "0")], format=text_format) for arguments in ({}, {"tags": "one"})
+    )
+    prefix_length = _measure_common_prefix(without_tags, with_tags)
+    suffix_length = _measure_common_prefix(without_tags[prefix_length:][::-1], with_tags[prefix_length:][::-1])
+    value = with_tags[prefix_length : len(with_tags) - suffix_length]
+    return with_tags[:prefix_length] + value + value.replace("one", "two") + with_tags[len(with_tags) - suffix_length :]
 
 
 def test_repeated_list_parameter_becomes_list_in_every_tagged_format() -> None:
-    read = {form.name: parse(_twice(form.name), format=form.name, tools=_tools(ARRAY)) for form in FORMATS}
+    parsed_by_format = {
+        text_format.name: parse(_render_repeated(text_format.name), format=text_format.name, tools=_build_tools(ARRAY))
+        for text_format in FORMATS
+    }
 
-    found = {name: parsed.calls[0].arguments for name, parsed in read.items() if parsed.calls and not parsed.findings}
-    assert found == {name: {"tags": ["one", "two"]} for name in TAGGED}
+    arguments_by_format = {
+        name: parsed.calls[0].arguments
+        for name, parsed in parsed_by_format.items()
+        if parsed.calls and not parsed.findings
+    }
+    assert arguments_by_format == {name: {"tags": ["one", "two"]} for name in TAGGED}
 
 
-@pytest.mark.parametrize("form", sorted(TAGGED))
+@pytest.mark.parametrize("text_format", sorted(TAGGED))
 @pytest.mark.parametrize("schema", [{"type": "string"}, {}])
-def test_repeated_parameter_that_is_no_list_has_a_finding(form: str, schema: dict[str, Any]) -> None:
-    text, tools = _twice(form), _tools(schema)
+def test_repeated_parameter_that_is_no_list_has_a_finding(text_format: str, schema: dict[str, Any]) -> None:
+    text, tools = _render_repeated(text_format), _build_tools(schema)
 
-    parsed = parse(text, format=form, tools=tools)
+    parsed = parse(text, format=text_format, tools=tools)
 
     assert parsed.calls[0].arguments == {"tags": "two"}
     assert [finding.code for finding in parsed.findings] == ["parameter_repeated"]
-    assert parse_in_chunks(text, form, random.Random(form), tools) == parsed
-    assert parse_in_chunks(text, form, 1, tools) == parsed
+    assert parse_in_chunks(text, text_format, random.Random(text_format), tools) == parsed
+    assert parse_in_chunks(text, text_format, 1, tools) == parsed
 
 
 @pytest.mark.parametrize(
-    ("inside", "schema", "arguments", "told"),
+    ("inside", "schema", "arguments", "codes"),
     [
         (
-            f"{MARK}<tags>1{MARK}</tags>{MARK}<tags>2{MARK}</tags>",
+            f"{MARKER}<tags>1{MARKER}</tags>{MARKER}<tags>2{MARKER}</tags>",
             {"type": "array", "items": {"type": "integer"}},
             {"tags": [1, 2]},
             [],
         ),
         (
-            f"{MARK}<tags>{MARK}<name>a{MARK}</name>{MARK}</tags>{MARK}<tags>{MARK}<name>b{MARK}</name>{MARK}</tags>",
+            f"{MARKER}<tags>{MARKER}<name>a{MARKER}</name>{MARKER}</tags>{MARKER}<tags>{MARKER}<name>b{MARKER}</name>{MARKER}</tags>",
             {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
             {"tags": [{"name": "a"}, {"name": "b"}]},
             [],
         ),
         (
-            f"{MARK}<tags>{MARK}<to>a{MARK}</to>{MARK}<to>b{MARK}</to>{MARK}</tags>",
+            f"{MARKER}<tags>{MARKER}<to>a{MARKER}</to>{MARKER}<to>b{MARKER}</to>{MARKER}</tags>",
             {"type": "object", "properties": {"to": ARRAY}},
             {"tags": {"to": ["a", "b"]}},
             [],
         ),
         (
-            f"{MARK}<tags>{MARK}<to>a{MARK}</to>{MARK}<to>b{MARK}</to>{MARK}</tags>",
+            f"{MARKER}<tags>{MARKER}<to>a{MARKER}</to>{MARKER}<to>b{MARKER}</to>{MARKER}</tags>",
             {"type": "object", "properties": {"to": {"type": "string"}}},
             {"tags": {"to": "b"}},
             ["parameter_repeated"],
         ),
-        (f'{MARK}<tags>["a"]{MARK}</tags>{MARK}<tags>["b"]{MARK}</tags>', ARRAY, {"tags": ["a", "b"]}, []),
+        (f'{MARKER}<tags>["a"]{MARKER}</tags>{MARKER}<tags>["b"]{MARKER}</tags>', ARRAY, {"tags": ["a", "b"]}, []),
     ],
 )
 def test_repeated_nested_tags_of_minimax_m3_become_lists(
-    inside: str, schema: dict[str, Any], arguments: dict[str, Any], told: list[str]
+    inside: str, schema: dict[str, Any], arguments: dict[str, Any], codes: list[str]
 ) -> None:
-    text = f'{MARK}<tool_call>{MARK}<invoke name="find">{inside}{MARK}</invoke>{MARK}</tool_call>'
+    text = f'{MARKER}<tool_call>{MARKER}<invoke name="find">{inside}{MARKER}</invoke>{MARKER}</tool_call>'
 
     for parsed in (
-        parse(text, format="minimax_m3", tools=_tools(schema)),
-        parse_in_chunks(text, "minimax_m3", 1, _tools(schema)),
-        parse(text, tools=_tools(schema)),
+        parse(text, format="minimax_m3", tools=_build_tools(schema)),
+        parse_in_chunks(text, "minimax_m3", 1, _build_tools(schema)),
+        parse(text, tools=_build_tools(schema)),
     ):
         assert parsed.calls[0].arguments == arguments
-        assert [finding.code for finding in parsed.findings] == told
+        assert [finding.code for finding in parsed.findings] == codes
 
 
 @pytest.mark.parametrize(
-    ("form", "text"),
+    ("text_format", "text"),
     [
         ("pythonic", "[find(tags='one', tags='two')]"),
         ("glm45", "<tool_call>find tags=one tags=two</tool_call>"),
@@ -122,10 +133,10 @@ def test_repeated_nested_tags_of_minimax_m3_become_lists(
         ),
     ],
 )
-def test_other_repetitions_of_a_parameter_have_a_finding(form: str, text: str) -> None:
+def test_other_repetitions_of_a_parameter_have_a_finding(text_format: str, text: str) -> None:
     values = (f'<cofl:value name="x" type="raw">{value}</cofl:value>' for value in ("one", "two"))
 
-    parsed = parse(text.format(*values), format=form, tools=_tools({"type": ["string", "object"]}))
+    parsed = parse(text.format(*values), format=text_format, tools=_build_tools({"type": ["string", "object"]}))
 
     assert parsed.calls
     assert "parameter_repeated" in [finding.code for finding in parsed.findings]

@@ -1,4 +1,4 @@
-"""The repair searches long texts; its expressions take time in proportion to them."""
+"""Tests that the expressions of the Gemma repair take time in proportion to the text."""
 
 import re
 
@@ -11,21 +11,24 @@ _CLASS_OR_ESCAPE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]")
 _BACKTRACKS = re.compile(r"[*+](?!\+)(?<![*+]\+)|\{\d*,\}(?!\+)")
 
 
-def _unbounded(pattern: str) -> list[str]:
+def _list_unbounded_quantifiers(pattern: str) -> list[str]:
     """Return the quantifiers without a limit that may give characters back."""
     return _BACKTRACKS.findall(_CLASS_OR_ESCAPE.sub("x", pattern))
 
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_gemma_repair_expression_has_no_unbounded_quantifier(name: str) -> None:
-    """Counted lines do not show what an expression does. One that starts anew at each character, and may run to the
-    end of the text from each, takes quadratic time; a limit or a possessive quantifier prevents it here."""
-    assert _unbounded(PATTERNS[name]) == []
+    """Require a limit or a possessive quantifier.
+
+    An expression that starts at every character and may run to the end of the text takes quadratic time. Counting
+    function calls does not show that.
+    """
+    assert _list_unbounded_quantifiers(PATTERNS[name]) == []
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "quantifiers"),
     [(r"[\s,]\s*:", ["*"]), (r"\w+\s{2,}", ["+", "{2,}"]), (r"[*+]\+\s{0,8}[^,]*+x", []), (r"a++b", [])],
 )
-def test_unbounded_quantifier_is_found_in_expression_with_one(pattern: str, found: list[str]) -> None:
-    assert _unbounded(pattern) == found
+def test_unbounded_quantifier_is_found_in_expression_with_one(pattern: str, quantifiers: list[str]) -> None:
+    assert _list_unbounded_quantifiers(pattern) == quantifiers
