@@ -1,13 +1,13 @@
 """Plans of statements as PostgreSQL executed them, for tests of how their work grows."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 
 
-def count_most_rows(sql: str, parameters: Mapping[str, Any]) -> int:
+def count_most_rows(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> int:
     """Execute a statement and return the most rows that a part of its plan returned or threw away, over all loops."""
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, parameters)

@@ -5,15 +5,19 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
-from tests.lab.scripted_runs import read_step_facts
+from tests.lab.query_plans import count_most_rows
+from tests.lab.scripted_runs import launch_run, read_step_facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.types import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
+from toolbench.lab.worker import database_thread
+from toolbench.lab.worker.claims import claim
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavailable
 from toolbench.lab.worker.slots import TrialLease
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, WriteResult, write_batch
@@ -339,3 +343,32 @@ def test_write_refused_for_a_moment_stores_nothing(refuse: Callable[[str], None]
         write_batch(Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="refused")]))
     assert is_unavailable(refused.value)
     assert not Trial.objects.filter(state="done").exists()
+
+
+def test_write_batch_rows_read_grow_with_batch_not_its_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model(provider=make_provider(concurrency=50))
+    launch_run(model, trials=50)
+    trials = claim(model.provider_id, limit=50, worker="w")
+    steps = [StepWrite(trial.id, trial.execution, trial.lease, exchange(n)) for trial in trials for n in range(1, 6)]
+    outcomes = [OutcomeWrite(trial.id, trial.lease, {"outcome": "pass"}) for trial in trials]
+    statements = record_statements(monkeypatch)
+    with transaction.atomic():
+        assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.id for trial in trials}
+        transaction.set_rollback(True)
+    most_rows = [count_most_rows(sql, parameters) for sql, parameters in statements if "json_to_recordset" in sql]
+    assert (len(steps), len(trials), Step.objects.count()) == (250, 50, 250)
+    assert len(most_rows) == 2
+    assert max(most_rows) <= 2 * 250
+
+
+def record_statements(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Return a list to which each statement of `open_cursor` is added with its parameters."""
+    statements: list[tuple[str, Any]] = []
+
+    class RecordingCursor(psycopg.Cursor[Any]):
+        def execute(self, query: Any, params: Any = None, **options: Any) -> "RecordingCursor":
+            statements.append((query, params))
+            return super().execute(query, params, **options)
+
+    monkeypatch.setattr(database_thread, "open_cursor", lambda: RecordingCursor(connection.connection))
+    return statements

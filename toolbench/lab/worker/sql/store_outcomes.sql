@@ -5,6 +5,7 @@
 -- Parameters: one JSON array of rows.
 -- Parts: typed: the columns with their types; assignments: of the columns; a column without a value is not changed.
 -- Returns: trial and run of each trial that ended, and each incomplete trial with NULL.
+-- "IS TRUE" keeps the planner from comparing each outcome with each running trial; it looks trials up by id.
 -- Locks: trials, then cells by id. A cell that is stale already is locked too, since a count must not begin before this
 -- transaction has ended, but not written again. `locked` reads it after the wait for its lock.
 WITH held AS (
@@ -18,7 +19,7 @@ WITH held AS (
         backing_off = false, text_stale = true,
         {assignments}
     FROM held AS row
-    WHERE trial.id = row.trial_id AND trial.lease = row.lease AND trial.state = 'running' AND row.complete
+    WHERE trial.id = row.trial_id AND trial.lease = row.lease AND (trial.state = 'running') IS TRUE AND row.complete
     RETURNING trial.id, trial.run_id, trial.cell_id
 ), locked AS (
     SELECT id, stale FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE

@@ -2,15 +2,19 @@
 --
 -- Parameters: one JSON array of rows; then arrays of requests, responses and facts, in the order of `place`.
 -- Parts: typed: the columns with their types; names: their names.
+-- The planner expects one row of a join by id, lease and state, and would then compare each step with each other. It
+-- expects one of each LATERAL query, so it joins the steps by a hash. "IS TRUE" keeps it from reading all running trials
+-- by their index for each step.
 -- Returns: for each run, its id and the number of tokens of the new steps.
 -- Locks: the trials, so that none is requeued while this transaction is open. Otherwise its steps could appear after
 -- another execution has ended and its cell was counted.
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {typed})
 ), fresh AS (
-    SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
-        ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
-    FOR KEY SHARE OF trial
+    SELECT given.*, held.run_id FROM given CROSS JOIN LATERAL (
+        SELECT run_id FROM lab_trial AS trial
+        WHERE id = given.trial_id AND lease = given.lease AND (state = 'running') IS TRUE FOR KEY SHARE
+    ) AS held
 ), stored AS (
     INSERT INTO lab_step ({names}) SELECT {names} FROM fresh
     ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
