@@ -16,23 +16,23 @@ SEARCH = ToolDefinition(
 )
 
 
-def test_argument_model_has_the_schema_of_its_tool() -> None:
+def test_build_argument_model_has_the_schema_of_its_tool() -> None:
     assert build_argument_model(SEARCH).model_json_schema() == SEARCH.parameters
     assert build_argument_model(SEARCH).model_json_schema(ref_template="#/{model}") == SEARCH.parameters
 
 
-def test_argument_models_of_two_tools_do_not_share_a_schema() -> None:
+def test_build_argument_model_shares_no_schema_between_tools() -> None:
     other = build_argument_model(ToolDefinition("ping"))
     assert build_argument_model(SEARCH).model_json_schema() != other.model_json_schema()
 
 
-def test_argument_model_keeps_valid_arguments() -> None:
+def test_build_argument_model_keeps_valid_arguments() -> None:
     model = build_argument_model(SEARCH)
     assert model.model_validate({"query": "tea", "limit": 5}).model_dump() == {"query": "tea", "limit": 5}
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": "t"}, {"query": 5}])
-def test_argument_model_refuses_arguments_that_break_schema(arguments: dict[str, object]) -> None:
+def test_build_argument_model_refuses_arguments_that_break_the_schema(arguments: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=r"\$"):
         build_argument_model(SEARCH).model_validate(arguments)
 

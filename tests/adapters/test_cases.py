@@ -23,7 +23,7 @@ def cancel_order(order: int) -> str:
 TOOLS = PythonTools.of(cancel_order)
 
 
-def test_build_case_has_definitions_and_what_is_expected() -> None:
+def test_build_case_has_definitions_messages_and_expectations() -> None:
     document = build_case(TOOLS, "Cancel order 17.", CALL, title="Cancel", results=REFUSED)
     assert document["title"] == "Cancel"
     case = parse_case({key: value for key, value in document.items() if key != "title"})
@@ -33,12 +33,12 @@ def test_build_case_has_definitions_and_what_is_expected() -> None:
     assert case.results == REFUSED
 
 
-def test_build_case_expecting_unknown_tool_is_refused() -> None:
+def test_build_case_refuses_an_unknown_expected_tool() -> None:
     with pytest.raises(InvalidCaseError, match="There is no tool delete_order"):
         build_case(TOOLS, "Cancel order 17.", {"name": "delete_order"})
 
 
-def test_simulated_tools_answer_as_the_case_says() -> None:
+def test_build_simulated_tools_answers_by_template() -> None:
     document = build_case(TOOLS, "Cancel order 17.", CALL, results=CANCELLED) | {"slug": "own-1", "set": "Mine"}
     tools = build_simulated_tools(json.loads(json.dumps(document)))
     runner = ToolRunner(tools.by_name["cancel_order"])
@@ -46,9 +46,9 @@ def test_simulated_tools_answer_as_the_case_says() -> None:
     assert asyncio.run(runner.run_async(order=18)) == {"note": "order 18"}
 
 
-def test_simulated_tools_refuse_and_delay_as_the_case_says() -> None:
+def test_build_simulated_tools_refuses_and_delays() -> None:
     refusal = build_case(TOOLS, "Cancel order 17.", CALL, results=REFUSED)
     assert "never cancelled" in str(ToolRunner(build_simulated_tools(refusal).by_name["cancel_order"]).run(order=17))
-    slow = {"cancel_order": {"fixed": "late", "fault": {"kind": "slow", "seconds": 0.01}}}
-    late = build_simulated_tools(build_case(TOOLS, "Cancel order 17.", CALL, results=slow))
-    assert ToolRunner(late.by_name["cancel_order"]).run(order=17) == "late"
+    slow_result = {"cancel_order": {"fixed": "late", "fault": {"kind": "slow", "seconds": 0.01}}}
+    delayed_tools = build_simulated_tools(build_case(TOOLS, "Cancel order 17.", CALL, results=slow_result))
+    assert ToolRunner(delayed_tools.by_name["cancel_order"]).run(order=17) == "late"

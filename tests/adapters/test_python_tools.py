@@ -43,7 +43,7 @@ def test_build_tool_definition_without_parameters_has_no_properties() -> None:
     assert definition == ToolDefinition("ping", "", {"type": "object", "properties": {}})
 
 
-def test_build_tool_definition_with_blank_in_name_is_refused() -> None:
+def test_build_tool_definition_refuses_a_blank_in_the_name() -> None:
     with pytest.raises(PlanError, match="cannot name a tool"):
         build_tool_definition({"type": "function", "function": {"name": "look up"}})
 

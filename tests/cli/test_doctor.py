@@ -1,4 +1,4 @@
-"""What `toolbench doctor` says about a machine."""
+"""`toolbench doctor`: findings about a machine."""
 
 import socket
 import sys
@@ -13,7 +13,7 @@ def _find(findings: list[InstallationFinding], subject: str) -> InstallationFind
     return next(finding for finding in findings if finding.subject == subject)
 
 
-def test_machine_that_can_start_has_no_error(tmp_path: Path, unused_port: int) -> None:
+def test_check_installation_of_a_usable_machine_has_no_error(tmp_path: Path, unused_port: int) -> None:
     environment = {"TOOLBENCH_VAR": str(tmp_path / "new"), "PORT": str(unused_port), "LOCAL_MODEL": "0"}
 
     findings = check_installation(environment)
@@ -24,9 +24,9 @@ def test_machine_that_can_start_has_no_error(tmp_path: Path, unused_port: int) -
     assert not (tmp_path / "new").exists()
 
 
-def test_taken_port_is_an_error_that_names_another_one(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_check_installation_with_a_used_port_proposes_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used_socket:
+        port = used_socket.getsockname()[1]
         findings = check_installation({"TOOLBENCH_VAR": str(tmp_path), "PORT": str(port)})
 
     finding = _find(findings, "port")
@@ -42,7 +42,7 @@ def test_taken_port_is_an_error_that_names_another_one(tmp_path: Path) -> None:
         ("REDIS_URL", "nonsense", "Valkey"),
     ],
 )
-def test_server_elsewhere_that_does_not_answer_is_an_error(
+def test_check_installation_with_an_unreachable_server_has_an_error(
     tmp_path: Path, variable: str, address: str, subject: str
 ) -> None:
     finding = _find(check_installation({"TOOLBENCH_VAR": str(tmp_path), variable: address}), subject)
@@ -52,7 +52,7 @@ def test_server_elsewhere_that_does_not_answer_is_an_error(
     assert "hush" not in finding.sentence
 
 
-def test_instance_that_was_killed_counts_as_not_running(tmp_path: Path) -> None:
+def test_check_installation_counts_a_killed_instance_as_not_running(tmp_path: Path) -> None:
     (tmp_path / "running.json").write_text('{"base": "http://127.0.0.1:1", "sockets": "", "environment": {}}')
 
     finding = _find(check_installation({"TOOLBENCH_VAR": str(tmp_path)}), "instance")

@@ -17,19 +17,19 @@ def _run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_command_without_a_verb_lists_every_verb() -> None:
-    printed = _run()
+def test_toolbench_without_a_verb_lists_every_verb() -> None:
+    result = _run()
 
-    assert printed.returncode == 2
-    assert [name for name in VERBS if f"\n  {name} " not in printed.stdout] == []
+    assert result.returncode == 2
+    assert [name for name in VERBS if f"\n  {name} " not in result.stdout] == []
 
 
-def test_unknown_verb_is_refused_with_the_known_ones() -> None:
-    printed = _run("evaluate")
+def test_toolbench_with_an_unknown_verb_lists_the_known_ones() -> None:
+    result = _run("evaluate")
 
-    assert printed.returncode == 2
-    assert "invalid choice: 'evaluate'" in printed.stderr
-    assert "local-model" in printed.stderr
+    assert result.returncode == 2
+    assert "invalid choice: 'evaluate'" in result.stderr
+    assert "local-model" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,17 @@ def test_unknown_verb_is_refused_with_the_known_ones() -> None:
         (["local-model", "--help"], "usage: toolbench local-model"),
     ],
 )
-def test_verb_has_help(arguments: list[str], expected: str) -> None:
-    printed = _run(*arguments)
+def test_toolbench_verb_has_help(arguments: list[str], expected: str) -> None:
+    result = _run(*arguments)
 
-    assert printed.returncode == 0
-    assert expected in printed.stdout
+    assert result.returncode == 0
+    assert expected in result.stdout
 
 
-def test_verb_without_a_running_instance_says_how_to_start_one(tmp_path: Path) -> None:
+def test_toolbench_worker_without_an_instance_says_how_to_start_one(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "toolbench.cli", "worker"]
-    printed = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=ROOT,
         env={**environment, "TOOLBENCH_VAR": str(tmp_path)},
@@ -64,19 +64,19 @@ def test_verb_without_a_running_instance_says_how_to_start_one(tmp_path: Path) -
         timeout=120,
     )
 
-    assert printed.returncode == 1
-    assert "start it with `make up`" in printed.stderr
+    assert result.returncode == 1
+    assert "start it with `make up`" in result.stderr
 
 
-def test_refused_request_has_the_exit_code_of_the_management_command() -> None:
-    printed = _run("eval", "--trials", "none")
+def test_toolbench_eval_has_the_exit_code_of_the_management_command() -> None:
+    result = _run("eval", "--trials", "none")
 
-    assert printed.returncode == 2
-    assert "--trials must be a whole number from 1" in printed.stderr
+    assert result.returncode == 2
+    assert "--trials must be a whole number from 1" in result.stderr
 
 
-def test_option_of_up_is_checked_like_its_variable(tmp_path: Path) -> None:
-    printed = _run("up", "--port", "http", "--var", str(tmp_path))
+def test_toolbench_up_checks_an_option_like_its_variable(tmp_path: Path) -> None:
+    result = _run("up", "--port", "http", "--var", str(tmp_path))
 
-    assert printed.returncode == 1
-    assert "PORT must be a number from 1 to 65535, not 'http'." in printed.stderr
+    assert result.returncode == 1
+    assert "PORT must be a number from 1 to 65535, not 'http'." in result.stderr

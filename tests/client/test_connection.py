@@ -1,4 +1,4 @@
-"""The client against the real application on a real server."""
+"""The Python client against the real application on a real server."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,32 +31,32 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def person(transactional_db: None) -> User:
-    """The owner, seen by the server's connection too."""
+def owner_user(transactional_db: None) -> User:
+    """Return the owner, stored so that the server's connection sees it."""
     return get_first_owner()
 
 
 @pytest.fixture
-def client_of_owner(live_server: LiveServer, person: User) -> Iterator[ToolbenchClient]:
-    """A client with a token of the owner."""
-    secret = create_api_token(person, "tests", Scope.values, None)[1]
+def client_of_owner(live_server: LiveServer, owner_user: User) -> Iterator[ToolbenchClient]:
+    """Return a client with a token of the owner."""
+    secret = create_api_token(owner_user, "tests", Scope.values, None)[1]
     with ToolbenchClient(live_server.url, secret) as found:
         yield found
 
 
 @pytest.fixture
 def model(transactional_db: None) -> Model:
-    """A model that costs nothing to try."""
+    """Make a simulated model, which has no cost."""
     return make_model(provider=make_provider("Mine", kind="simulated", service="simulated"))
 
 
-def test_run_is_planned_launched_once_read_and_cancelled(client_of_owner: ToolbenchClient, model: Model) -> None:
-    wish: dict[str, Any] = {"models": [model.pk], "scenarios": ["happy_path"], "trials": 2, "probe_unknown": False}
-    assert client_of_owner.plan(**wish).trials == 2
-    run = client_of_owner.launch(**wish, idempotency_key="once")
-    assert client_of_owner.launch(**wish, idempotency_key="once").id == run.id
+def test_client_plans_launches_once_reads_and_cancels_a_run(client_of_owner: ToolbenchClient, model: Model) -> None:
+    plan: dict[str, Any] = {"models": [model.pk], "scenarios": ["happy_path"], "trials": 2, "probe_unknown": False}
+    assert client_of_owner.plan(**plan).trials == 2
+    run = client_of_owner.launch(**plan, idempotency_key="once")
+    assert client_of_owner.launch(**plan, idempotency_key="once").id == run.id
     with pytest.raises(ConflictError, match="was used for another request"):
-        client_of_owner.launch(**wish | {"trials": 3}, idempotency_key="once")
+        client_of_owner.launch(**plan | {"trials": 3}, idempotency_key="once")
     assert client_of_owner.pause(run.id).state == "paused"
     assert client_of_owner.wait_for_run(run.id).run.state == "paused"
     assert client_of_owner.resume(run.id).state == "running"
@@ -67,17 +67,17 @@ def test_run_is_planned_launched_once_read_and_cancelled(client_of_owner: Toolbe
     assert Run.objects.count() == 1
 
 
-def test_pages_are_requested_as_they_are_needed(client_of_owner: ToolbenchClient) -> None:
+def test_client_iterators_request_later_pages(client_of_owner: ToolbenchClient) -> None:
     cell = make_cell(make_config(make_run()))
-    made = [make_trial(cell, "pass" if number % 2 else "fail") for number in range(PAGE_SIZE + 5)]
+    expected = [make_trial(cell, "pass" if number % 2 else "fail") for number in range(PAGE_SIZE + 5)]
     trials = list(client_of_owner.iter_trials(run=cell.run_id, sort="newest"))
-    assert sorted(trial.id for trial in trials) == sorted(trial.pk for trial in made)
+    assert sorted(trial.id for trial in trials) == sorted(trial.pk for trial in expected)
     assert [row.run.id for row in client_of_owner.iter_runs()] == [cell.run_id]
     assert client_of_owner.get_matrix(scope="real")["table"]["rows"]
     assert client_of_owner.decide(scope="real")["sentence"]
 
 
-def test_trial_is_read_with_its_exact_bytes(client_of_owner: ToolbenchClient) -> None:
+def test_client_get_trial_and_get_bytes_return_exact_bytes(client_of_owner: ToolbenchClient) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail")
     step = make_step(trial, bodies={"response": b"\xff\x00"})
     found = client_of_owner.get_trial(trial.pk)
@@ -85,7 +85,7 @@ def test_trial_is_read_with_its_exact_bytes(client_of_owner: ToolbenchClient) ->
     assert client_of_owner.get_bytes(step.pk, "response") == b"\xff\x00"
 
 
-def test_run_has_the_configurations_of_all_pages(
+def test_client_get_run_has_the_configurations_of_all_pages(
     client_of_owner: ToolbenchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
@@ -95,7 +95,7 @@ def test_run_has_the_configurations_of_all_pages(
     assert [config.model for config in client_of_owner.get_run(run.pk).configs] == ["vendor/a", "vendor/b", "vendor/c"]
 
 
-def test_waiting_for_a_run_requests_later_pages_only_at_its_end(
+def test_client_wait_for_run_requests_later_pages_only_at_the_end(
     client_of_owner: ToolbenchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
@@ -113,7 +113,7 @@ def test_waiting_for_a_run_requests_later_pages_only_at_its_end(
     assert urls == ["", "", "page=2"]
 
 
-def test_unchanged_run_is_read_from_the_kept_answer(client_of_owner: ToolbenchClient) -> None:
+def test_client_get_run_rereads_a_changed_run(client_of_owner: ToolbenchClient) -> None:
     run = make_run()
     first = client_of_owner.get_run(run.pk)
     assert client_of_owner.get_run(run.pk) == first
@@ -121,31 +121,34 @@ def test_unchanged_run_is_read_from_the_kept_answer(client_of_owner: ToolbenchCl
     assert client_of_owner.get_run(run.pk).run.label == "new"
 
 
-def test_refusals_are_errors_with_what_to_change(
-    client_of_owner: ToolbenchClient, live_server: LiveServer, person: User
+def test_client_raises_typed_errors_for_refusals(
+    client_of_owner: ToolbenchClient, live_server: LiveServer, owner_user: User
 ) -> None:
-    with pytest.raises(InvalidRequestError) as refused:
+    with pytest.raises(InvalidRequestError) as raised:
         client_of_owner.launch(models=[999999], scenarios=["happy_path"])
-    assert [error.field for error in refused.value.errors] == ["models"]
+    assert [error.field for error in raised.value.errors] == ["models"]
     with pytest.raises(NotFoundError, match="There is no run 999999"):
         client_of_owner.get_run(999999)
-    with pytest.raises(ConflictError) as unpaid:
+    with pytest.raises(ConflictError) as unconfirmed:
         client_of_owner.launch(models=[make_model().pk], scenarios=["happy_path"], trials=50)
-    assert unpaid.value.agreed
-    with ToolbenchClient(live_server.url, "wrong") as stranger, pytest.raises(AuthenticationFailedError):
-        stranger.list_models()
-    with ToolbenchClient("http://127.0.0.1:9", "x") as lost, pytest.raises(UnreachableError, match="did not answer"):
-        lost.list_models()
+    assert unconfirmed.value.agreed
+    with ToolbenchClient(live_server.url, "wrong") as unauthorised_client, pytest.raises(AuthenticationFailedError):
+        unauthorised_client.list_models()
+    with (
+        ToolbenchClient("http://127.0.0.1:9", "x") as unreachable_client,
+        pytest.raises(UnreachableError, match="did not answer"),
+    ):
+        unreachable_client.list_models()
 
 
-def test_client_waits_as_long_as_the_server_says(client_of_owner: ToolbenchClient, settings: Settings) -> None:
+def test_client_waits_as_long_as_the_server_demands(client_of_owner: ToolbenchClient, settings: Settings) -> None:
     settings.API_READS_PER_MINUTE = 0
-    waited: list[float] = []
-    client_of_owner.transport.wait = waited.append
+    waits: list[float] = []
+    client_of_owner.transport.wait = waits.append
     with pytest.raises(TooManyRequestsError):
         client_of_owner.list_models()
-    assert len(waited) == 3
-    assert all(0 < seconds <= 60 for seconds in waited)
+    assert len(waits) == 3
+    assert all(0 < seconds <= 60 for seconds in waits)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_client_waits_as_long_as_the_server_says(client_of_owner: ToolbenchClien
         ScriptedReply(422, {}, b'{"errors": {"field": 1}}'),
     ],
 )
-def test_answers_of_another_server_are_errors_of_the_client(reply: ScriptedReply) -> None:
+def test_client_raises_toolbench_error_for_answers_of_another_server(reply: ScriptedReply) -> None:
     with ScriptedServer([reply] * 3) as server, ToolbenchClient(server.base_url, "tb_x") as client:
         for send in (lambda: client.get_run(1), lambda: client.pause(1), lambda: client.launch(models=[1])):
             with pytest.raises(ToolbenchError):
@@ -165,7 +168,7 @@ def test_answers_of_another_server_are_errors_of_the_client(reply: ScriptedReply
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]"])
-def test_run_without_its_members_is_a_value_error(body: bytes) -> None:
+def test_client_get_run_without_required_fields_raises_value_error(body: bytes) -> None:
     with (
         ScriptedServer([ScriptedReply(200, {}, body)]) as server,
         ToolbenchClient(server.base_url, "tb_x") as client,
@@ -174,12 +177,12 @@ def test_run_without_its_members_is_a_value_error(body: bytes) -> None:
         client.get_run(1)
 
 
-def test_what_is_no_address_is_named() -> None:
+def test_client_with_an_invalid_url_raises_unreachable() -> None:
     with pytest.raises(UnreachableError, match="is not a URL"):
         ToolbenchClient("http://a:port", "tb_x")
 
 
-def test_conversation_is_started_once_and_read(client_of_owner: ToolbenchClient, model: Model) -> None:
+def test_client_starts_a_conversation_once_and_reads_it(client_of_owner: ToolbenchClient, model: Model) -> None:
     sent = client_of_owner.start_conversation("Hello.", model=model.pk, trials=2, idempotency_key="once")
     assert client_of_owner.start_conversation("Hello.", model=model.pk, trials=2, idempotency_key="once") == sent
     found = client_of_owner.get_conversation(sent.conversation)
@@ -189,7 +192,7 @@ def test_conversation_is_started_once_and_read(client_of_owner: ToolbenchClient,
         client_of_owner.send_message(sent.conversation, "And now?", trial=sent.trials[0])
 
 
-def test_answer_of_a_conversation_becomes_a_case(client_of_owner: ToolbenchClient, model: Model) -> None:
+def test_client_saves_and_runs_an_answer_as_a_case(client_of_owner: ToolbenchClient, model: Model) -> None:
     sent = client_of_owner.start_conversation("Hello.", model=model.pk)
     trial_id = sent.trials[0]
     Trial.objects.filter(pk=trial_id).update(state="done", outcome="pass", finished_at=timezone.now())

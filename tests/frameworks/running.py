@@ -14,7 +14,7 @@ ALIAS, OTHER_ALIAS = "weather", "weather-2"
 NATIVE, HERMES = "perfect", "tagged-calls"
 STRATEGIES = {NATIVE: "production", HERMES: "production+content_tag_tool_call_fallback"}
 TIMEOUT_SECONDS = 300
-# No framework reports to its maker: the variables switch that off, and the proxy leads nowhere.
+# The variables switch off telemetry of the frameworks, and the proxy address has no listener.
 _PRIVATE = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_DISABLE_VERSION_CHECK": "true",
@@ -41,13 +41,15 @@ async def serve_alias(persona: str) -> AsyncIterator[tuple[str, str]]:
 
 async def run_program(framework: str, folder: Path, *arguments: str, **variables: str) -> tuple[int, str, str]:
     """Run the Python of a framework's environment in a folder; return exit code, output and errors."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "PYTEST", "COV"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "PYTEST", "COV"))
+    }
     python = ROOT / "var/frameworks" / framework / "bin/python"
     process = await asyncio.create_subprocess_exec(
         python,
         *arguments,
         cwd=folder,
-        env={**kept, **_PRIVATE, "HOME": str(folder), "PYTHONPATH": str(ROOT), **variables},
+        env={**environment, **_PRIVATE, "HOME": str(folder), "PYTHONPATH": str(ROOT), **variables},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -1,4 +1,4 @@
-"""The examples of the documentation run with the real frameworks and print what the page says."""
+"""Examples of docs/frameworks.md, run with the real frameworks: equal output and finished tasks."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ FRAMEWORKS = {
     "OpenAI Agents SDK": "openai-agents",
 }
 WITH_ADAPTERS = ("LangChain", "LlamaIndex", "CrewAI")
-# Other ways to ask, as changes of an example: the other wire format that the page names, and streams.
+# Replacements in an example: the other wire format that the page names, and streaming.
 OTHER_WIRES = {
     "LangChain": ('base_url="', 'use_responses_api=True, base_url="'),
     "Pydantic AI": ("OpenAIChatModel", "OpenAIResponsesModel"),
@@ -80,7 +80,7 @@ def check_task(traces: list[GatewayTrace]) -> None:
 
 @pytest.mark.parametrize("persona", [NATIVE, HERMES])
 @pytest.mark.parametrize("heading", FRAMEWORKS)
-def test_example_prints_what_the_page_says(heading: str, persona: str, tmp_path: Path) -> None:
+def test_framework_example_prints_the_output_of_the_page(heading: str, persona: str, tmp_path: Path) -> None:
     program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
     output, traces = asyncio.run(run_example(heading, persona, tmp_path, program))
     assert output == expected
@@ -88,7 +88,7 @@ def test_example_prints_what_the_page_says(heading: str, persona: str, tmp_path:
 
 
 @pytest.mark.parametrize("heading", OTHER_WIRES)
-def test_example_works_with_the_other_wire_format(heading: str, tmp_path: Path) -> None:
+def test_framework_example_works_with_the_other_wire_format(heading: str, tmp_path: Path) -> None:
     program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
     output, traces = asyncio.run(run_example(heading, NATIVE, tmp_path, program.replace(*OTHER_WIRES[heading])))
     assert output == expected
@@ -97,7 +97,7 @@ def test_example_works_with_the_other_wire_format(heading: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("heading", STREAMS)
-def test_example_works_with_streams(heading: str, tmp_path: Path) -> None:
+def test_framework_example_works_with_streaming(heading: str, tmp_path: Path) -> None:
     program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
     before, after = (text.replace("QUESTION", QUESTION) for text in STREAMS[heading])
     assert before in program
@@ -108,14 +108,14 @@ def test_example_works_with_streams(heading: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("heading", WITH_ADAPTERS)
-def test_read_tools_have_the_definitions_that_are_sent(heading: str, tmp_path: Path) -> None:
+def test_read_tools_have_the_definitions_that_the_framework_sends(heading: str, tmp_path: Path) -> None:
     program = "import json\n" + read_blocks(PAGE, heading, "python") + PRINT_TOOLS
     output, traces = asyncio.run(run_example(heading, NATIVE, tmp_path, program))
     sent = json.loads(bytes(traces[0].client_request or b""))["tools"]
     assert json.loads(output.splitlines()[-1]) == [build_tool_definition(tool).to_openai() for tool in sent]
 
 
-def test_case_that_the_example_writes_can_be_imported(tmp_path: Path) -> None:
+def test_build_case_file_of_the_langchain_example_can_be_imported(tmp_path: Path) -> None:
     asyncio.run(run_example("LangChain", NATIVE, tmp_path, read_blocks(PAGE, "LangChain", "python")))
     imported = import_cases((tmp_path / "weather.jsonl").read_text("utf-8"))
     assert [case.title for case in imported.new] == ["get_weather: How warm is it in Oslo?"]

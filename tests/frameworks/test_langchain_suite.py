@@ -12,9 +12,9 @@ from tests.frameworks.running import ALIAS, HERMES, NATIVE, OTHER_ALIAS, ROOT, r
 pytestmark = [pytest.mark.frameworks, pytest.mark.django_db(transaction=True)]
 
 SUITE = ROOT / "tests/frameworks/inside/langchain_suite.py"
-PASSED = 43
-# Tests that need something which the gateway does not offer.
-SKIPPED = {
+PASSED_COUNT = 43
+# Tests that need features that the gateway lacks.
+SKIPPED_NAMES = {
     "test_image_inputs",  # text only
     "test_audio_inputs",
     "test_pdf_inputs",
@@ -50,9 +50,9 @@ async def run_suite(persona: str, folder: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("persona", [NATIVE, HERMES])
-def test_gateway_passes_the_suite_of_langchain(persona: str, tmp_path: Path) -> None:
+def test_gateway_passes_the_integration_tests_of_langchain(persona: str, tmp_path: Path) -> None:
     outcomes = asyncio.run(run_suite(persona, tmp_path))
     failures = outcomes["failure"] | outcomes["error"]
     assert not failures, "\n\n".join(f"{name}: {message}" for name, message in failures.items())
-    assert {name.partition("[")[0] for name in outcomes["skipped"]} == SKIPPED
-    assert len(outcomes["passed"]) == PASSED
+    assert {name.partition("[")[0] for name in outcomes["skipped"]} == SKIPPED_NAMES
+    assert len(outcomes["passed"]) == PASSED_COUNT

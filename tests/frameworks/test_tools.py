@@ -1,4 +1,4 @@
-"""The adapters read and build tools of the real frameworks; the tests themselves run in their environments."""
+"""Adapters with the real frameworks: runs the test modules of `inside/` in the frameworks' environments."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ FILES = {"langchain": "langchain_tools.py", "llama-index": "llama_index_tools.py
 
 
 @pytest.mark.parametrize("framework", FILES)
-def test_adapter_passes_its_tests_in_environment_of_framework(framework: str, tmp_path: Path) -> None:
+def test_framework_adapter_passes_its_tests_in_the_environment(framework: str, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
     file = ROOT / "tests/frameworks/inside" / FILES[framework]
     options = ("-q", "-p", "no:cacheprovider", "-c", str(tmp_path / "pytest.ini"), "--noconftest")

@@ -1,4 +1,4 @@
-"""Every page in both themes and at two widths: what axe-core calls serious or critical, and pages that are too wide."""
+"""Every page in both themes and at two widths: serious and critical findings of axe-core, and too wide pages."""
 
 from collections.abc import Iterator
 
@@ -25,8 +25,8 @@ from toolbench.providers.scripted_server import ScriptedServer, text_reply
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 TOOLS = '[{"type": "function", "function": {"name": "cancel_order", "parameters": {"type": "object"}}}]'
-NOBODY = "http://127.0.0.1:9"  # nothing listens there
-# A link is shown only once, when it is made; the export of sides that nobody chose is an error page; the first profile
+UNREACHABLE_URL = "http://127.0.0.1:9"  # without a listener
+# A link is shown only when it is created; the export without chosen sides is an error page; the first profile
 # of the list is built in, and the deletion of a preset has the same template.
 NOT_LISTED = {"shared", "sign-in-link", "compare-export", "profile-delete"}
 REFUSED_IMPACTS = ("serious", "critical")
@@ -36,10 +36,13 @@ __all__ = ["elsewhere"]  # a fixture
 
 @pytest.fixture
 def addresses(elsewhere: RunInThread) -> dict[str, str]:
-    """A run of a model that succeeds and one that calls no tool, one row of everything else, and their addresses."""
+    """Make a run of a good and a bad model and one row of everything else; return the URLs."""
     load_builtin_data()
-    with ScriptedServer(answer_correctly) as good, ScriptedServer(lambda seen: text_reply("No.")) as poor:
-        models = [make_scripted_model(good, "good"), make_scripted_model(poor, "poor")]
+    with (
+        ScriptedServer(answer_correctly) as passing_server,
+        ScriptedServer(lambda seen: text_reply("No.")) as failing_server,
+    ):
+        models = [make_scripted_model(passing_server, "good"), make_scripted_model(failing_server, "poor")]
         launch_run(*models, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
         for model in models:
             assert elsewhere(run_worker_session, model).result() == 6
@@ -52,14 +55,14 @@ def addresses(elsewhere: RunInThread) -> dict[str, str]:
     create_preset("a-preset", {"patch": {"max_turns": 6}}, "owner")
     draft = CaseDraft(tools=TOOLS, message="Cancel order 17.", expect='{"name": "cancel_order", "arguments": {}}')
     add_case(*parse_draft(draft))
-    return build_addresses(make_one_of_everything(NOBODY))
+    return build_addresses(make_one_of_everything(UNREACHABLE_URL))
 
 
 @pytest.fixture(params=[(width, theme) for width in WIDTHS for theme in THEMES], ids=str)
 def page(
     request: pytest.FixtureRequest, browser: Browser, live_server: LiveServer, owner_client: Client
 ) -> Iterator[Page]:
-    """The site at one width and theme, signed in, open to scripts of the check."""
+    """Open the site at one width and theme, signed in, with scripts of axe-core allowed."""
     width, theme = request.param
     context = browser.new_context(
         base_url=live_server.url,
@@ -73,7 +76,7 @@ def page(
     context.close()
 
 
-def test_no_page_has_a_serious_finding_or_is_too_wide(
+def test_site_pages_have_no_serious_finding_and_fit_the_width(
     addresses: dict[str, str], page: Page, live_server: LiveServer
 ) -> None:
     findings = []
@@ -90,7 +93,7 @@ def test_no_page_has_a_serious_finding_or_is_too_wide(
     assert findings == []
 
 
-def test_list_of_pages_names_every_address_that_is_a_page(
+def test_list_pages_contains_every_url_that_is_a_page(
     addresses: dict[str, str], browser: Browser, live_server: LiveServer, owner_client: Client
 ) -> None:
     context = browser.new_context(base_url=live_server.url)

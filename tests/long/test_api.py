@@ -1,4 +1,4 @@
-"""Every bound of every field of the API, and many generated requests for each operation."""
+"""The API with every bound of every field, and with generated requests for each operation."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ SCHEMA = load_schema(every_boundary=True)
 
 @SCHEMA.parametrize()
 @hypothesis.settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=SLOW)
-def test_every_bound_and_generated_requests_are_answered_as_documented(
+def test_api_answers_bounds_and_generated_requests_as_documented(
     case: schemathesis.Case[Any],
     secret: str,  # the fixture
     generated_rows: dict[str, Any],

@@ -15,28 +15,28 @@ from toolbench.running.paths import Paths
 pytestmark = pytest.mark.long
 
 
-def test_stopped_installation_is_backed_up_and_restored(tmp_path: Path) -> None:
-    """Neither verb needs a running instance: each starts the database of its data folder."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+def test_backup_and_restore_work_while_no_instance_runs(tmp_path: Path) -> None:
+    """Neither command needs a running instance: each starts the database of its data folder."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
 
-    def call(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**kept, "TOOLBENCH_VAR": str(tmp_path / folder)}
+    def run_toolbench(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**variables, "TOOLBENCH_VAR": str(tmp_path / folder)}
         command = [sys.executable, "-m", "toolbench.cli", *arguments]
         return subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
 
     file = tmp_path / "all.zip"
-    empty = call("old", "backup", str(file))
-    assert empty.returncode == 1
-    assert "has no tables of Toolbench" in empty.stderr
+    refused = run_toolbench("old", "backup", str(file))
+    assert refused.returncode == 1
+    assert "has no tables of Toolbench" in refused.stderr
     assert not file.exists()
     with serve_database(Paths(tmp_path / "old")) as url:
         command = [sys.executable, "-m", "toolbench.manage", "migrate", "--verbosity=0"]
-        subprocess.run(command, cwd=ROOT, env={**kept, "DATABASE_URL": url}, check=True, timeout=300)
+        subprocess.run(command, cwd=ROOT, env={**variables, "DATABASE_URL": url}, check=True, timeout=300)
 
-    written = call("old", "backup", str(file))
-    restored = call("new", "restore", str(file))
+    written = run_toolbench("old", "backup", str(file))
+    restored = run_toolbench("new", "restore", str(file))
 
     assert written.stdout.startswith(f"{file}: 0 runs, 0 trials, "), written.stderr
     assert restored.stdout.startswith("Restored 0 runs and 0 trials of "), restored.stderr

@@ -1,4 +1,4 @@
-"""The causes of every drift in every scenario and of 300 pairs of drifts: the whole of benchmarks.causes."""
+"""Causes of every fault in every scenario and of 300 pairs of faults: all of benchmarks.causes."""
 
 import pytest
 
@@ -11,16 +11,16 @@ from toolbench.providers.simulated.personas import load_personas
 pytestmark = pytest.mark.long
 
 
-def test_drifts_in_every_scenario_get_their_cause() -> None:
+def test_causes_of_faults_in_every_scenario_are_found() -> None:
     slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
-    played = play_with_causes((cell, 0) for cell in iter_cells(load_personas().values(), slugs))
-    failed = sum(row.failed for row in count_causes(played))
+    trials = play_with_causes((cell, 0) for cell in iter_cells(load_personas().values(), slugs))
+    failed = sum(row.failed for row in count_causes(trials))
     assert failed > 9_000
-    assert len(list_misses(played)) <= (1 - MIN_SHARE) * failed, list_misses(played)[:20]
+    assert len(list_misses(trials)) <= (1 - MIN_SHARE) * failed, list_misses(trials)[:20]
 
 
-def test_pairs_of_drifts_are_put_down_to_one_of_the_two() -> None:
-    alone = [pair for pair in judge_pairs(draw_pairs()) if pair.accepted]
-    assert len(alone) > 800
-    wrong = [item for item in alone if not item.right]
-    assert len(wrong) <= (1 - MIN_SHARE) * len(alone), wrong
+def test_causes_of_fault_pairs_are_one_of_the_two() -> None:
+    judged_pairs = [pair for pair in judge_pairs(draw_pairs()) if pair.accepted]
+    assert len(judged_pairs) > 800
+    misses = [item for item in judged_pairs if not item.right]
+    assert len(misses) <= (1 - MIN_SHARE) * len(judged_pairs), misses

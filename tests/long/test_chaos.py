@@ -1,4 +1,4 @@
-"""Ten rounds of chaos on a whole stack: a round that found something is a failed test that says what."""
+"""Ten rounds of chaos on a complete stack, with a test for each round."""
 
 import json
 import signal
@@ -18,53 +18,53 @@ from toolbench.running.database_user import build_confined_command
 pytestmark = pytest.mark.long
 
 ROUNDS = 10
-PATIENCE_SECONDS = 600  # for one round; a stuck one takes a minute and a new stack
+PATIENCE_SECONDS = 600  # for one round; a stuck round takes a minute and a new stack
 SEED = 1
 
-Played = Callable[[int], dict[str, Any]]
+RoundReader = Callable[[int], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    """Wait for the record of a round; all rounds are played on one stack, one after the other."""
+def read_round(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RoundReader]:
+    """Return a function that waits for the record of a round; all rounds run on one stack in order."""
     folder = tmp_path_factory.mktemp("chaos")
     out = folder / "rounds.jsonl"
     command = [sys.executable, "-m", "benchmarks.chaos", "--rounds", str(ROUNDS), "--seed", str(SEED)]
-    with (folder / "said.txt").open("wb") as said:
-        ending_with_us = build_confined_command([*command, "--out", str(out)], death_signal=signal.SIGTERM)
-        process = subprocess.Popen(ending_with_us, cwd=ROOT, stdout=said, stderr=said)
+    with (folder / "said.txt").open("wb") as output:
+        confined_command = build_confined_command([*command, "--out", str(out)], death_signal=signal.SIGTERM)
+        process = subprocess.Popen(confined_command, cwd=ROOT, stdout=output, stderr=output)
 
-    def read_said() -> str:
+    def read_output() -> str:
         return (folder / "said.txt").read_text()
 
     def wait_for(number: int) -> dict[str, Any]:
         def is_written() -> bool:
             has_ended = process.poll() is not None
-            is_so = number in _read(out)
-            assert is_so or not has_ended, f"the benchmark ended before round {number}:\n{read_said()}"
-            return is_so
+            is_found = number in _read_records(out)
+            assert is_found or not has_ended, f"the benchmark ended before round {number}:\n{read_output()}"
+            return is_found
 
         def describe() -> str:
-            return f"round {number} did not end:\n{read_said()}"
+            return f"round {number} did not end:\n{read_output()}"
 
         wait_until(is_written, every=0.5, seconds=PATIENCE_SECONDS, describe=describe)
-        return _read(out)[number]
+        return _read_records(out)[number]
 
     yield wait_for
-    if len(_read(out)) < ROUNDS:
+    if len(_read_records(out)) < ROUNDS:
         process.terminate()
     process.wait()
 
 
 @pytest.mark.parametrize("number", range(1, ROUNDS + 1))
-def test_chaos_round_breaks_no_invariant(played: Played, number: int) -> None:
-    record = played(number)
+def test_chaos_round_breaks_no_invariant(read_round: RoundReader, number: int) -> None:
+    record = read_round(number)
 
     assert record["violations"] == [], describe(record)
 
 
-def _read(path: Path) -> dict[int, dict[str, Any]]:
-    """The rounds written so far, by number; a line that is being written is left for the next time."""
+def _read_records(path: Path) -> dict[int, dict[str, Any]]:
+    """Return the completed records by number; an incomplete last line is ignored."""
     if not path.exists():
         return {}
     lines = path.read_text().splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Workers on hosts of their own: cut off, slowed down, with wrong clocks; and the compose file's own commands."""
+"""Workers on separate hosts: cut off, slow, with wrong clocks; and the commands of the compose file."""
 
 import json
 import signal
@@ -33,7 +33,7 @@ def run_module(module: str, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
-    """The records of all scenarios by name, played one after the other."""
+    """Run all scenarios in order and return their records by name."""
     out: Path = tmp_path_factory.mktemp("hosts") / "scenarios.jsonl"
     process = run_module("benchmarks.hosts", "--out", str(out))
     lines = out.read_text().splitlines() if out.exists() else []
@@ -48,13 +48,13 @@ def test_hosts_scenario_breaks_no_invariant(records: Records, name: str) -> None
     assert records[name]["wrong"] == [], records[name]
 
 
-def test_cut_off_host_lost_its_trials(records: Records) -> None:
-    """Else the cut was too short to show anything."""
+def test_hosts_scenarios_with_a_cut_lose_executions(records: Records) -> None:
+    """A cut without lost executions would be too short to test their recovery."""
     assert records["cut_long"]["executions_lost"] > 0
     assert records["cut_dead"]["executions_lost"] > 0
 
 
-def test_compose_file_commands_start_everything() -> None:
+def test_compose_commands_start_page_gateway_and_both_hosts() -> None:
     process = run_module("benchmarks.hosts.compose")
     assert process.returncode == 0, f"{process.stdout}\n{process.stderr}"
     record = json.loads(process.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""A database that got rows in every table after each migration is upgraded to the newest one."""
+"""Upgrade of a database with rows in every table after each migration to the newest migration."""
 
 import pytest
 
@@ -7,9 +7,9 @@ from tests.lab.migrations.upgrade import check_rows, list_migrations, upgrade_wi
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 
-def test_rows_of_every_migration_are_upgraded() -> None:
+def test_migrations_upgrade_rows_of_every_earlier_migration() -> None:
     names = list_migrations()
     with use_copied_database(empty=True):
-        made = upgrade_with_rows(names[:-1])
-        assert made["Trial"] == len(names) - 1
-        check_rows(made)
+        row_counts = upgrade_with_rows(names[:-1])
+        assert row_counts["Trial"] == len(names) - 1
+        check_rows(row_counts)

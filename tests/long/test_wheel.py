@@ -1,4 +1,4 @@
-"""The wheel in an empty environment elsewhere: first page, `toolbench eval`, an answer of the gateway."""
+"""The wheel in an empty environment: home page, doctor, `toolbench eval`, and an answer of the gateway."""
 
 import json
 import os
@@ -36,7 +36,7 @@ print(create_api_token(owner, "test", ("serve",), None)[1])
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class WheelInstallation:
     """An environment with the wheel, and the folders of a user who has no checkout."""
 
     wheel: Path
@@ -46,9 +46,9 @@ class Elsewhere:
 
     @property
     def environment(self) -> dict[str, str]:
-        ours = ("TOOLBENCH", "DJANGO", "DATABASE_URL", "REDIS_URL", "PYTHON", "LOCAL_MODEL", "PORT", "HOST")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        return {**kept, "XDG_DATA_HOME": str(self.home / "data"), "PORT": str(self.port)}
+        own_names = ("TOOLBENCH", "DJANGO", "DATABASE_URL", "REDIS_URL", "PYTHON", "LOCAL_MODEL", "PORT", "HOST")
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(own_names)}
+        return {**variables, "XDG_DATA_HOME": str(self.home / "data"), "PORT": str(self.port)}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(self.program), *arguments]
@@ -64,7 +64,7 @@ class Elsewhere:
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+def installation(tmp_path_factory: pytest.TempPathFactory) -> WheelInstallation:
     folder = tmp_path_factory.mktemp("wheel")
     _run_checked(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
     (wheel,) = folder.glob("toolbench-*.whl")
@@ -76,17 +76,17 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
     _run_checked(python, "-m", "pip", "install", "--no-compile", "--constraint", str(constraints), str(wheel))
     home = folder / "home of a user"
     home.mkdir()
-    return Elsewhere(wheel, folder / "venv/bin/toolbench", home, _find_two_free_ports())
+    return WheelInstallation(wheel, folder / "venv/bin/toolbench", home, _find_two_free_ports())
 
 
 @pytest.fixture(scope="module")
-def running(elsewhere: Elsewhere) -> Iterator[str]:
+def up_output(installation: WheelInstallation) -> Iterator[str]:
     """Run `toolbench up` and yield what it printed."""
-    out = elsewhere.home / "up.txt"
+    out = installation.home / "up.txt"
     with out.open("wb") as output:
-        command = [str(elsewhere.program), "up", "--no-local-model"]
+        command = [str(installation.program), "up", "--no-local-model"]
         process = subprocess.Popen(
-            command, cwd=elsewhere.home, env=elsewhere.environment, stdout=output, stderr=output, text=True
+            command, cwd=installation.home, env=installation.environment, stdout=output, stderr=output, text=True
         )
 
     def has_ready_lines() -> bool:
@@ -100,58 +100,58 @@ def running(elsewhere: Elsewhere) -> Iterator[str]:
     assert process.wait(PATIENCE_SECONDS) == 0
 
 
-def test_wheel_has_every_data_file_page_and_style(elsewhere: Elsewhere) -> None:
-    packed = set(zipfile.ZipFile(elsewhere.wheel).namelist())
-    listed = subprocess.run(
+def test_wheel_contains_every_data_file_page_and_style(installation: WheelInstallation) -> None:
+    packed_names = set(zipfile.ZipFile(installation.wheel).namelist())
+    repository_names = subprocess.run(
         ["git", "ls-files", "toolbench", "templates", "static"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    expected = {name if name.startswith("toolbench/") else f"toolbench/{name}" for name in listed}
+    expected = {name if name.startswith("toolbench/") else f"toolbench/{name}" for name in repository_names}
 
     assert len(expected) > 1000
-    assert expected - packed == set()
-    assert {name.partition("/")[0] for name in packed if ".dist-info/" not in name} == {"toolbench"}
+    assert expected - packed_names == set()
+    assert {name.partition("/")[0] for name in packed_names if ".dist-info/" not in name} == {"toolbench"}
 
 
-def test_first_page_of_the_wheel_opens_with_its_style(elsewhere: Elsewhere, running: str) -> None:
-    (link,) = re.findall(r"http://\S+/sign-in/\S+", running)
+def test_wheel_home_page_opens_with_its_style(installation: WheelInstallation, up_output: str) -> None:
+    (link,) = re.findall(r"http://\S+/sign-in/\S+", up_output)
     with httpx.Client(follow_redirects=True) as browser:
         page = browser.get(link)
-        style = browser.get(f"http://127.0.0.1:{elsewhere.port}/static/css/base.css")
+        style = browser.get(f"http://127.0.0.1:{installation.port}/static/css/base.css")
 
     assert (page.status_code, page.url.path) == (200, "/")
     assert "<title>Start · Toolbench</title>" in page.text
     assert style.text == (ROOT / "static/css/base.css").read_text()
 
 
-def test_data_of_the_wheel_is_in_the_folder_of_the_user(elsewhere: Elsewhere, running: str) -> None:
-    data = elsewhere.home / "data/toolbench"
+def test_wheel_keeps_data_in_the_folder_of_the_user(installation: WheelInstallation, up_output: str) -> None:
+    data = installation.home / "data/toolbench"
 
-    assert f"data stays in {data}." in running
+    assert f"data stays in {data}." in up_output
     assert (data / "running.json").exists()
-    assert [path for path in elsewhere.program.parents[1].rglob("var") if path.is_dir()] == []
+    assert [path for path in installation.program.parents[1].rglob("var") if path.is_dir()] == []
 
 
-def test_doctor_of_the_wheel_finds_the_instance(elsewhere: Elsewhere, running: str) -> None:
-    wait_until(lambda: elsewhere.run("doctor").returncode == 0, every=1)
-    printed = elsewhere.run("doctor")
+def test_wheel_doctor_finds_the_instance(installation: WheelInstallation, up_output: str) -> None:
+    wait_until(lambda: installation.run("doctor").returncode == 0, every=1)
+    result = installation.run("doctor")
 
-    assert printed.returncode == 0, printed.stdout
-    assert f"runs at http://127.0.0.1:{elsewhere.port}/" in printed.stdout
-    assert "sent a heartbeat in the last minute" in printed.stdout
+    assert result.returncode == 0, result.stdout
+    assert f"runs at http://127.0.0.1:{installation.port}/" in result.stdout
+    assert "sent a heartbeat in the last minute" in result.stdout
 
 
-def test_eval_of_the_wheel_tries_a_simulated_model(elsewhere: Elsewhere, running: str) -> None:
-    printed = elsewhere.run(
+def test_wheel_eval_runs_a_simulated_model(installation: WheelInstallation, up_output: str) -> None:
+    result = installation.run(
         "eval", "--provider", "simulated", "--models", "reliable-95", "--scenarios", "simple", "--out", "report"
     )
 
-    assert printed.returncode == 0, printed.stderr
-    assert "answered success" in printed.stdout
-    assert json.loads((elsewhere.home / "report/summary.json").read_text())
+    assert result.returncode == 0, result.stderr
+    assert "answered success" in result.stdout
+    assert json.loads((installation.home / "report/summary.json").read_text())
 
 
-def test_gateway_of_the_wheel_answers_with_a_call(elsewhere: Elsewhere, running: str) -> None:
-    token = elsewhere.run("manage", "shell", "--no-imports", "-c", ASK_GATEWAY).stdout.strip()
+def test_wheel_gateway_answers_a_request_with_tools(installation: WheelInstallation, up_output: str) -> None:
+    token = installation.run("manage", "shell", "--no-imports", "-c", ASK_GATEWAY).stdout.strip()
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     body = {
         "model": "weather",
@@ -159,18 +159,18 @@ def test_gateway_of_the_wheel_answers_with_a_call(elsewhere: Elsewhere, running:
         "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": schema}}],
     }
     headers = {"Authorization": f"Bearer {token}"}
-    address = f"http://127.0.0.1:{elsewhere.port + 1}/v1/chat/completions"
+    address = f"http://127.0.0.1:{installation.port + 1}/v1/chat/completions"
 
-    answer = httpx.post(address, json=body, headers=headers, timeout=60)
+    response = httpx.post(address, json=body, headers=headers, timeout=60)
 
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["choices"][0]["message"]
-    assert answer.headers["x-toolbench-alias"] == "weather"
+    assert response.status_code == 200, response.text
+    assert response.json()["choices"][0]["message"]
+    assert response.headers["x-toolbench-alias"] == "weather"
 
 
 def _run_checked(*command: str) -> None:
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
-    assert done.returncode == 0, done.stderr[-2000:]
+    result = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 def _find_two_free_ports() -> int:

@@ -1,4 +1,4 @@
-"""The virtual environment of `make up`: made once, made anew only for another list of packages."""
+"""The virtual environment of `make up`: created once, and updated for another list of packages."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ _SCRIPT = Path(bootstrap.__file__)
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with a blank in its path that asks for no package at all; the tests follow its life."""
+    """Create a checkout with a blank in its path and without packages; the tests use it in their order."""
     root = tmp_path_factory.mktemp("bootstrap") / "my checkout"
     (root / "toolbench/running").mkdir(parents=True)
     (root / "requirements").mkdir()
@@ -22,13 +22,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _make(checkout: Path) -> subprocess.CompletedProcess[str]:
+def run_bootstrap(checkout: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(checkout / "toolbench/running/bootstrap.py"), "requirements/run.txt"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_an_environment_is_made_once(checkout: Path) -> None:
-    first, second = _make(checkout), _make(checkout)
+def test_bootstrap_creates_the_environment_once(checkout: Path) -> None:
+    first, second = run_bootstrap(checkout), run_bootstrap(checkout)
 
     assert first.returncode == 0, first.stderr
     assert (checkout / ".venv/bin/python").exists()
@@ -36,20 +36,20 @@ def test_an_environment_is_made_once(checkout: Path) -> None:
     assert second.stdout == ""
 
 
-def test_changed_requirements_are_installed_and_failure_is_one_sentence(checkout: Path) -> None:
+def test_bootstrap_reports_a_failed_installation_in_one_sentence(checkout: Path) -> None:
     (checkout / "requirements/run.txt").write_text("without-a-hash==1.0\n")
 
-    failed = _make(checkout)
+    failed = run_bootstrap(checkout)
 
     assert failed.returncode == 1
     assert failed.stderr.count("\n") == 1
     assert str(checkout / "var/log/pip.log") in failed.stderr
 
 
-def test_a_failed_installation_is_tried_again_the_next_time(checkout: Path) -> None:
+def test_bootstrap_repeats_a_failed_installation(checkout: Path) -> None:
     (checkout / "requirements/run.txt").write_text("without-a-hash==1.0\n")
-    failed = _make(checkout)
-    (checkout / "requirements/run.txt").write_text("# mended\n")
+    failed = run_bootstrap(checkout)
+    (checkout / "requirements/run.txt").write_text("# repaired\n")
 
     assert failed.returncode == 1
-    assert _make(checkout).returncode == 0
+    assert run_bootstrap(checkout).returncode == 0

@@ -10,7 +10,7 @@ from toolbench.running.errors import RunnerError
 from toolbench.running.paths import Lock, Paths
 
 
-def test_database_is_served_and_stopped_afterwards(tmp_path: Path) -> None:
+def test_serve_database_serves_stops_and_keeps_data(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     with serve_database(paths) as url:
         with psycopg.connect(url) as connection:
@@ -22,10 +22,10 @@ def test_database_is_served_and_stopped_afterwards(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
 
 
-def test_database_of_a_running_instance_is_not_started_twice(tmp_path: Path) -> None:
-    held = Lock(tmp_path / "up.lock")
-    assert held.acquire()
+def test_serve_database_refuses_a_running_instance(tmp_path: Path) -> None:
+    lock = Lock(tmp_path / "up.lock")
+    assert lock.acquire()
     with pytest.raises(RunnerError, match="Toolbench runs"), serve_database(Paths(tmp_path)):
         pass
-    held.release()
+    lock.release()
     assert not (tmp_path / "postgres").exists()

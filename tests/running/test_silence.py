@@ -1,4 +1,4 @@
-"""Whatever a start takes and however long a child is silent: who is replaced, how often, and when."""
+"""Restart of silent children: when and how often, for any start time and silence."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,8 @@ from toolbench.running.silence import (
     HeartbeatTimer,
 )
 
-LOOK = 5.0  # seconds between two looks, as in `make up`
-PAUSE = 1.0  # from a replacement to the next start
+CHECK_SECONDS = 5.0  # seconds between two checks, as in `make up`
+RESTART_PAUSE_SECONDS = 1.0  # seconds from a restart to the next start
 
 
 def seconds(least: float, most: float) -> st.SearchStrategy[float]:
@@ -22,101 +22,106 @@ def seconds(least: float, most: float) -> st.SearchStrategy[float]:
     return st.integers(int(least * 8), int(most * 8)).map(lambda eighths: eighths / 8)
 
 
-limits = seconds(5, 120)
+limit_seconds = seconds(5, 120)
 
 
 @dataclass
-class Life:
-    """A child that is replaced when it is overdue, on a clock that only `run` moves.
+class SimulatedChild:
+    """A simulated child that is restarted when it is overdue, on a clock that only `run` moves.
 
     Attributes:
-        start_seconds: from the start to the first sign of life.
-        gap_seconds: from one sign to the next; None when there is only one.
-        replaced: the moments of its replacements.
+        start_seconds: from the start to the first heartbeat.
+        gap_seconds: from one heartbeat to the next; None if there is only one.
+        restarted_at: the times of its restarts.
     """
 
-    silence: HeartbeatTimer
+    timer: HeartbeatTimer
     start_seconds: float
     gap_seconds: float | None
     now: float = 1000.0
-    next_sign: float | None = None
-    replaced: list[float] = field(default_factory=list)
+    next_heartbeat: float | None = None
+    restarted_at: list[float] = field(default_factory=list)
 
     def run(self, seconds: float) -> None:
         end = self.now + seconds
         self.start()
         while self.now < end:
-            self.now += LOOK
-            while self.next_sign is not None and self.next_sign <= self.now:
-                self.silence.record_heartbeat(self.next_sign)
-                self.next_sign = None if self.gap_seconds is None else self.next_sign + self.gap_seconds
-            if self.silence.is_overdue(self.now):
-                self.replaced.append(self.now)
-                self.silence.extend_limits()
-                self.now += PAUSE
+            self.now += CHECK_SECONDS
+            while self.next_heartbeat is not None and self.next_heartbeat <= self.now:
+                self.timer.record_heartbeat(self.next_heartbeat)
+                self.next_heartbeat = None if self.gap_seconds is None else self.next_heartbeat + self.gap_seconds
+            if self.timer.is_overdue(self.now):
+                self.restarted_at.append(self.now)
+                self.timer.extend_limits()
+                self.now += RESTART_PAUSE_SECONDS
                 self.start()
 
     def start(self) -> None:
-        self.silence.start(self.now)
-        self.silence.record_heartbeat(self.now - 1)  # the row of an older process with this number
-        self.next_sign = self.now + self.start_seconds
+        self.timer.start(self.now)
+        self.timer.record_heartbeat(self.now - 1)  # the row of an older process with this number
+        self.next_heartbeat = self.now + self.start_seconds
 
 
-@given(limits, seconds(0, MAX_START_SECONDS), st.floats(0.1, 1))
-def test_start_never_counts_as_silence(limit: float, start_seconds: float, share: float) -> None:
-    life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * share)
-    life.run(4 * MAX_START_SECONDS)
-    assert life.replaced == []
+@given(limit_seconds, seconds(0, MAX_START_SECONDS), st.floats(0.1, 1))
+def test_heartbeat_timer_never_counts_the_start_as_silence(limit: float, start_seconds: float, share: float) -> None:
+    child = SimulatedChild(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * share)
+    child.run(4 * MAX_START_SECONDS)
+    assert child.restarted_at == []
 
 
-@given(limits, seconds(0, MAX_START_SECONDS - LOOK))
-def test_silent_child_is_replaced_at_its_limit(limit: float, start_seconds: float) -> None:
-    life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=None)
-    life.run(MAX_START_SECONDS + 4 * limit)
-    spoke = 1000.0 + start_seconds
-    assert spoke + limit < life.replaced[0] <= spoke + limit + LOOK
+@given(limit_seconds, seconds(0, MAX_START_SECONDS - CHECK_SECONDS))
+def test_heartbeat_timer_restarts_a_silent_child_at_its_limit(limit: float, start_seconds: float) -> None:
+    child = SimulatedChild(HeartbeatTimer(limit), start_seconds, gap_seconds=None)
+    child.run(MAX_START_SECONDS + 4 * limit)
+    first_heartbeat = 1000.0 + start_seconds
+    assert first_heartbeat + limit < child.restarted_at[0] <= first_heartbeat + limit + CHECK_SECONDS
 
 
-@given(limits)
-def test_start_that_hangs_is_replaced_ever_later(limit: float) -> None:
-    life = Life(HeartbeatTimer(limit), start_seconds=10**9, gap_seconds=None)
-    life.run(MAX_START_SECONDS * 40)
-    starts = [1000.0, *(moment + PAUSE for moment in life.replaced)]
-    waits = [end - start for start, end in zip(starts, life.replaced, strict=False)]
+@given(limit_seconds)
+def test_heartbeat_timer_restarts_a_hanging_start_ever_later(limit: float) -> None:
+    child = SimulatedChild(HeartbeatTimer(limit), start_seconds=10**9, gap_seconds=None)
+    child.run(MAX_START_SECONDS * 40)
+    starts = [1000.0, *(moment + RESTART_PAUSE_SECONDS for moment in child.restarted_at)]
+    waits = [end - start for start, end in zip(starts, child.restarted_at, strict=False)]
     expected = [MAX_START_SECONDS * min(GROWTH_FACTOR**place, MAX_LIMIT_FACTOR) for place in range(len(waits))]
     assert len(waits) >= 4
-    assert all(least < wait <= least + 2 * LOOK for wait, least in zip(waits, expected, strict=True))
+    assert all(least < wait <= least + 2 * CHECK_SECONDS for wait, least in zip(waits, expected, strict=True))
 
 
-@given(limits, seconds(0, MAX_START_SECONDS), st.floats(1.01, MAX_LIMIT_FACTOR))
-def test_slow_child_is_replaced_a_few_times_only(limit: float, start_seconds: float, factor: float) -> None:
-    life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * factor)
-    life.run(20 * MAX_START_SECONDS)
-    assert len(life.replaced) <= 3  # twice, four times, eight times the limit
+@given(limit_seconds, seconds(0, MAX_START_SECONDS), st.floats(1.01, MAX_LIMIT_FACTOR))
+def test_heartbeat_timer_restarts_a_slow_child_at_most_three_times(
+    limit: float, start_seconds: float, factor: float
+) -> None:
+    child = SimulatedChild(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * factor)
+    child.run(20 * MAX_START_SECONDS)
+    assert len(child.restarted_at) <= 3  # twice, four times, eight times the limit
 
 
-@given(limits, st.integers(1, 5))
-def test_limit_returns_to_normal_when_settled(limit: float, replacements: int) -> None:
-    silence = HeartbeatTimer(limit)
+@given(limit_seconds, st.integers(1, 5))
+def test_heartbeat_timer_limit_returns_to_normal_when_settled(limit: float, replacements: int) -> None:
+    timer = HeartbeatTimer(limit)
     for _ in range(replacements):
-        silence.extend_limits()
-    grown = silence.limit_factor
-    silence.start(0.0)
-    settled = max(SETTLED_SECONDS, limit * grown)
-    signs = [place * limit / 2 for place in range(1, 2 + int(2 * settled / limit) + 2)]
-    growths = []
-    for moment in signs:
-        silence.record_heartbeat(moment)
-        growths.append(silence.limit_factor)
-    assert set(growths) == {grown, 1.0}
-    assert all((growth == 1.0) is (moment - signs[0] > settled) for growth, moment in zip(growths, signs, strict=True))
+        timer.extend_limits()
+    extended_factor = timer.limit_factor
+    timer.start(0.0)
+    settled_seconds = max(SETTLED_SECONDS, limit * extended_factor)
+    heartbeats = [place * limit / 2 for place in range(1, 2 + int(2 * settled_seconds / limit) + 2)]
+    factors = []
+    for moment in heartbeats:
+        timer.record_heartbeat(moment)
+        factors.append(timer.limit_factor)
+    assert set(factors) == {extended_factor, 1.0}
+    assert all(
+        (factor == 1.0) is (moment - heartbeats[0] > settled_seconds)
+        for factor, moment in zip(factors, heartbeats, strict=True)
+    )
 
 
-@given(limits, st.floats(1, 10**4))
-def test_excused_silence_does_not_count(limit: float, away: float) -> None:
-    silence = HeartbeatTimer(limit)
-    silence.start(0.0)
-    silence.record_heartbeat(1.0)
-    silence.forgive_silence(1.0 + away)
-    assert not silence.is_overdue(1.0 + away + limit * 0.99)
-    assert silence.is_overdue(1.0 + away + limit * 1.01)
+@given(limit_seconds, st.floats(1, 10**4))
+def test_heartbeat_timer_does_not_count_excused_silence(limit: float, excused_seconds: float) -> None:
+    timer = HeartbeatTimer(limit)
+    timer.start(0.0)
+    timer.record_heartbeat(1.0)
+    timer.forgive_silence(1.0 + excused_seconds)
+    assert not timer.is_overdue(1.0 + excused_seconds + limit * 0.99)
+    assert timer.is_overdue(1.0 + excused_seconds + limit * 1.01)

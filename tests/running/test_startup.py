@@ -1,4 +1,4 @@
-"""What `make up` says of itself when it has started."""
+"""The start time that `make up` reports."""
 
 import subprocess
 import time
@@ -11,17 +11,18 @@ from toolbench.running.startup import compute_seconds_before
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"), [("900", 100.0), ("", 0.0), ("soon", 0.0), ("nan", 0.0), ("2000", 0.0), ("-99999999", 0.0)]
+    ("started_at", "seconds"),
+    [("900", 100.0), ("", 0.0), ("soon", 0.0), ("nan", 0.0), ("2000", 0.0), ("-99999999", 0.0)],
 )
-def test_seconds_before_counts_from_start_of_command(said: str, seconds: float) -> None:
-    assert compute_seconds_before({"TOOLBENCH_STARTED_AT": said}, 1000.0) == seconds
+def test_compute_seconds_before_counts_from_the_start_of_the_command(started_at: str, seconds: float) -> None:
+    assert compute_seconds_before({"TOOLBENCH_STARTED_AT": started_at}, 1000.0) == seconds
 
 
-def test_seconds_before_without_makefile_is_zero() -> None:
+def test_compute_seconds_before_without_the_variable_is_zero() -> None:
     assert compute_seconds_before({}, 1000.0) == 0.0
 
 
-def test_make_up_hands_on_when_it_began(tmp_path: Path) -> None:
+def test_make_up_passes_on_its_start_time(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho began $TOOLBENCH_STARTED_AT\n")
     python.chmod(0o755)
@@ -32,6 +33,6 @@ def test_make_up_hands_on_when_it_began(tmp_path: Path) -> None:
         "up",
         f"BIN={tmp_path}",
         "PYTHON=true",
-    ]  # nothing is installed, nothing is started
+    ]  # installs and starts nothing
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert int(printed.removeprefix("began ")) >= before

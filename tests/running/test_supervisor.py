@@ -1,4 +1,4 @@
-"""What the supervisor does with children that end, fail or fall silent."""
+"""Supervision of children that end, fail or send no heartbeat."""
 
 import os
 import signal
@@ -20,176 +20,182 @@ _PATIENCE_SECONDS = 20
 LIMIT = 60.0
 
 
-class Watched:
-    """A supervisor of small Python children, what it said, and a clock that `ahead` moves on by hand."""
+class SupervisorHarness:
+    """A supervisor of small Python children, its messages, and a clock that the test moves by `clock_offset`."""
 
     def __init__(self, folder: Path) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.folder = folder
-        self.ahead = 0.0
+        self.clock_offset = 0.0
         self.lock = Lock(folder / "lock")
         self.supervisor = Supervisor(
-            folder, self.lock.handle, print_message=self.said.append, max_silent_seconds=LIMIT, clock=self.clock
+            folder, self.lock.handle, print_message=self.messages.append, max_silent_seconds=LIMIT, clock=self.clock
         )
 
     def clock(self) -> float:
-        return time.monotonic() + self.ahead
+        return time.monotonic() + self.clock_offset
 
-    def add(self, name: str, code: str, **more: Any) -> ChildProcess:
-        return self.supervisor.add(ChildSpec(name, [sys.executable, "-c", code], dict(os.environ), self.folder, **more))
+    def add(self, name: str, code: str, **options: Any) -> ChildProcess:
+        return self.supervisor.add(
+            ChildSpec(name, [sys.executable, "-c", code], dict(os.environ), self.folder, **options)
+        )
 
     def restart_silent(self, silent: dict[int, float] | None, *, after: float) -> None:
-        """Look at the signs of life `after` so many seconds; `silent` is by process number."""
-        self.ahead += after
+        """Check the heartbeats after `after` seconds; `silent` has the silent seconds by process id."""
+        self.clock_offset += after
         self.supervisor.restart_silent(silent, self.clock())
 
     def tick_until(self, done: Callable[[], bool]) -> None:
-        until = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         while not done():
-            assert time.monotonic() < until, self.said
+            assert time.monotonic() < deadline, self.messages
             self.supervisor.tick()
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    watched = Watched(tmp_path)
-    yield watched
-    watched.supervisor.stop(watched.supervisor.names, must_kill=lambda: True)
+def harness(tmp_path: Path) -> Iterator[SupervisorHarness]:
+    harness = SupervisorHarness(tmp_path)
+    yield harness
+    harness.supervisor.stop(harness.supervisor.names, must_kill=lambda: True)
 
 
-_SLEEPS = "import time; time.sleep(600)"
-_COUNTS = "import pathlib, time; pathlib.Path('starts').open('a').write('x'); "
+_SLEEP = "import time; time.sleep(600)"
+_COUNT_START = "import pathlib, time; pathlib.Path('starts').open('a').write('x'); "
 
 
-def _starts(watched: Watched) -> int:
-    path = watched.folder / "starts"
+def _count_starts(harness: SupervisorHarness) -> int:
+    path = harness.folder / "starts"
     return len(path.read_text()) if path.exists() else 0
 
 
-def test_a_killed_child_comes_back(watched: Watched) -> None:
-    child = watched.add("worker", _COUNTS + _SLEEPS)
-    watched.tick_until(lambda: _starts(watched) == 1)
+def test_supervisor_restarts_a_killed_child(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", _COUNT_START + _SLEEP)
+    harness.tick_until(lambda: _count_starts(harness) == 1)
 
     child.process.send_signal(signal.SIGKILL)
 
-    watched.tick_until(lambda: _starts(watched) == 2)
-    assert "worker ended (killed by signal 9)" in watched.said[0]
+    harness.tick_until(lambda: _count_starts(harness) == 2)
+    assert "worker ended (killed by signal 9)" in harness.messages[0]
 
 
-def test_a_child_that_fails_at_once_is_given_growing_pauses(watched: Watched) -> None:
-    watched.add("worker", "raise SystemExit(1)")
+def test_supervisor_restarts_a_failing_child_after_growing_pauses(harness: SupervisorHarness) -> None:
+    harness.add("worker", "raise SystemExit(1)")
 
-    watched.tick_until(lambda: len(watched.said) == 2)
+    harness.tick_until(lambda: len(harness.messages) == 2)
 
-    assert "again in 1.0 s" in watched.said[0]
-    assert "again in 2.0 s" in watched.said[1]
-
-
-def test_a_child_that_cannot_start_is_left_out_with_its_own_sentence(watched: Watched) -> None:
-    watched.add("local", "import sys; print('No such weights.', file=sys.stderr); sys.exit(3)", has_ready_line=True)
-
-    watched.tick_until(lambda: bool(watched.said))
-
-    assert watched.said == ["local is left out: No such weights."]
+    assert "again in 1.0 s" in harness.messages[0]
+    assert "again in 2.0 s" in harness.messages[1]
 
 
-def test_a_dead_child_that_nobody_buried_is_not_taken_for_alive(watched: Watched) -> None:
-    child = watched.add("worker", "pass")
+def test_supervisor_leaves_out_a_child_that_cannot_start(harness: SupervisorHarness) -> None:
+    harness.add("local", "import sys; print('No such weights.', file=sys.stderr); sys.exit(3)", has_ready_line=True)
+
+    harness.tick_until(lambda: bool(harness.messages))
+
+    assert harness.messages == ["local is left out: No such weights."]
+
+
+def test_poll_exit_code_reaps_a_dead_child(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", "pass")
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
     assert child.poll_exit_code() == 0
 
 
-def test_a_silent_child_is_replaced_and_one_that_beats_is_not(watched: Watched) -> None:
-    silent, beating = (
-        watched.add("silent", _SLEEPS, has_heartbeats=True),
-        watched.add("beating", _SLEEPS, has_heartbeats=True),
+def test_restart_silent_restarts_only_the_child_without_heartbeats(harness: SupervisorHarness) -> None:
+    silent, healthy = (
+        harness.add("silent", _SLEEP, has_heartbeats=True),
+        harness.add("beating", _SLEEP, has_heartbeats=True),
     )
 
-    watched.restart_silent({silent.pid: 0.0, beating.pid: 0.0}, after=5)
-    watched.restart_silent({silent.pid: LIMIT + 1, beating.pid: 0.0}, after=LIMIT + 1)
+    harness.restart_silent({silent.pid: 0.0, healthy.pid: 0.0}, after=5)
+    harness.restart_silent({silent.pid: LIMIT + 1, healthy.pid: 0.0}, after=LIMIT + 1)
 
     assert silent.poll_exit_code() == -signal.SIGKILL
-    assert beating.poll_exit_code() is None
+    assert healthy.poll_exit_code() is None
 
 
-def test_replace_silent_leaves_starting_child(watched: Watched) -> None:
-    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
+def test_restart_silent_leaves_a_starting_child(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", _SLEEP, has_heartbeats=True)
 
-    watched.restart_silent({}, after=MAX_START_SECONDS - 5)
-    starting = child.poll_exit_code()
-    watched.restart_silent({}, after=10)
+    harness.restart_silent({}, after=MAX_START_SECONDS - 5)
+    exit_code_before = child.poll_exit_code()
+    harness.restart_silent({}, after=10)
 
-    assert starting is None
+    assert exit_code_before is None
     assert child.poll_exit_code() == -signal.SIGKILL
 
 
-def test_replace_silent_ignores_row_of_older_process(watched: Watched) -> None:
-    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
+def test_restart_silent_ignores_a_row_of_an_older_process(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", _SLEEP, has_heartbeats=True)
 
-    watched.restart_silent({child.pid: 3600.0}, after=5)
-    watched.restart_silent({child.pid: 3600.0 + LIMIT}, after=LIMIT)
-    watched.restart_silent({child.pid: 2 * LIMIT}, after=LIMIT - 10)  # seen ten seconds before its start
+    harness.restart_silent({child.pid: 3600.0}, after=5)
+    harness.restart_silent({child.pid: 3600.0 + LIMIT}, after=LIMIT)
+    harness.restart_silent({child.pid: 2 * LIMIT}, after=LIMIT - 10)  # a heartbeat ten seconds before its start
 
     assert child.poll_exit_code() is None
 
 
-def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
-    first = watched.add("worker", _COUNTS + _SLEEPS, has_heartbeats=True)
-    watched.tick_until(lambda: _starts(watched) == 1)
-    watched.restart_silent({first.pid: 0.0}, after=5)
-    watched.restart_silent({first.pid: LIMIT + 1}, after=LIMIT + 1)
-    watched.tick_until(lambda: _starts(watched) == 2)
-    second = next(kept.child for kept in watched.supervisor._supervised)
+def test_restart_silent_extends_the_limit_of_a_restarted_child(harness: SupervisorHarness) -> None:
+    first = harness.add("worker", _COUNT_START + _SLEEP, has_heartbeats=True)
+    harness.tick_until(lambda: _count_starts(harness) == 1)
+    harness.restart_silent({first.pid: 0.0}, after=5)
+    harness.restart_silent({first.pid: LIMIT + 1}, after=LIMIT + 1)
+    harness.tick_until(lambda: _count_starts(harness) == 2)
+    second = next(supervised.child for supervised in harness.supervisor._supervised)
     assert second is not None
 
-    watched.restart_silent({second.pid: 0.0}, after=5)
-    watched.restart_silent({second.pid: LIMIT + 1}, after=LIMIT + 1)
+    harness.restart_silent({second.pid: 0.0}, after=5)
+    harness.restart_silent({second.pid: LIMIT + 1}, after=LIMIT + 1)
 
     assert first.poll_exit_code() == -signal.SIGKILL
     assert second.poll_exit_code() is None
 
 
-def test_replace_silent_grows_once_for_a_child_slow_to_end(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
-    watched.restart_silent({child.pid: 0.0}, after=5)
+def test_restart_silent_extends_the_limit_once_for_one_restart(
+    harness: SupervisorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = harness.add("worker", _SLEEP, has_heartbeats=True)
+    harness.restart_silent({child.pid: 0.0}, after=5)
 
-    with monkeypatch.context() as patched:  # as in a system call that cannot be interrupted
+    with monkeypatch.context() as patched:  # like a process in an uninterruptible system call
         patched.setattr(ChildProcess, "kill", lambda child: None)
         for _ in range(3):
-            watched.restart_silent({}, after=LIMIT * 3)
+            harness.restart_silent({}, after=LIMIT * 3)
 
-    assert watched.supervisor._supervised[0].heartbeat_timer.limit_factor == GROWTH_FACTOR
-    assert len(watched.said) == 1
+    assert harness.supervisor._supervised[0].heartbeat_timer.limit_factor == GROWTH_FACTOR
+    assert len(harness.messages) == 1
 
 
-@pytest.mark.parametrize("scheduler_beats", [False, True])
-def test_worker_is_excused_while_scheduler_starts(watched: Watched, scheduler_beats: bool) -> None:
-    worker = watched.add("worker", _SLEEPS, has_heartbeats=True, depends_on=frozenset({"scheduler"}))
-    scheduler = watched.add("scheduler", _SLEEPS, has_heartbeats=True)
-    watched.restart_silent({worker.pid: 0.0}, after=5)
+@pytest.mark.parametrize("has_scheduler_heartbeat", [False, True])
+def test_restart_silent_excuses_a_worker_while_the_scheduler_starts(
+    harness: SupervisorHarness, has_scheduler_heartbeat: bool
+) -> None:
+    worker = harness.add("worker", _SLEEP, has_heartbeats=True, depends_on=frozenset({"scheduler"}))
+    scheduler = harness.add("scheduler", _SLEEP, has_heartbeats=True)
+    harness.restart_silent({worker.pid: 0.0}, after=5)
 
-    signs = {scheduler.pid: 0.0} if scheduler_beats else {}
-    for quiet in (LIMIT, 2 * LIMIT):
-        watched.restart_silent({worker.pid: quiet, **signs}, after=LIMIT)
-    watched.restart_silent({worker.pid: 2 * LIMIT + 5, **signs}, after=5)
+    heartbeats = {scheduler.pid: 0.0} if has_scheduler_heartbeat else {}
+    for silent_seconds in (LIMIT, 2 * LIMIT):
+        harness.restart_silent({worker.pid: silent_seconds, **heartbeats}, after=LIMIT)
+    harness.restart_silent({worker.pid: 2 * LIMIT + 5, **heartbeats}, after=5)
 
-    assert (worker.poll_exit_code() is None) is not scheduler_beats
+    assert (worker.poll_exit_code() is None) is not has_scheduler_heartbeat
     assert scheduler.poll_exit_code() is None
 
 
-def test_database_that_is_away_silences_nobody(watched: Watched) -> None:
-    child = watched.add("worker", _SLEEPS, has_heartbeats=True)
-    watched.restart_silent({child.pid: 0.0}, after=5)
+def test_restart_silent_without_a_database_restarts_no_child(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", _SLEEP, has_heartbeats=True)
+    harness.restart_silent({child.pid: 0.0}, after=5)
 
-    watched.restart_silent(None, after=10 * LIMIT)
-    watched.restart_silent({child.pid: 10 * LIMIT + 5}, after=5)
+    harness.restart_silent(None, after=10 * LIMIT)
+    harness.restart_silent({child.pid: 10 * LIMIT + 5}, after=5)
 
     assert child.poll_exit_code() is None
 
 
-# Serves on its first start; later ones are starting for ever, so that nothing overtakes the withdrawal.
-_SERVES = """
+# Serves on its first start; later starts hang, so that no registration follows the withdrawal.
+_SERVE = """
 import http.server, pathlib, time
 if pathlib.Path("starts").exists():
     time.sleep(600)
@@ -205,104 +211,114 @@ server.serve_forever()
 
 
 @pytest.fixture
-def register(watched: Watched) -> Iterator[ServiceRegistrar]:
-    """A register that writes down what it tells: `simulated` or `simulated --gone`, one a line."""
-    tells = "import sys, pathlib; pathlib.Path(sys.argv[1]).open('a').write(' '.join(sys.argv[2:]) + '\\n')"
-    command = [sys.executable, "-c", tells, str(watched.folder / "told")]
-    watched.supervisor.registrar = ServiceRegistrar(
-        os.environ, watched.said.append, command=command, clock=watched.clock
+def registrar(harness: SupervisorHarness) -> Iterator[ServiceRegistrar]:
+    """Give the supervisor a registrar that writes a line for each call: `simulated` or `simulated --gone`."""
+    register_code = "import sys, pathlib; pathlib.Path(sys.argv[1]).open('a').write(' '.join(sys.argv[2:]) + '\\n')"
+    command = [sys.executable, "-c", register_code, str(harness.folder / "told")]
+    harness.supervisor.registrar = ServiceRegistrar(
+        os.environ, harness.messages.append, command=command, clock=harness.clock
     )
-    yield watched.supervisor.registrar
-    watched.supervisor.registrar.close()
+    yield harness.supervisor.registrar
+    harness.supervisor.registrar.close()
 
 
-def _told(watched: Watched) -> list[str]:
-    path = watched.folder / "told"
+def _read_registrations(harness: SupervisorHarness) -> list[str]:
+    path = harness.folder / "told"
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_address_of_dead_child_is_withdrawn(watched: Watched, register: ServiceRegistrar) -> None:
-    child = watched.add("simulated", _SERVES, has_ready_line=True)
-    watched.tick_until(lambda: _told(watched) == ["simulated"])
+def test_supervisor_unregisters_the_address_of_a_dead_child(
+    harness: SupervisorHarness, registrar: ServiceRegistrar
+) -> None:
+    child = harness.add("simulated", _SERVE, has_ready_line=True)
+    harness.tick_until(lambda: _read_registrations(harness) == ["simulated"])
 
     child.process.kill()
 
-    watched.tick_until(lambda: len(_told(watched)) == 2)
-    assert _told(watched)[1] == "simulated --gone"
+    harness.tick_until(lambda: len(_read_registrations(harness)) == 2)
+    assert _read_registrations(harness)[1] == "simulated --gone"
 
 
-def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: ServiceRegistrar) -> None:
-    child = watched.add("simulated", _SERVES, has_ready_line=True)
-    kept = next(iter(watched.supervisor._supervised))
-    watched.tick_until(lambda: _told(watched) == ["simulated"])
-    watched.restart_silent({}, after=LIMIT / 2 - 5)
-    watched.tick_until(lambda: kept.heartbeat_timer.compute_silent_seconds(watched.clock()) < 1)
-    answering = child.poll_exit_code()
+def test_restart_silent_restarts_and_unregisters_a_frozen_server(
+    harness: SupervisorHarness, registrar: ServiceRegistrar
+) -> None:
+    child = harness.add("simulated", _SERVE, has_ready_line=True)
+    supervised = next(iter(harness.supervisor._supervised))
+    harness.tick_until(lambda: _read_registrations(harness) == ["simulated"])
+    harness.restart_silent({}, after=LIMIT / 2 - 5)
+    harness.tick_until(lambda: supervised.heartbeat_timer.compute_silent_seconds(harness.clock()) < 1)
+    exit_code_before = child.poll_exit_code()
 
     child.process.send_signal(signal.SIGSTOP)
-    watched.ahead += 10
-    watched.supervisor.tick()
-    watched.restart_silent({}, after=LIMIT + 5)
+    harness.clock_offset += 10
+    harness.supervisor.tick()
+    harness.restart_silent({}, after=LIMIT + 5)
 
-    assert answering is None
+    assert exit_code_before is None
     assert child.poll_exit_code() == -signal.SIGKILL
-    watched.tick_until(lambda: _told(watched)[1:] == ["simulated --gone"])
+    harness.tick_until(lambda: _read_registrations(harness)[1:] == ["simulated --gone"])
 
 
-def test_supervisor_that_stood_still_replaces_no_server(watched: Watched, register: ServiceRegistrar) -> None:
-    child = watched.add("simulated", _SERVES, has_ready_line=True)
-    watched.tick_until(lambda: _told(watched) == ["simulated"])
+def test_restart_silent_after_a_pause_of_the_supervisor_spares_servers(
+    harness: SupervisorHarness, registrar: ServiceRegistrar
+) -> None:
+    child = harness.add("simulated", _SERVE, has_ready_line=True)
+    harness.tick_until(lambda: _read_registrations(harness) == ["simulated"])
 
-    watched.ahead += 2 * LIMIT
-    watched.supervisor.tick()
-    watched.restart_silent({}, after=1)
+    harness.clock_offset += 2 * LIMIT
+    harness.supervisor.tick()
+    harness.restart_silent({}, after=1)
 
     assert child.poll_exit_code() is None
 
 
-def test_slow_start_of_a_server_keeps_its_grown_limit(watched: Watched, register: ServiceRegistrar) -> None:
-    watched.add("simulated", _SLEEPS, has_ready_line=True)
-    silence = next(kept.heartbeat_timer for kept in watched.supervisor._supervised)
-    silence.extend_limits()
+def test_restart_silent_keeps_the_extended_limit_of_a_starting_server(
+    harness: SupervisorHarness, registrar: ServiceRegistrar
+) -> None:
+    harness.add("simulated", _SLEEP, has_ready_line=True)
+    timer = next(supervised.heartbeat_timer for supervised in harness.supervisor._supervised)
+    timer.extend_limits()
 
     for _ in range(6):
-        watched.ahead += LIMIT / 3
-        watched.supervisor.tick()
+        harness.clock_offset += LIMIT / 3
+        harness.supervisor.tick()
 
-    assert (silence.limit_factor, silence.has_heartbeat) == (2.0, False)
+    assert (timer.limit_factor, timer.has_heartbeat) == (2.0, False)
 
 
-def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -> None:
-    deaf = "import pathlib, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-    child = watched.add("deaf", deaf + "pathlib.Path('starts').write_text('x'); " + _SLEEPS)
-    watched.tick_until(lambda: _starts(watched) == 1)
+def test_supervisor_stop_kills_a_child_that_ignores_sigterm(harness: SupervisorHarness) -> None:
+    ignore_sigterm = "import pathlib, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    child = harness.add("deaf", ignore_sigterm + "pathlib.Path('starts').write_text('x'); " + _SLEEP)
+    harness.tick_until(lambda: _count_starts(harness) == 1)
 
-    watched.supervisor.stop({"deaf"}, must_kill=lambda: True)
+    harness.supervisor.stop({"deaf"}, must_kill=lambda: True)
 
     assert child.poll_exit_code() == -signal.SIGKILL
 
 
-def test_a_child_holds_the_lock_that_says_that_something_is_left(watched: Watched) -> None:
-    assert watched.lock.acquire()
-    watched.add("worker", _SLEEPS)
-    watched.lock.release()
-    other = Lock(watched.folder / "lock")
+def test_supervisor_child_holds_the_lock(harness: SupervisorHarness) -> None:
+    assert harness.lock.acquire()
+    harness.add("worker", _SLEEP)
+    harness.lock.release()
+    other = Lock(harness.folder / "lock")
 
     refused = not other.acquire()
-    watched.supervisor.stop({"worker"})
+    harness.supervisor.stop({"worker"})
 
     assert refused
     assert other.acquire()
 
 
-def test_what_a_child_started_ends_with_it(watched: Watched) -> None:
-    starts_another = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {_COUNTS + _SLEEPS!r}]).wait()"
-    child = watched.add("parent", starts_another)
-    assert watched.lock.acquire()
-    watched.tick_until(lambda: _starts(watched) == 1)
+def test_supervisor_ends_what_a_killed_child_started(harness: SupervisorHarness) -> None:
+    starts_another = (
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {_COUNT_START + _SLEEP!r}]).wait()"
+    )
+    child = harness.add("parent", starts_another)
+    assert harness.lock.acquire()
+    harness.tick_until(lambda: _count_starts(harness) == 1)
 
     child.process.kill()
 
-    watched.tick_until(lambda: bool(watched.said))
-    watched.lock.release()
-    assert Lock(watched.folder / "lock").acquire(seconds=_PATIENCE_SECONDS)
+    harness.tick_until(lambda: bool(harness.messages))
+    harness.lock.release()
+    assert Lock(harness.folder / "lock").acquire(seconds=_PATIENCE_SECONDS)

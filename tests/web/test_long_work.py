@@ -17,7 +17,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import RunInThread, elsewhere, wait_for_blocked_sessions
-from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
+from tests.lab.interchange.inspect_ai.test_log import HEADER, make_sample
 from toolbench.lab.interchange.queue import get_import
 from toolbench.lab.models import Replay, Run
 from toolbench.web.forms import imports
@@ -61,7 +61,7 @@ def test_pages_answer_while_a_worker_imports(
 ) -> None:
     """The worker stands in the middle of the import for as long as this test holds a lock that it needs."""
     monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 10)
-    log = json.dumps(HEADER | {"samples": [sample(number) for number in range(300)]}).encode()
+    log = json.dumps(HEADER | {"samples": [make_sample(number) for number in range(300)]}).encode()
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLE lab_step IN SHARE MODE")

@@ -50,21 +50,21 @@ def test_read_tools_refuses_repeated_names() -> None:
         read_tools([Search(), Search()])
 
 
-def test_built_tool_runs_and_answers_in_json() -> None:
+def test_build_tools_run_and_answer_in_json() -> None:
     (built,) = build_tools(PythonTools.of(double))
     assert built.run(number=2) == {"number": 4}
     assert built.format_output_for_agent(built.run(number=2)) == '{"number": 4}'
 
 
-def test_built_tool_refuses_arguments_that_break_the_schema() -> None:
+def test_build_tool_refuses_arguments_that_break_the_schema() -> None:
     with pytest.raises(Exception, match=r"\$\.number"):
         build_tool(python_tool(double)).run(number="two")
 
 
-def test_tool_that_is_built_and_read_again_is_the_same() -> None:
+def test_read_tool_of_a_built_tool_equals_the_original() -> None:
     original = python_tool(double)
     (sent,), *_ = convert_tools_to_openai_schema([build_tool(original)])
-    again = read_tool(build_tool(original))
+    read_again = read_tool(build_tool(original))
     assert sent["function"]["parameters"] == {**original.definition.parameters, "additionalProperties": False}
-    assert again.definition.description == original.definition.description
-    assert again.call({"number": 2}) == {"number": 4}
+    assert read_again.definition.description == original.definition.description
+    assert read_again.call({"number": 2}) == {"number": 4}

@@ -52,39 +52,39 @@ def test_read_tool_of_async_function_is_async() -> None:
     assert asyncio.run(run()) == "waited 3"
 
 
-def test_read_tool_passes_on_the_error_of_a_tool() -> None:
+def test_read_tool_raises_the_error_of_a_tool() -> None:
     with pytest.raises(RuntimeError, match="no time"):
         read_tool(fail).call({"reason": "no time"})
 
 
-def test_read_tools_refuses_blank_in_name_and_repeated_names() -> None:
+def test_read_tools_refuses_blanks_in_names_and_repeated_names() -> None:
     with pytest.raises(PlanError, match="cannot name a tool"):
         read_tool(tool("look up")(double))
     with pytest.raises(PlanError, match="named twice"):
         read_tools([tool(wait), tool(wait)])
 
 
-def test_built_tool_has_the_schema_of_its_definition() -> None:
+def test_build_tools_keeps_the_schema_of_the_definition() -> None:
     definition = ToolDefinition("search", "Search.").with_parameter("query", str, minLength=2)
     (built,) = build_tools(PythonTools({"search": build_python_tool(definition, echo)}))
     assert convert_to_openai_tool(built)["function"]["parameters"] == definition.parameters
     assert built.invoke({"query": "tea"}) == {"query": "tea"}
 
 
-def test_built_tool_runs_sync_and_async() -> None:
+def test_build_tool_runs_sync_and_async() -> None:
     built = build_tool(python_tool(double))
     assert built.invoke({"number": 2}) == {"number": 4}
     assert asyncio.run(built.ainvoke({"number": 2})) == {"number": 4}
 
 
-def test_built_tool_tells_the_model_which_argument_is_wrong() -> None:
+def test_build_tool_error_names_the_wrong_argument() -> None:
     call = {"type": "tool_call", "id": "a", "name": "double", "args": {"number": "two"}}
     message = build_tool(python_tool(double)).invoke(call)
     assert (message.status, "$.number" in message.content) == ("error", True)
 
 
-def test_tool_that_is_built_and_read_again_is_the_same() -> None:
+def test_read_tool_of_a_built_tool_equals_the_original() -> None:
     original = python_tool(double)
-    again = read_tool(build_tool(original))
-    assert again.definition.to_openai() == original.definition.to_openai()
-    assert again.call({"number": 2}) == {"number": 4}
+    read_again = read_tool(build_tool(original))
+    assert read_again.definition.to_openai() == original.definition.to_openai()
+    assert read_again.call({"number": 2}) == {"number": 4}

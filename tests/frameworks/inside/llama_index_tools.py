@@ -42,7 +42,7 @@ class Clock(BaseToolSpec):
         return await wait(seconds)
 
 
-def run(value: Any) -> Any:
+def run_async(value: Any) -> Any:
     async def wait_for() -> Any:
         return await value
 
@@ -60,38 +60,38 @@ def test_read_tools_of_a_spec_has_sync_and_async_tools() -> None:
     tools = read_tools(Clock())
     assert list(tools.by_name) == ["tell_time", "wait"]
     assert tools.by_name["tell_time"].call({}) == "noon in UTC"
-    assert run(tools.by_name["wait"].call({"seconds": 3})) == "waited 3"
+    assert run_async(tools.by_name["wait"].call({"seconds": 3})) == "waited 3"
 
 
-def test_read_tool_returns_the_text_that_a_callback_made() -> None:
+def test_read_tool_returns_the_text_of_a_callback() -> None:
     read = read_tool(FunctionTool.from_defaults(double, callback=lambda result: f"it is {result['number']}"))
     assert read.call({"number": 2}) == "it is 4"
 
 
-def test_read_tool_that_needs_a_workflow_is_refused() -> None:
+def test_read_tool_refuses_a_tool_that_needs_a_workflow() -> None:
     with pytest.raises(PlanError, match="context of a LlamaIndex workflow"):
         read_tool(FunctionTool.from_defaults(remember))
 
 
-def test_built_tool_sends_its_whole_schema() -> None:
+def test_build_tool_keeps_the_schema_of_the_definition() -> None:
     built = build_tool(build_python_tool(ToolDefinition("search", "Search.", SEARCH), echo))
     assert built.metadata.to_openai_tool()["function"]["parameters"] == SEARCH
 
 
-def test_built_tool_runs_sync_and_async_and_answers_in_json() -> None:
+def test_build_tools_run_sync_and_async_and_answer_in_json() -> None:
     (built,) = build_tools(PythonTools.of(double))
     assert built.call(number=2).content == '{"number": 4}'
-    assert run(built.acall(number=2)).content == '{"number": 4}'
+    assert run_async(built.acall(number=2)).content == '{"number": 4}'
 
 
-def test_built_tool_refuses_arguments_that_break_the_schema() -> None:
+def test_build_tool_refuses_arguments_that_break_the_schema() -> None:
     with pytest.raises(ToolArgumentError, match=r"\$\.number"):
         build_tool(python_tool(double)).call(number="two")
 
 
-def test_tool_that_is_built_and_read_again_is_the_same() -> None:
+def test_read_tool_of_a_built_tool_equals_the_original() -> None:
     original = python_tool(double)
-    again = read_tool(build_tool(original))
-    assert again.definition.description == original.definition.description
-    assert again.definition.parameters == {**original.definition.parameters, "additionalProperties": False}
-    assert again.call({"number": 2}) == {"number": 4}
+    read_again = read_tool(build_tool(original))
+    assert read_again.definition.description == original.definition.description
+    assert read_again.definition.parameters == {**original.definition.parameters, "additionalProperties": False}
+    assert read_again.call({"number": 2}) == {"number": 4}

@@ -1,4 +1,4 @@
-"""Functions and arguments of which the tests make tools of each framework."""
+"""Functions and arguments from which the tests build tools of each framework."""
 
 import asyncio
 from typing import Any

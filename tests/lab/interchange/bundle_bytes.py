@@ -1,4 +1,4 @@
-"""Bundles as bytes, and what can be done to them on the way."""
+"""Bundles as bytes, to read and to change in tests."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def zip_members(members: Mapping[str, bytes]) -> bytes:
 
 
 def reseal_members(members: Mapping[str, bytes]) -> bytes:
-    """The members with a manifest that fits them, as somebody could write who knows the format."""
+    """Return a bundle of the members with a matching manifest."""
     manifest = json.loads(members["manifest.json"])
     content = {name: raw for name, raw in members.items() if name != "manifest.json"}
     hashes = {name: build_member(raw) for name, raw in content.items()}

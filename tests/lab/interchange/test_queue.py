@@ -1,4 +1,4 @@
-"""Imports that a worker does: whole or not at all, with progress, once."""
+"""Queued imports: complete or refused, done once, with progress, and without orphaned files."""
 
 import io
 import json
@@ -16,9 +16,9 @@ from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
-from tests.lab.interchange.bundle.test_read import bundle_with_bad_case
+from tests.lab.interchange.bundle.test_read import write_bundle_with_bad_case
 from tests.lab.interchange.bundle_bytes import zip_members
-from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
+from tests.lab.interchange.inspect_ai.test_log import HEADER, make_sample
 from toolbench.lab.interchange import queue
 from toolbench.lab.interchange.queue import (
     REPLAY_KINDS,
@@ -41,18 +41,18 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
 
 
-def log(samples: int = 3, **fields: Any) -> io.BytesIO:
-    return io.BytesIO(json.dumps(HEADER | {"samples": [sample(n) for n in range(samples)]} | fields).encode())
+def make_log(samples: int = 3, **fields: Any) -> io.BytesIO:
+    return io.BytesIO(json.dumps(HEADER | {"samples": [make_sample(n) for n in range(samples)]} | fields).encode())
 
 
-def kept_files() -> list[Path]:
+def list_files() -> list[Path]:
     return list((Path(settings.VAR_DIR) / "imports").iterdir())
 
 
-def test_queued_import_becomes_a_run_and_its_file_is_removed() -> None:
-    row = queue_import(log(), "log.json", owner=None)
+def test_queue_import_makes_a_run_and_removes_the_file() -> None:
+    row = queue_import(make_log(), "log.json", owner=None)
     assert get_import(row.pk).is_open
-    assert [path.stat().st_mode & 0o777 for path in kept_files()] == [0o600]
+    assert [path.stat().st_mode & 0o777 for path in list_files()] == [0o600]
 
     run_replay(row.pk, REPLAY_KINDS)
 
@@ -60,37 +60,37 @@ def test_queued_import_becomes_a_run_and_its_file_is_removed() -> None:
     found = get_import(row.pk)
     assert (found.name, found.done, found.total, found.run_id, found.refusal) == ("log.json", 3, 3, run.pk, "")
     assert run.origin["file"] == "log.json"
-    assert kept_files() == []
+    assert list_files() == []
     run_replay(row.pk, REPLAY_KINDS)
     assert Run.objects.count() == 1
 
 
-def test_queued_import_that_is_refused_says_why() -> None:
+def test_queue_import_refused_file_has_a_refusal() -> None:
     row = queue_import(io.BytesIO(b"no log"), "log.json", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
     found = get_import(row.pk)
     assert "Nothing was imported" in found.refusal
     assert not found.is_open
-    assert kept_files() == []
+    assert list_files() == []
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
-def test_refusal_that_quotes_unstorable_text_is_stored(name: str) -> None:
-    row = queue_import(io.BytesIO(bundle_with_bad_case(name)), "bundle.zip", owner=None)
+def test_queue_import_refusal_with_unstorable_text_is_stored(name: str) -> None:
+    row = queue_import(io.BytesIO(write_bundle_with_bad_case(name)), "bundle.zip", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
     assert "There is no tool a" in get_import(row.pk).refusal
-    assert kept_files() == []
+    assert list_files() == []
 
 
-def test_file_with_a_long_name_is_read_by_its_ending() -> None:
-    row = queue_import(log(), f"{'x' * 240}.json", owner=None)
+def test_queue_import_reads_a_file_with_a_long_name_by_its_ending() -> None:
+    row = queue_import(make_log(), f"{'x' * 240}.json", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
-def test_same_file_sent_twice_is_imported_once(elsewhere: RunInThread) -> None:
-    """Both imports are under way at once: the second waits for the first."""
-    rows = [queue_import(log(), "log.json", owner=None) for _ in range(2)]
+def test_queue_import_of_the_same_file_twice_imports_once(elsewhere: RunInThread) -> None:
+    """Both imports run at the same time: the second waits for the first."""
+    rows = [queue_import(make_log(), "log.json", owner=None) for _ in range(2)]
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLE lab_step IN SHARE MODE")
@@ -99,18 +99,18 @@ def test_same_file_sent_twice_is_imported_once(elsewhere: RunInThread) -> None:
     for end in ends:
         end.result()
     assert Run.objects.count() == 1
-    refused = [get_import(row.pk).refusal for row in rows]
-    assert sorted(map(bool, refused)) == [False, True]
-    assert "imported already" in "".join(refused)
+    refusals = [get_import(row.pk).refusal for row in rows]
+    assert sorted(map(bool, refusals)) == [False, True]
+    assert "imported already" in "".join(refusals)
 
 
-def test_import_of_a_stopped_worker_keeps_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(*args: object, **named: object) -> Run:
+def test_queue_import_of_a_stopped_worker_keeps_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop_worker(*args: object, **options: object) -> Run:
         raise SystemExit
 
-    row = queue_import(log(), "log.json", owner=None)
+    row = queue_import(make_log(), "log.json", owner=None)
     with monkeypatch.context() as patched:
-        patched.setattr(queue, "import_run", stopped)
+        patched.setattr(queue, "import_run", stop_worker)
         with pytest.raises(SystemExit):
             run_replay(row.pk, REPLAY_KINDS)
     Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
@@ -118,23 +118,23 @@ def test_import_of_a_stopped_worker_keeps_its_file(monkeypatch: pytest.MonkeyPat
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
-def test_import_whose_file_is_gone_says_so() -> None:
-    row = queue_import(log(), "log.json", owner=None)
-    kept_files()[0].unlink()
+def test_queue_import_without_its_file_is_refused() -> None:
+    row = queue_import(make_log(), "log.json", owner=None)
+    list_files()[0].unlink()
     run_replay(row.pk, REPLAY_KINDS)
     assert "The file no longer exists" in get_import(row.pk).refusal
 
 
-def test_import_whose_file_is_on_another_host_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = queue_import(log(), "log.json", owner=None)
-    kept_files()[0].unlink()
+def test_queue_import_with_its_file_on_another_host_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = queue_import(make_log(), "log.json", owner=None)
+    list_files()[0].unlink()
     monkeypatch.setattr(socket, "gethostname", lambda: "host-2")
     run_replay(row.pk, REPLAY_KINDS)
     assert get_import(row.pk).refusal.startswith(f"The file is on {row.file_host}, where no worker was running.")
 
 
-def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
-    row = queue_import(log(), "log.json", owner=None)
+def test_queue_import_of_a_lost_worker_is_repeated() -> None:
+    row = queue_import(make_log(), "log.json", owner=None)
     past = timezone.now() - timedelta(seconds=1)
     Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4(), lease_until=past)
     assert list_waiting_replays() == (row.pk,)
@@ -142,82 +142,82 @@ def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
-def test_import_that_another_worker_took_over_leaves_nothing() -> None:
-    row = queue_import(log(), "log.json", owner=None)
+def test_process_import_with_a_lost_lease_stores_nothing() -> None:
+    row = queue_import(make_log(), "log.json", owner=None)
     process_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
     assert not Run.objects.exists()
     assert not Trial.objects.exists()
-    assert len(kept_files()) == 1
+    assert len(list_files()) == 1
     run_replay(row.pk, REPLAY_KINDS)
-    assert kept_files() == []
+    assert list_files() == []
 
 
-def test_progress_is_seen_while_the_import_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_progress_is_visible_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "_PROGRESS_SECONDS", 0.01)
-    row = queue_import(log(), "log.json", owner=None)
+    row = queue_import(make_log(), "log.json", owner=None)
     Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4())
-    held = Replay.objects.filter(pk=row.pk)
-    with queue._report_progress(held) as progress:
+    claimed_rows = Replay.objects.filter(pk=row.pk)
+    with queue._report_progress(claimed_rows) as progress:
         progress.update(2, 3)
         while get_import(row.pk).done != 2:
-            connection.close()  # each look is a new one
+            connection.close()  # each read uses a new connection
         assert get_import(row.pk).is_open
     assert get_import(row.pk).total == 3
 
 
-def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*args: object, **named: object) -> Run:
+def test_queue_import_internal_error_is_refused_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_internal_error(*args: object, **options: object) -> Run:
         raise RuntimeError
 
-    monkeypatch.setattr(queue, "import_run", broken)
-    row = queue_import(log(), "log.json", owner=None)
+    monkeypatch.setattr(queue, "import_run", raise_internal_error)
+    row = queue_import(make_log(), "log.json", owner=None)
     run_replay(row.pk, REPLAY_KINDS)
     assert "Toolbench itself failed" in get_import(row.pk).refusal
-    assert kept_files() == []
+    assert list_files() == []
     assert [(failure.job, failure.error) for failure in list_recent_failures()] == [("an import", "RuntimeError")]
 
 
-def lease_ends(row: Replay) -> None:
+def expire_lease(row: Replay) -> None:
     Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-STOPPED = "The worker stopped four times while importing this file. Nothing was imported."
+STOPPED_REFUSAL = "The worker stopped four times while importing this file. Nothing was imported."
 
 
 @pytest.mark.parametrize("error", [SystemExit(), OperationalError("program limit exceeded")])
-def test_import_that_stops_every_worker_ends(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = []
+def test_queue_import_that_stops_four_workers_is_refused(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = []
 
-    def stops(*args: object, **named: object) -> Run:
-        tried.append(1)
+    def fail_import(*args: object, **options: object) -> Run:
+        attempts.append(1)
         raise error
 
-    monkeypatch.setattr(queue, "import_run", stops)
-    row = queue_import(log(), "log.json", owner=None)
+    monkeypatch.setattr(queue, "import_run", fail_import)
+    row = queue_import(make_log(), "log.json", owner=None)
     for _ in range(5):
         assert list_waiting_replays() == (row.pk,)
         with suppress(SystemExit):
             run_replay(row.pk, REPLAY_KINDS)
-        lease_ends(row)
-    assert len(tried) == 4
+        expire_lease(row)
+    assert len(attempts) == 4
     assert list_waiting_replays() == ()
-    assert get_import(row.pk).refusal == STOPPED
-    assert kept_files() == []
+    assert get_import(row.pk).refusal == STOPPED_REFUSAL
+    assert list_files() == []
 
 
-def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
+def test_queue_import_with_a_large_member_is_refused_with_the_limit() -> None:
     row = queue_import(
         io.BytesIO(zip_members({"a": bytes(1000), "b": b" " * ((32 << 20) + 1)})), "bundle.zip", owner=None
     )
     run_replay(row.pk, REPLAY_KINDS)
-    said = get_import(row.pk).refusal
-    assert "The member 'b' has 33,554,433 bytes; the limit is 33,554,432. Nothing was imported" in said
-    assert "Use `manage.py import_bundle FILE`" in said
+    refusal = get_import(row.pk).refusal
+    assert "The member 'b' has 33,554,433 bytes; the limit is 33,554,432. Nothing was imported" in refusal
+    assert "Use `manage.py import_bundle FILE`" in refusal
 
 
-def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
+def test_listed_imports_are_waiting_running_or_newly_refused() -> None:
     waiting, running, refused, forgotten, imported = (
-        queue_import(log(), f"{name}.json", owner=None)
+        queue_import(make_log(), f"{name}.json", owner=None)
         for name in ("waiting", "running", "refused", "forgotten", "imported")
     )
     Replay.objects.filter(pk=running.pk).update(state=Replay.State.RUNNING, lease=uuid4(), done=1, total=3)
@@ -228,33 +228,33 @@ def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
     assert [page.row_id for page in get_listed_imports()] == [refused.pk, running.pk, waiting.pk]
 
 
-def test_orphaned_files_are_removed_after_a_day() -> None:
-    queue_import(log(), "log.json", owner=None)
-    ended = queue_import(log(), "log.json", owner=None)
+def test_remove_orphaned_files_removes_files_after_a_day() -> None:
+    queue_import(make_log(), "log.json", owner=None)
+    ended = queue_import(make_log(), "log.json", owner=None)
     Replay.objects.filter(pk=ended.pk).update(state=Replay.State.DONE)
     needed, orphan = (
-        next(path for path in kept_files() if path.name in row.query) for row in Replay.objects.order_by("pk")
+        next(path for path in list_files() if path.name in row.query) for row in Replay.objects.order_by("pk")
     )
     for path in (needed, orphan):
         yesterday = (timezone.now() - timedelta(hours=25)).timestamp()
         os.utime(path, (yesterday, yesterday))
-    young = needed.with_name("young")
-    young.write_bytes(b"")
+    new_file = needed.with_name("young")
+    new_file.write_bytes(b"")
     remove_orphaned_files()
-    assert sorted(kept_files()) == sorted([needed, young])
+    assert sorted(list_files()) == sorted([needed, new_file])
 
 
-def test_orphaned_files_are_removed_by_the_scheduler() -> None:
+def test_scheduler_removes_orphaned_import_files() -> None:
     folder = Path(settings.VAR_DIR) / "imports"
     folder.mkdir()
     (folder / "orphan").write_bytes(b"")
     os.utime(folder / "orphan", (0, 0))
     build_schedule().tick()
-    assert kept_files() == []
+    assert list_files() == []
     assert list_recent_failures() == ()
 
 
-def test_name_of_an_import_is_that_of_its_file() -> None:
-    assert str(queue_import(log(), "my log.json", owner=None)) == "import of my log.json"
+def test_import_name_is_that_of_its_file() -> None:
+    assert str(queue_import(make_log(), "my log.json", owner=None)) == "import of my log.json"
     assert str(Replay(kind=Replay.REJUDGE, scope_id=7)) == "re-judging of run 7"
     assert str(Replay(kind="cell", scope_id=7)) == "replay of cell 7: original settings"

@@ -1,5 +1,6 @@
-"""Commands that are told a run or a scenario by its name."""
+"""Commands with the id of a run or the name of a scenario."""
 
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -23,14 +24,16 @@ pytestmark = pytest.mark.django_db
         (["import_cases", "bfcl"], {"category": ["simple_pyton"]}, "There is no BFCL category simple_pyton"),
     ],
 )
-def test_command_given_an_unknown_name_exits_with_2(command: list[str], words: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(CommandError) as refused:
+def test_commands_with_an_unknown_name_exit_with_2(command: list[str], words: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(CommandError) as raised:
         call_command(*command, **words)
 
-    assert refused.value.returncode == 2
-    assert sentence in str(refused.value)
+    assert raised.value.returncode == 2
+    assert sentence in str(raised.value)
 
 
 @pytest.mark.parametrize("slug", ["happy_path", "chat_only"])
-def test_known_scenario_without_trials_is_judged_again(slug: str) -> None:
-    call_command("rejudge", scenario=slug)
+def test_rejudge_of_a_known_scenario_without_trials_says_so(slug: str) -> None:
+    output = StringIO()
+    call_command("rejudge", scenario=slug, stdout=output)
+    assert output.getvalue() == "0 trials judged again. No request was sent.\n"

@@ -17,7 +17,7 @@ from toolbench.lab.results.run.index import get_runs
 pytestmark = pytest.mark.django_db
 
 
-def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
+def test_list_attention_names_paused_run_failures_and_errors() -> None:
     cell = make_cell(make_config(make_run(state=Run.State.PAUSED, stopped_reason="The limit is reached.")))
     make_trials(cell, **{"fail": 9, "pass": 1, "infra": 2, "queued": 3})
     found = list_attention(get_runs("own"), (), read_site_state())
@@ -27,12 +27,12 @@ def test_failing_and_paused_runs_and_errors_need_a_look() -> None:
     assert found[0].text.endswith("is paused: The limit is reached.")
 
 
-def test_run_without_problems_needs_no_attention() -> None:
+def test_list_attention_of_run_without_problems_is_empty() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 20})
     assert list_attention(get_runs("own"), (), read_site_state()) == ()
 
 
-def test_set_aside_cells_and_old_probes_need_a_look() -> None:
+def test_list_attention_names_cell_errors_and_old_probes_in_one_query() -> None:
     make_cell(make_config(make_run()))
     Cell.objects.update(compute_error="out of range", stale=False)
     old = timezone.now() - timedelta(days=31)
@@ -46,7 +46,7 @@ def test_set_aside_cells_and_old_probes_need_a_look() -> None:
     assert len(queries) == 1
 
 
-def test_own_results_come_first_and_the_demonstration_is_folded(owner_client: Client) -> None:
+def test_home_page_folds_demonstration_below_own_results(owner_client: Client) -> None:
     before = read_html(owner_client.get("/"))
     assert '<details class="start-fold" open>' in before
     make_trials(make_cell(make_config(make_run(title="Mine"))), **{"pass": 2})

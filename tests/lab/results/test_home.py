@@ -14,45 +14,45 @@ from toolbench.lab.results.home import get_home_page
 pytestmark = pytest.mark.django_db
 
 
-def fail(failure_class: str, *, scenario: str = "happy_path", **run: object) -> int:
+def make_failure(failure_class: str, *, scenario: str = "happy_path", **run: object) -> int:
     cell = make_cell(make_config(make_run(**run)), scenario)
     return make_trial(cell, "fail", failure_class=failure_class).pk
 
 
-def test_three_failures_of_different_classes_the_newest_of_each() -> None:
-    fail("wrong_state")
-    newest = [fail("wrong_state"), fail("no_tool_calls"), fail("tool_error")]
-    fail("other", simulated=True)
+def test_home_page_shows_newest_failure_of_each_class() -> None:
+    make_failure("wrong_state")
+    newest = [make_failure("wrong_state"), make_failure("no_tool_calls"), make_failure("tool_error")]
+    make_failure("other", simulated=True)
     assert [failure.trial_id for failure in get_home_page().failures] == newest[::-1]
 
 
-def test_a_control_is_not_worth_opening_and_nothing_is_made_up() -> None:
-    fail("wrong_reply", scenario="chat_only")
+def test_home_page_lists_no_failed_control() -> None:
+    make_failure("wrong_reply", scenario="chat_only")
     assert get_home_page().failures == ()
 
 
-def test_my_runs_hold_neither_simulated_ones_nor_the_local_one() -> None:
+def test_home_page_recent_runs_exclude_simulated_and_local_runs() -> None:
     mine = make_run()
     make_run(simulated=True)
     make_run(purpose="first_page")
     assert [row.run.pk for row in get_home_page().recent] == [mine.pk]
 
 
-def test_a_worker_that_has_not_beaten_for_a_minute_is_not_working() -> None:
+def test_home_page_worker_without_heartbeat_for_a_minute_is_missing() -> None:
     assert not get_home_page().has_worker
-    beat = Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
+    process = Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
     assert get_home_page().has_worker
-    beat.seen_at = timezone.now() - timedelta(minutes=2)
-    beat.save()
+    process.seen_at = timezone.now() - timedelta(minutes=2)
+    process.save()
     assert not get_home_page().has_worker
 
 
-def test_number_of_queries_does_not_grow() -> None:
+def test_home_page_number_of_queries_does_not_grow() -> None:
     counts = []
     for _ in range(2):
         for kind in ("a", "b", "c", "d"):
-            fail(kind)
-        with CaptureQueriesContext(connection) as seen:
+            make_failure(kind)
+        with CaptureQueriesContext(connection) as queries:
             get_home_page()
-        counts.append(len(seen))
+        counts.append(len(queries))
     assert counts[0] == counts[1]

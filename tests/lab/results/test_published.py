@@ -1,4 +1,4 @@
-"""The published matrix, as published and by the rules of Toolbench."""
+"""The published matrix: its published figures and those by the rules of Toolbench."""
 
 import re
 
@@ -22,7 +22,7 @@ def published() -> PublishedMatrix:
     return found
 
 
-def test_the_totals_are_those_of_the_case_study(published: PublishedMatrix) -> None:
+def test_published_matrix_totals_equal_the_case_study(published: PublishedMatrix) -> None:
     assert (published.overall.k, published.overall.n) == (1198, 1450)
     assert (published.tool.k, published.tool.n) == (1002, 1160)
     assert (published.control.k, published.control.n) == (196, 290)
@@ -35,7 +35,7 @@ def test_the_totals_are_those_of_the_case_study(published: PublishedMatrix) -> N
     }
 
 
-def test_published_page_shows_every_published_category(published: PublishedMatrix, admin_client: Client) -> None:
+def test_published_matrix_page_shows_every_published_category(published: PublishedMatrix, admin_client: Client) -> None:
     page = read_html(admin_client.get("/matrix/?scope=published&view=bars"))
     rows = dict(re.findall(r'id="row-(p\d+)"(.*?)</tr>', page, re.DOTALL))
     assert len(rows) == 29
@@ -44,18 +44,18 @@ def test_published_page_shows_every_published_category(published: PublishedMatri
     assert sum("ASSERTION_FAILED x" in html for html in rows.values()) == 12
 
 
-def test_a_model_with_tools_off_is_not_applicable_under_our_rules(published: PublishedMatrix) -> None:
+def test_published_matrix_model_without_tools_is_not_applicable(published: PublishedMatrix) -> None:
     assert (published.applicable.k, published.applicable.n) == (1002, 1120)
     off = [row for row in published.rows if row.not_applicable]
     assert [row.name for row in off] == ["minimax-m2-her"]
     assert dict(off[0].dots) == {"na": 40}
 
 
-def test_no_cell_is_called_best_while_intervals_overlap(published: PublishedMatrix) -> None:
+def test_published_matrix_counts_rows_by_overlap_of_intervals(published: PublishedMatrix) -> None:
     assert (published.clear, published.undecided, published.below, published.perfect) == (12, 10, 6, 12)
 
 
-def test_timeouts_leave_answered_rate_and_stay_in_published_rate(
+def test_published_matrix_timeouts_count_only_in_published_rate(
     published: PublishedMatrix,
 ) -> None:
     grok = next(row for row in published.rows if row.profile == "default" and row.name == "grok-4.1-fast")
@@ -64,7 +64,7 @@ def test_timeouts_leave_answered_rate_and_stay_in_published_rate(
     assert dict(grok.dots) == {"pass": 37, "fail": 0, "infra": 3}
 
 
-def test_what_the_publication_does_not_say_is_unknown_and_never_zero(published: PublishedMatrix) -> None:
+def test_published_matrix_unpublished_scenario_counts_are_unknown(published: PublishedMatrix) -> None:
     deepseek = next(row for row in published.rows if "deepseek-chat" in row.model)
     assert deepseek.unlisted == 5
     split = dict(deepseek.split)
@@ -73,7 +73,7 @@ def test_what_the_publication_does_not_say_is_unknown_and_never_zero(published: 
     assert split["missing_workspace_id"].k == 6
 
 
-def test_where_all_failures_are_named_the_rest_passed(published: PublishedMatrix) -> None:
+def test_published_matrix_counts_unnamed_trials_as_passes(published: PublishedMatrix) -> None:
     recommended = next(row for row in published.rows if row.profile == "deepseek_v3_2_local_recommended")
     assert {name: rate.k for name, rate in recommended.split if rate} == {
         "happy_path": 10,
@@ -83,12 +83,12 @@ def test_where_all_failures_are_named_the_rest_passed(published: PublishedMatrix
     }
 
 
-def test_recommendations_are_word_for_word(published: PublishedMatrix) -> None:
+def test_published_matrix_quotes_recommendations_verbatim(published: PublishedMatrix) -> None:
     grok = next(row for row in published.recommendations if row.model == "x-ai/grok-4.1-fast")
     assert grok.notes == "Timeouts were the dominant failure mode here (p95 ~125s)."
 
 
-def test_it_is_kept_until_the_snapshot_is_loaded_again(
+def test_published_matrix_is_cached_until_snapshot_is_loaded_again(
     published: PublishedMatrix, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
@@ -99,12 +99,12 @@ def test_it_is_kept_until_the_snapshot_is_loaded_again(
     assert get_published_matrix(90) is not published
 
 
-def test_without_a_snapshot_there_is_none() -> None:
+def test_published_matrix_without_snapshot_is_none() -> None:
     PublishedSnapshot.objects.all().delete()
     assert get_published_matrix() is None
 
 
-def test_forty_of_forty_is_not_told_from_thirty_six_and_the_page_says_so(
+def test_published_matrix_36_of_40_is_not_distinguished_from_best(
     published: PublishedMatrix, owner_client: Client
 ) -> None:
     assert published.best is not None

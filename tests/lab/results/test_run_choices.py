@@ -7,7 +7,7 @@ from toolbench.lab.results.run_choices import DEFAULT_RUN_COUNT, list_run_choice
 pytestmark = pytest.mark.django_db
 
 
-def test_a_chosen_run_is_offered_however_old_it_is() -> None:
+def test_list_run_choices_includes_old_chosen_run() -> None:
     runs = [make_run() for _ in range(DEFAULT_RUN_COUNT + 2)]
 
     offered = list_run_choices(Run.objects.all(), [runs[0].pk])

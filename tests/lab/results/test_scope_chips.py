@@ -1,4 +1,4 @@
-"""The choices of a scope: what they offer, and that every page of results counts what they choose."""
+"""Scope chips: their options, and the trials that every result page counts for a choice."""
 
 from datetime import UTC, date, datetime
 
@@ -28,21 +28,21 @@ ADDRESSES = ("/matrix/", "/matrix/?view=bars", "/trials/", "/failures/", "/decid
 @pytest.fixture(params=[False, True], ids=["from cells", "from pools"])
 def runs(request: pytest.FixtureRequest) -> list[Run]:
     """Return three runs of ten days, each with one model that passed twice and failed once."""
-    made = []
+    finished_runs = []
     for day, name in ((1, "alpha"), (5, "beta"), (10, "gamma")):
         run = make_run(state=Run.State.FINISHED)
         Run.objects.filter(pk=run.pk).update(created_at=datetime(2026, 3, day, 23, 30, tzinfo=UTC))
         cell = make_cell(make_config(run, make_model(f"vendor/{name}"), profile=name[0]))
         make_trials(cell, **{"pass": 2, "fail": 1})
-        made.append(run)
+        finished_runs.append(run)
     recompute_stale_cells()
     if request.param:
         refresh_pools()
-    return made
+    return finished_runs
 
 
 @pytest.mark.parametrize(
-    ("query", "chosen"),
+    ("query", "expected"),
     [
         ("", "abc"),
         ("model=vendor/alpha", "a"),
@@ -55,26 +55,26 @@ def runs(request: pytest.FixtureRequest) -> list[Run]:
         ("after=2026-03-02&before=2026-03-09&strategy=production", "b"),
     ],
 )
-def test_every_page_counts_the_chosen_trials_alone(query: str, chosen: str, runs: list[Run]) -> None:
-    given = QueryDict(query)
+def test_result_pages_count_only_trials_of_the_chosen_scope(query: str, expected: str, runs: list[Run]) -> None:
+    scope_query = QueryDict(query)
     matrix = get_matrix(MatrixQuery.from_query(QueryDict(f"scope=real&{query}")))
     names = "".join(sorted(row.name[0] for row in matrix.rows)).replace("g", "c")
-    assert names == chosen
+    assert names == expected
     for row in matrix.rows:
         assert get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total == row.tally.trial_count
-    assert get_trials(TrialFilter.from_query(given)).total == 3 * len(chosen)
-    assert len(get_candidate_pool(DecideQuery.from_query(given)).candidates) == len(chosen)
-    for candidate in get_candidate_pool(DecideQuery.from_query(given)).candidates:
+    assert get_trials(TrialFilter.from_query(scope_query)).total == 3 * len(expected)
+    assert len(get_candidate_pool(DecideQuery.from_query(scope_query)).candidates) == len(expected)
+    for candidate in get_candidate_pool(DecideQuery.from_query(scope_query)).candidates:
         assert (
             get_trials(TrialFilter.from_query(QueryDict(candidate.trial_filter.query()))).total
             == candidate.tally.trial_count
         )
-    assert get_failures(FailuresQuery.from_query(given)).uncounted_failures == len(chosen)
+    assert get_failures(FailuresQuery.from_query(scope_query)).uncounted_failures == len(expected)
 
 
-def test_chips_offer_what_was_tried_and_mark_what_is_chosen(runs: list[Run]) -> None:
-    chosen, _ = ResultFilter.from_query(QueryDict("model=vendor/beta&model=vendor/gone&after=2026-03-02"))
-    scope = get_scope_chips(chosen, kind="real")
+def test_scope_chips_offer_tried_values_and_mark_chosen_ones(runs: list[Run]) -> None:
+    result_filter, _ = ResultFilter.from_query(QueryDict("model=vendor/beta&model=vendor/gone&after=2026-03-02"))
+    scope = get_scope_chips(result_filter, kind="real")
     models, profiles = scope.chips
     assert models.options == (
         ("vendor/alpha", False),
@@ -87,28 +87,28 @@ def test_chips_offer_what_was_tried_and_mark_what_is_chosen(runs: list[Run]) -> 
     assert get_scope_chips(NO_FILTER, kind="real", runs=(runs[0].pk,)).chips == ()
 
 
-def test_query_strings_read_back_as_the_same_filter() -> None:
+def test_result_queries_survive_a_round_trip_through_the_url() -> None:
     query = "model=a&model=b%2C+c&profile=x&strategy=raw&scenario=s&after=2026-01-02&before=2026-02-03"
-    chosen, ignored = ResultFilter.from_query(QueryDict(query))
-    assert (chosen.models, chosen.after, ignored) == (("a", "b, c"), date(2026, 1, 2), ())
+    result_filter, ignored = ResultFilter.from_query(QueryDict(query))
+    assert (result_filter.models, result_filter.after, ignored) == (("a", "b, c"), date(2026, 1, 2), ())
     for build in (MatrixQuery.from_query, DecideQuery.from_query, FailuresQuery.from_query, TrialFilter.from_query):
-        read = build(QueryDict(query))
-        assert build(QueryDict(read.query())) == read, build
+        built = build(QueryDict(query))
+        assert build(QueryDict(built.query())) == built, build
     assert ResultFilter.from_query(QueryDict("after=2026-13-01&before=x"))[1] == ("after", "before")
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_pages_keep_the_choice_in_the_links_to_the_other_tabs(
+def test_result_pages_keep_the_scope_in_links_to_other_tabs(
     address: str, owner_client: Client, runs: list[Run]
 ) -> None:
-    joined = "&" if "?" in address else "?"
-    page = read_html(owner_client.get(f"{address}{joined}model=vendor/alpha&after=2026-02-01"))
+    separator = "&" if "?" in address else "?"
+    page = read_html(owner_client.get(f"{address}{separator}model=vendor/alpha&after=2026-02-01"))
     for tab in ("/matrix/", "/trials/", "/failures/", "/decide/"):
         assert f'href="{tab}?model=vendor%2Falpha&amp;after=2026-02-01"' in page, tab
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("query", ["model=%00", "after=0000-00-00", "before=9999-12-31", "after=0001-01-01", "model="])
-def test_unreadable_values_are_ignored(address: str, query: str, owner_client: Client) -> None:
-    joined = "&" if "?" in address else "?"
-    assert owner_client.get(f"{address}{joined}{query}").status_code == 200
+def test_result_pages_answer_unreadable_scope_values(address: str, query: str, owner_client: Client) -> None:
+    separator = "&" if "?" in address else "?"
+    assert owner_client.get(f"{address}{separator}{query}").status_code == 200

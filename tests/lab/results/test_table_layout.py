@@ -16,11 +16,11 @@ from toolbench.lab.results.table_layout import MAX_COLUMNS, USUAL_LAYOUT, TableL
         ("density=huge", USUAL_LAYOUT),
     ],
 )
-def test_layout_is_read_from_the_address(query: str, layout: TableLayout) -> None:
+def test_table_layout_is_parsed_from_the_query(query: str, layout: TableLayout) -> None:
     assert TableLayout.from_query(QueryDict(query)) == layout
 
 
-def test_pairs_of_a_layout_give_the_same_layout() -> None:
+def test_table_layout_survives_a_round_trip_through_its_pairs() -> None:
     layout = TableLayout(("p50", "p99"), ("path", "got"), "comfortable")
     query = QueryDict(mutable=True)
     for name, value in layout.pairs:
@@ -28,7 +28,7 @@ def test_pairs_of_a_layout_give_the_same_layout() -> None:
     assert TableLayout.from_query(query) == layout
 
 
-def test_number_and_length_of_column_names_are_bounded() -> None:
+def test_table_layout_bounds_number_and_length_of_columns() -> None:
     names = ",".join(f"c{number}" for number in range(1_000))
     found = TableLayout.from_query(QueryDict(f"grid_column={names}&trial_column={'x' * 5_000}"))
     assert len(found.grid) == MAX_COLUMNS

@@ -1,4 +1,4 @@
-"""Search of gateway traces, only with the word that asks for them."""
+"""Search of gateway traces, which needs the word `source:gateway`."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ def list_hits(text: str) -> list[str]:
     return [hit.url for group in search_site(text) for hit in group.hits if "/gateway/" in hit.url]
 
 
-def test_search_shows_traces_only_when_asked_for_them() -> None:
+def test_search_site_finds_traces_only_with_source_gateway() -> None:
     trace = make_gateway_trace(alias="weather", model_name="vendor/m", code="invalid_tool_call", status=502)
     make_gateway_trace(alias="other")
     update_search_texts(GATEWAY_TRACES)
@@ -33,13 +33,13 @@ def test_search_shows_traces_only_when_asked_for_them() -> None:
         assert list_hits(f"source:gateway {text}") == [], text
 
 
-def test_search_finds_questions_and_arguments_of_kept_bodies() -> None:
+def test_search_site_finds_text_of_stored_trace_bodies() -> None:
     trace = make_gateway_trace(client_request=b'{"messages": [{"role": "user", "content": "Is it dry in Bern?"}]}')
     update_search_texts(GATEWAY_TRACES)
     assert list_hits("source:gateway bern dry") == [f"/gateway/traces/{trace.pk}/"]
 
 
-def test_traces_older_than_the_newest_are_found_by_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_traces_finds_older_traces_through_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_search, "NEWEST_ID_COUNT", 2)
     traces = [make_gateway_trace(alias="kept") for _ in range(4)]
     update_search_texts(GATEWAY_TRACES)
@@ -49,7 +49,7 @@ def test_traces_older_than_the_newest_are_found_by_the_index(monkeypatch: pytest
         assert [trace.pk for trace in found] == newest_first[:limit]
 
 
-def test_search_says_that_traces_wait_for_their_text() -> None:
+def test_search_site_notes_traces_without_search_text() -> None:
     assert search_site("source:gateway kept") == ()
     make_gateway_trace(alias="kept", at=timezone.now() - timedelta(seconds=30))
     (group,) = search_site("source:gateway kept")

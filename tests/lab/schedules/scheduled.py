@@ -1,4 +1,4 @@
-"""Schedules for tests."""
+"""Factories of schedules, their runs, rules and alerts for tests."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from toolbench.lab.schedules.rules import RuleSettings, create_rule
 
 
 def make_schedule(*models: Model, plan: dict[str, Any] | None = None, **fields: Any) -> Schedule:
-    """A schedule that is due now, with a budget for everything."""
+    """Make a schedule that is due now, with a sufficient budget."""
     request = build_request(*models, **({"seed": None} | (plan or {}))) if models else None
     defaults: dict[str, Any] = {"name": "Core", "every_hours": 24, "requests_per_run": 1000}
     defaults |= {"requests_per_month": 100_000, "next_due_at": timezone.now() - timedelta(seconds=1)}
@@ -22,7 +22,7 @@ def make_schedule(*models: Model, plan: dict[str, Any] | None = None, **fields: 
 def add_run(
     schedule: Schedule | None, *counts: tuple[int, int], cell: dict[str, Any] | None = None, **fields: Any
 ) -> Run:
-    """A finished run with one configuration for each (passed, failed)."""
+    """Make a finished run with one configuration for each (passed, failed)."""
     run = make_run(schedule=schedule, **fields)
     for number, (passed, failed) in enumerate(counts):
         config = make_config(run, make_model(f"vendor/model-{number}"))
@@ -33,7 +33,7 @@ def add_run(
 def make_rule(
     kind: str, schedule: Schedule | None, threshold: float | None = None, *, active: bool = True, **addresses: str
 ) -> AlertRule:
-    """A rule that tells nobody, or the webhook and the e-mail address that are named."""
+    """Make a rule without a channel, or with the given webhook and e-mail address."""
     chosen = RuleSettings(kind, threshold, addresses.get("webhook", ""), addresses.get("email", ""))
     rule = create_rule(schedule, chosen)
     rule.active = active
@@ -42,7 +42,7 @@ def make_rule(
 
 
 def make_alert_delivery(run: Run, rule: AlertRule | None = None, channel: str = "webhook") -> AlertDelivery:
-    """A message about a run that is due now."""
+    """Make a message about a run that is due now."""
     rule = rule or make_rule("drift", make_schedule(), email="a@example.test")
     alert = Alert.objects.create(rule=rule, run=run, sentence="Success dropped.")
     return AlertDelivery.objects.create(alert=alert, channel=channel, next_attempt_at=timezone.now())

@@ -22,35 +22,35 @@ def end_run(schedule: Schedule | None, *counts: tuple[int, int], **fields: Any) 
 
 @pytest.fixture
 def schedule() -> Schedule:
-    """A schedule with a baseline of three runs without a failure."""
+    """Make a schedule with a baseline of three runs without a failure."""
     schedule = make_schedule()
     schedule.baseline_runs.set([end_run(schedule, (20, 0), (20, 0)) for _ in range(3)])
     return schedule
 
 
-def test_drop_opens_one_alert_while_it_lasts(schedule: Schedule) -> None:
+def test_check_ended_runs_opens_one_alert_while_a_drop_lasts(schedule: Schedule) -> None:
     make_rule(Kind.DRIFT, schedule, email="a@example.test")
     end_run(schedule, (20, 0), (20, 0))
     assert not Alert.objects.exists()
-    bad = end_run(schedule, (0, 20), (20, 0))
+    failed_run = end_run(schedule, (0, 20), (20, 0))
     for _ in range(3):
         end_run(schedule, (0, 20), (20, 0))
     alert = Alert.objects.get()
-    assert alert.run == bad
+    assert alert.run == failed_run
     assert "success dropped by 100 points, since run" in alert.sentence
     assert "vendor/model-0" in alert.sentence
     assert alert.deliveries.get().channel == "email"
 
 
-def test_new_baseline_resolves_the_alert(schedule: Schedule) -> None:
+def test_check_ended_runs_resolves_the_alert_after_a_new_baseline(schedule: Schedule) -> None:
     make_rule(Kind.DRIFT, schedule)
-    bad = end_run(schedule, (0, 20), (20, 0))
-    schedule.baseline_runs.set([bad])
+    failed_run = end_run(schedule, (0, 20), (20, 0))
+    schedule.baseline_runs.set([failed_run])
     end_run(schedule, (0, 20), (20, 0))
     assert Alert.objects.get().resolved_at is not None
 
 
-def test_condition_that_returns_opens_a_second_alert(schedule: Schedule) -> None:
+def test_check_ended_runs_opens_a_second_alert_if_a_condition_returns(schedule: Schedule) -> None:
     make_rule(Kind.BELOW_TARGET, schedule, 90)
     for passed in (0, 0, 20, 0):
         end_run(schedule, (passed, 20 - passed), (20, 0))
@@ -69,7 +69,9 @@ def test_condition_that_returns_opens_a_second_alert(schedule: Schedule) -> None
         (Kind.RUN_ENDED, None, "The run is finished: 20 of 24 trials passed, 4 infrastructure errors."),
     ],
 )
-def test_each_kind_says_what_it_found(kind: Kind, threshold: float | None, words: str, schedule: Schedule) -> None:
+def test_check_ended_runs_alert_of_each_kind_names_its_figures(
+    kind: Kind, threshold: float | None, words: str, schedule: Schedule
+) -> None:
     make_rule(kind, schedule, threshold)
     run = make_run(schedule=schedule, finished_at=timezone.now())
     cell = make_cell(make_config(run, make_model("vendor/model-0")))
@@ -79,29 +81,29 @@ def test_each_kind_says_what_it_found(kind: Kind, threshold: float | None, words
     assert words in Alert.objects.get().sentence
 
 
-def test_thresholds_that_are_not_crossed_say_nothing(schedule: Schedule) -> None:
+def test_check_ended_runs_opens_no_alert_below_the_thresholds(schedule: Schedule) -> None:
     for kind, threshold in ((Kind.SLOW, 60), (Kind.INFRASTRUCTURE, 5), (Kind.SPEND, 5), (Kind.BELOW_TARGET, 90)):
         make_rule(kind, schedule, threshold)
     end_run(schedule, (19, 1), (20, 0))
     assert not Alert.objects.exists()
 
 
-def test_answers_that_are_unknown_to_the_baseline_are_reported() -> None:
+def test_check_ended_runs_alerts_on_answers_unknown_to_the_baseline() -> None:
     schedule = make_schedule()
-    pinned = [add_run(schedule, (10, 0), finished_at=timezone.now()) for _ in range(2)]
-    for run in pinned:
+    baseline_runs = [add_run(schedule, (10, 0), finished_at=timezone.now()) for _ in range(2)]
+    for run in baseline_runs:
         run.trials.update(answer_hash="same")
-    schedule.baseline_runs.set(pinned)
+    schedule.baseline_runs.set(baseline_runs)
     make_rule(Kind.ANSWERS_CHANGED, schedule, 50)
-    same = add_run(schedule, (10, 0), finished_at=timezone.now())
-    same.trials.update(answer_hash="same")
+    same_run = add_run(schedule, (10, 0), finished_at=timezone.now())
+    same_run.trials.update(answer_hash="same")
     check_ended_runs()
     assert not Alert.objects.exists()
-    end_run(schedule, (10, 0))  # every answer is another
+    end_run(schedule, (10, 0))  # every answer differs
     assert "0 % of the answers are known from the baseline" in Alert.objects.get().sentence
 
 
-def test_notice_of_any_run_is_given_once_for_each() -> None:
+def test_check_ended_runs_notifies_once_for_each_ended_run() -> None:
     make_rule(Kind.RUN_ENDED, None)
     for state in ("finished", "cancelled"):
         end_run(None, (1, 0), state=state)
@@ -114,7 +116,7 @@ def test_notice_of_any_run_is_given_once_for_each() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"imported": True}, {"deleted_at": timezone.now()}, {"purpose": "first_page"}])
-def test_imported_deleted_and_demo_runs_say_nothing(fields: dict[str, Any]) -> None:
+def test_check_ended_runs_ignores_imported_deleted_and_demo_runs(fields: dict[str, Any]) -> None:
     make_rule(Kind.RUN_ENDED, None)
     run = end_run(None, (1, 0), **fields)
     run.refresh_from_db()
@@ -122,21 +124,21 @@ def test_imported_deleted_and_demo_runs_say_nothing(fields: dict[str, Any]) -> N
     assert not Alert.objects.exists()
 
 
-def test_rule_says_nothing_about_runs_that_ended_before_it() -> None:
+def test_check_ended_runs_ignores_runs_that_ended_before_the_rule() -> None:
     rule = make_rule(Kind.RUN_ENDED, None)
     AlertRule.objects.filter(pk=rule.pk).update(created_at=timezone.now() + timedelta(minutes=1))
     end_run(None, (1, 0))
     assert not Alert.objects.exists()
 
 
-def test_rule_that_is_off_says_nothing() -> None:
+def test_check_ended_runs_ignores_an_inactive_rule() -> None:
     make_rule(Kind.RUN_ENDED, None, active=False)
     end_run(None, (1, 0))
     assert not Alert.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_schedulers_open_an_alert_once(elsewhere: RunInThread) -> None:
+def test_check_ended_runs_by_several_schedulers_opens_each_alert_once(elsewhere: RunInThread) -> None:
     make_rule(Kind.RUN_ENDED, None, email="a@example.test")
     for _ in range(3):
         add_run(None, (1, 0), finished_at=timezone.now())
@@ -146,7 +148,7 @@ def test_two_schedulers_open_an_alert_once(elsewhere: RunInThread) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_runs_that_are_checked_at_once_open_one_alert(elsewhere: RunInThread) -> None:
+def test_check_ended_runs_at_once_opens_one_alert_for_a_condition(elsewhere: RunInThread) -> None:
     make_rule(Kind.INFRASTRUCTURE, None, 5)
     for _ in range(6):
         run = make_run(finished_at=timezone.now())

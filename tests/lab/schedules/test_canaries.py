@@ -1,4 +1,4 @@
-"""Canaries of aliases: a simulated model that degrades raises the alarm, and the alias returns to its last good one."""
+"""Canaries of aliases: an alarm about a degrading model returns the alias to its last good binding."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,7 +39,7 @@ class DegradingServer(SimulatedServer):
 
 
 def run_night(schedule: Schedule) -> Run:
-    """Launch and work off a run of the canary, then do what the scheduler does at its end."""
+    """Launch and execute a run of the canary, then do what the scheduler does at its end."""
     run = launch_now(schedule.pk)
     run_worker_session(get_simulated_model("reliable-95"))
     check_ended_runs()
@@ -52,21 +52,21 @@ def promote_with_canary(alias: ModelAlias, run: Run) -> Schedule:
     source = get_promotion_source(run.configs.get().pk, None)
     assert source is not None
     assert source.canary_plan is not None, source.refusal
-    chosen = ScheduleSettings("Canary of weather", 24, None, 1_000, 100_000)
-    schedule = create_canary(source.canary_plan, source.baseline, chosen, owner=None)
+    settings = ScheduleSettings("Canary of weather", 24, None, 1_000, 100_000)
+    schedule = create_canary(source.canary_plan, source.baseline, settings, owner=None)
     change = BindingChange("ann", Cause.PROMOTED, canary=schedule.pk, returns_on_alarm=True)
     bind_alias(alias, freeze_config(source.config.pk), change)
     return schedule
 
 
 @pytest.mark.django_db(transaction=True)
-def test_degrading_model_alarms_and_alias_returns_once() -> None:
+def test_check_canaries_returns_the_alias_of_a_degrading_model_once() -> None:
     server = DegradingServer()
     with serve_simulated_models(server):
-        good = run_to_end(get_simulated_model("perfect"), trials=TRIALS, seed=None)
-        approved = run_to_end(get_simulated_model("reliable-95"), trials=TRIALS, seed=None)
-        alias = save_alias(AliasChoice("weather", 0, config=good.configs.get().pk), owner=None)
-        schedule = promote_with_canary(alias, approved)
+        good_run = run_to_end(get_simulated_model("perfect"), trials=TRIALS, seed=None)
+        approved_run = run_to_end(get_simulated_model("reliable-95"), trials=TRIALS, seed=None)
+        alias = save_alias(AliasChoice("weather", 0, config=good_run.configs.get().pk), owner=None)
+        schedule = promote_with_canary(alias, approved_run)
 
         for _ in range(HEALTHY_NIGHTS):
             assert run_night(schedule).state == Run.State.FINISHED
@@ -89,8 +89,8 @@ def test_degrading_model_alarms_and_alias_returns_once() -> None:
 
 
 @pytest.fixture
-def watched() -> tuple[ModelAlias, Schedule]:
-    """An alias with an earlier binding, and with one whose canary has a baseline of three good runs."""
+def alias_with_canary() -> tuple[ModelAlias, Schedule]:
+    """Make an alias with an earlier binding and a current one, whose canary has a baseline of three good runs."""
     schedule = make_schedule()
     runs = [add_run(schedule, (20, 0), (20, 0), finished_at=timezone.now()) for _ in range(3)]
     schedule.baseline_runs.set(runs)
@@ -108,8 +108,10 @@ def end_night(schedule: Schedule, *counts: tuple[int, int], **fields: Any) -> No
 
 
 @pytest.mark.django_db
-def test_alarm_about_other_configuration_changes_nothing(watched: tuple[ModelAlias, Schedule]) -> None:
-    alias, schedule = watched
+def test_check_canaries_ignores_an_alarm_about_another_configuration(
+    alias_with_canary: tuple[ModelAlias, Schedule],
+) -> None:
+    alias, schedule = alias_with_canary
     make_rule(AlertRule.Kind.DRIFT, schedule)
     end_night(schedule, (20, 0), (0, 20))
     assert Alert.objects.count() == 1
@@ -118,8 +120,8 @@ def test_alarm_about_other_configuration_changes_nothing(watched: tuple[ModelAli
 
 
 @pytest.mark.django_db
-def test_alarm_about_other_settings_changes_nothing(watched: tuple[ModelAlias, Schedule]) -> None:
-    alias, schedule = watched
+def test_check_canaries_ignores_an_alarm_about_other_settings(alias_with_canary: tuple[ModelAlias, Schedule]) -> None:
+    alias, schedule = alias_with_canary
     alias.bindings.update(policy_hash="other")
     make_rule(AlertRule.Kind.BELOW_TARGET, schedule, 90)
     end_night(schedule, (0, 20), (20, 0))
@@ -128,8 +130,10 @@ def test_alarm_about_other_settings_changes_nothing(watched: tuple[ModelAlias, S
 
 
 @pytest.mark.django_db
-def test_alarm_is_stored_without_return_when_not_chosen(watched: tuple[ModelAlias, Schedule]) -> None:
-    alias, schedule = watched
+def test_check_canaries_stores_the_alarm_if_return_is_not_chosen(
+    alias_with_canary: tuple[ModelAlias, Schedule],
+) -> None:
+    alias, schedule = alias_with_canary
     alias.bindings.update(returns_on_alarm=False)
     make_rule(AlertRule.Kind.BELOW_TARGET, schedule, 90)
     end_night(schedule, (0, 20), (20, 0))
@@ -140,8 +144,10 @@ def test_alarm_is_stored_without_return_when_not_chosen(watched: tuple[ModelAlia
 
 
 @pytest.mark.django_db
-def test_alarm_without_good_binding_keeps_the_current_one(watched: tuple[ModelAlias, Schedule]) -> None:
-    alias, schedule = watched
+def test_check_canaries_without_a_good_binding_keeps_the_current_one(
+    alias_with_canary: tuple[ModelAlias, Schedule],
+) -> None:
+    alias, schedule = alias_with_canary
     alias.bindings.filter(policy_hash="old").update(alarm="Success dropped.")
     make_rule(AlertRule.Kind.BELOW_TARGET, schedule, 90)
     end_night(schedule, (0, 20), (20, 0))

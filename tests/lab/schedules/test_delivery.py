@@ -22,7 +22,7 @@ from toolbench.providers.scripted_server import (
 )
 
 pytestmark = pytest.mark.django_db
-NOBODY = "http://127.0.0.1:9/hook/s3cr3t-token"
+UNREACHABLE_URL = "http://127.0.0.1:9/hook/s3cr3t-token"
 
 
 class Hook:
@@ -31,7 +31,7 @@ class Hook:
     def __init__(self) -> None:
         self.status = 200
 
-    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
+    def __call__(self, request: ReceivedRequest) -> ScriptedReply:
         return ScriptedReply(self.status, {"content-type": "application/json"}, b"{}")
 
 
@@ -42,8 +42,8 @@ def hook() -> Hook:
 
 @pytest.fixture
 def server(hook: Hook) -> Iterator[ScriptedServer]:
-    with ScriptedServer(hook) as running:
-        yield running
+    with ScriptedServer(hook) as server:
+        yield server
 
 
 def make_delivery(rule: AlertRule, channel: str = "webhook") -> AlertDelivery:
@@ -54,21 +54,21 @@ def make_due() -> None:
     AlertDelivery.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
 
 
-def test_webhook_gets_the_alert_once(server: ScriptedServer) -> None:
+def test_deliver_due_alerts_sends_the_webhook_once(server: ScriptedServer) -> None:
     rule = make_rule("drift", make_schedule(), webhook=f"{server.base_url}/hook")
     delivery = make_delivery(rule)
     assert (deliver_due_alerts(), deliver_due_alerts()) == (1, 0)
-    (seen,) = server.seen
-    body = json.loads(seen.body)
+    (request,) = server.seen
+    body = json.loads(request.body)
     assert (body["title"], body["kind"], body["test"]) == ("Core: Success drops", "drift", False)
     assert body["text"] == f"Core, run {delivery.alert.run_id}: Success dropped."
     assert body["url"].endswith(f"/runs/{delivery.alert.run_id}/")
-    assert seen.headers["idempotency-key"] == body["id"]
+    assert request.headers["idempotency-key"] == body["id"]
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts, delivery.last_error) == ("sent", 1, "")
 
 
-def test_failing_webhook_is_tried_again_and_shown(server: ScriptedServer, hook: Hook) -> None:
+def test_deliver_due_alerts_retries_a_failing_webhook_after_a_pause(server: ScriptedServer, hook: Hook) -> None:
     delivery = make_delivery(make_rule("drift", make_schedule(), webhook=server.base_url))
     hook.status = 503
     assert deliver_due_alerts() == 0
@@ -81,12 +81,12 @@ def test_failing_webhook_is_tried_again_and_shown(server: ScriptedServer, hook: 
     hook.status = 204
     make_due()
     assert deliver_due_alerts() == 1
-    first, second = (json.loads(seen.body)["id"] for seen in server.seen)
+    first, second = (json.loads(request.body)["id"] for request in server.seen)
     assert first == second
 
 
-def test_last_attempt_gives_up_until_a_person_tries_again() -> None:
-    delivery = make_delivery(make_rule("drift", make_schedule(), webhook=NOBODY))
+def test_deliver_due_alerts_gives_up_until_a_user_retries() -> None:
+    delivery = make_delivery(make_rule("drift", make_schedule(), webhook=UNREACHABLE_URL))
     for _ in range(MAX_ATTEMPTS + 2):
         make_due()
         deliver_due_alerts()
@@ -97,7 +97,7 @@ def test_last_attempt_gives_up_until_a_person_tries_again() -> None:
     assert not retry_delivery(delivery.pk)
 
 
-def test_message_is_unclear_and_not_sent_again_if_the_process_ended(server: ScriptedServer) -> None:
+def test_deliver_due_alerts_does_not_repeat_an_interrupted_message(server: ScriptedServer) -> None:
     delivery = make_delivery(make_rule("drift", make_schedule(), webhook=server.base_url))
     AlertDelivery.objects.update(state="sending", attempts=1, next_attempt_at=timezone.now())
     assert deliver_due_alerts() == 0
@@ -106,34 +106,34 @@ def test_message_is_unclear_and_not_sent_again_if_the_process_ended(server: Scri
     assert server.seen == []
 
 
-def test_webhook_that_hangs_is_an_error_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deliver_due_alerts_limits_the_time_of_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolbench.lab.schedules.sending.SEND_SECONDS", 0.2)
-    with ScriptedServer(lambda seen: ScriptedReply(ending=ConnectionEnd.HANG, declared=9, delay=5)) as running:
-        delivery = make_delivery(make_rule("drift", make_schedule(), webhook=running.base_url))
+    with ScriptedServer(lambda request: ScriptedReply(ending=ConnectionEnd.HANG, declared=9, delay=5)) as server:
+        delivery = make_delivery(make_rule("drift", make_schedule(), webhook=server.base_url))
         deliver_due_alerts()
     delivery.refresh_from_db()
     assert delivery.last_error == "The webhook did not answer within 0.2 s."
 
 
-def test_redirect_of_a_webhook_is_not_followed() -> None:
-    with ScriptedServer(lambda seen: ScriptedReply(302, {"location": "/elsewhere"})) as running:
-        delivery = make_delivery(make_rule("drift", make_schedule(), webhook=running.base_url))
+def test_deliver_due_alerts_does_not_follow_a_redirect() -> None:
+    with ScriptedServer(lambda request: ScriptedReply(302, {"location": "/elsewhere"})) as server:
+        delivery = make_delivery(make_rule("drift", make_schedule(), webhook=server.base_url))
         deliver_due_alerts()
-        assert len(running.seen) == 1
+        assert len(server.seen) == 1
     delivery.refresh_from_db()
     assert delivery.last_error == "The webhook answered with status 302."
 
 
-def test_no_error_names_the_address() -> None:
-    make_delivery(make_rule("drift", make_schedule(), webhook=NOBODY))
+def test_deliver_due_alerts_stores_no_webhook_url() -> None:
+    make_delivery(make_rule("drift", make_schedule(), webhook=UNREACHABLE_URL))
     deliver_due_alerts()
     stored = [str(value) for row in AlertDelivery.objects.values() for value in row.values()]
     stored += [str(value) for row in AlertRule.objects.values() for value in row.values()]
     assert not any("s3cr3t-token" in value for value in stored)
 
 
-def test_address_that_cannot_be_decrypted_is_shown() -> None:
-    rule = make_rule("drift", make_schedule(), webhook=NOBODY)
+def test_deliver_due_alerts_names_an_undecryptable_webhook() -> None:
+    rule = make_rule("drift", make_schedule(), webhook=UNREACHABLE_URL)
     AlertRule.objects.update(webhook_encrypted=b"not encrypted")
     delivery = make_delivery(rule)
     deliver_due_alerts()
@@ -141,7 +141,7 @@ def test_address_that_cannot_be_decrypted_is_shown() -> None:
     assert delivery.last_error == "The stored address cannot be decrypted. Enter the webhook again."
 
 
-def test_email_is_sent_by_the_mail_settings() -> None:
+def test_deliver_due_alerts_sends_email() -> None:
     make_delivery(make_rule("drift", make_schedule(), email="a@example.test"), "email")
     assert deliver_due_alerts() == 1
     (message,) = mail.outbox
@@ -149,7 +149,7 @@ def test_email_is_sent_by_the_mail_settings() -> None:
     assert "Success dropped." in message.body
 
 
-def test_email_without_a_server_says_what_to_set(settings: Settings) -> None:
+def test_deliver_due_alerts_names_missing_or_failed_mail_server(settings: Settings) -> None:
     settings.EMAIL_BACKEND, settings.EMAIL_HOST = "django.core.mail.backends.smtp.EmailBackend", ""
     delivery = make_delivery(make_rule("drift", make_schedule(), email="a@example.test"), "email")
     deliver_due_alerts()
@@ -162,7 +162,7 @@ def test_email_without_a_server_says_what_to_set(settings: Settings) -> None:
     assert delivery.last_error == "The mail server did not accept the message: ConnectionRefusedError."
 
 
-def test_test_message_says_what_came_of_each_channel(server: ScriptedServer, hook: Hook) -> None:
+def test_send_test_reports_the_result_of_each_channel(server: ScriptedServer, hook: Hook) -> None:
     rule = make_rule("below_target", make_schedule(), 90, webhook=server.base_url, email="a@example.test")
     assert send_test(rule) == ["Webhook: the test was sent.", "E-mail: the test was sent."]
     assert json.loads(server.seen[0].body)["test"] is True
@@ -172,14 +172,14 @@ def test_test_message_says_what_came_of_each_channel(server: ScriptedServer, hoo
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_schedulers_send_a_message_once(elsewhere: RunInThread) -> None:
-    def answer_late(seen: ReceivedRequest) -> Any:
+def test_deliver_due_alerts_by_several_schedulers_sends_once(elsewhere: RunInThread) -> None:
+    def answer_late(request: ReceivedRequest) -> Any:
         reply = json_reply({})
         return ScriptedReply(reply.status, reply.headers, reply.body, delay=0.2)
 
-    with ScriptedServer(answer_late) as running:
+    with ScriptedServer(answer_late) as server:
         for _ in range(3):
-            make_delivery(make_rule("drift", make_schedule(), webhook=running.base_url))
+            make_delivery(make_rule("drift", make_schedule(), webhook=server.base_url))
         results = [elsewhere(deliver_due_alerts) for _ in range(4)]
         assert sum(result.result() for result in results) == 3
-        assert len(running.seen) == 3
+        assert len(server.seen) == 3

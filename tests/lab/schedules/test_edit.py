@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 NIGHTLY = ScheduleSettings("Nightly", None, 2, 100, 3000)
 
 
-def test_schedule_keeps_the_plan_without_its_seed_and_pins_the_run() -> None:
+def test_create_schedule_omits_the_seed_and_pins_the_run() -> None:
     run = launch_run(make_model(), seed=7)
     Run.objects.update(state=Run.State.FINISHED)
     run.refresh_from_db()
@@ -30,11 +30,11 @@ def test_schedule_keeps_the_plan_without_its_seed_and_pins_the_run() -> None:
     assert schedule.rhythm == "nightly at 02:00 UTC"
 
 
-def test_run_that_goes_on_is_no_baseline() -> None:
+def test_create_schedule_of_a_running_run_has_no_baseline() -> None:
     assert not create_schedule(launch_run(make_model()), NIGHTLY, owner=None).baseline_runs.exists()
 
 
-def test_plan_that_was_not_launched_is_saved_without_a_baseline() -> None:
+def test_create_schedule_of_an_unlaunched_plan_has_no_baseline() -> None:
     model = make_model()
     schedule = create_schedule(build_request(model, seed=7), NIGHTLY, owner=None)
     assert (schedule.request["seed"], schedule.request["models"]) == (None, [model.pk])
@@ -45,13 +45,13 @@ def test_plan_that_was_not_launched_is_saved_without_a_baseline() -> None:
 @pytest.mark.parametrize(
     "fields", [{"imported": True}, {"purpose": "resend", "request": {"trials": 1}}, {}, {"request": {"models": [1]}}]
 )
-def test_run_without_a_plan_that_can_be_launched_is_refused(fields: dict[str, object]) -> None:
+def test_create_schedule_refuses_a_run_without_a_usable_plan(fields: dict[str, object]) -> None:
     with pytest.raises(ScheduleError):
         create_schedule(make_run(**fields), NIGHTLY, owner=None)
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    "settings",
     [
         ScheduleSettings("", None, 2, 100, 3000),
         ScheduleSettings("x", 3, 2, 100, 3000),
@@ -63,18 +63,18 @@ def test_run_without_a_plan_that_can_be_launched_is_refused(fields: dict[str, ob
         ScheduleSettings("x", None, 2, 100, 2**31),
     ],
 )
-def test_wrong_settings_are_refused(chosen: ScheduleSettings) -> None:
+def test_edit_schedule_refuses_invalid_settings(settings: ScheduleSettings) -> None:
     with pytest.raises(ScheduleError):
-        edit_schedule(make_schedule(), chosen)
+        edit_schedule(make_schedule(), settings)
 
 
-def test_new_rhythm_moves_the_due_time() -> None:
+def test_edit_schedule_with_a_new_rhythm_moves_the_due_time() -> None:
     schedule = make_schedule()
     edit_schedule(schedule, NIGHTLY)
     assert (Schedule.objects.get().next_due_at.hour, Schedule.objects.get().next_due_at.minute) == (2, 0)
 
 
-def test_resumed_schedule_is_due_after_now() -> None:
+def test_set_active_resumes_a_schedule_with_a_future_due_time() -> None:
     schedule = make_schedule(active=False)
     set_active(schedule, True)
     schedule.refresh_from_db()
@@ -82,7 +82,7 @@ def test_resumed_schedule_is_due_after_now() -> None:
     assert schedule.next_due_at > datetime.now(UTC)
 
 
-def test_missed_due_times_are_not_made_up_for() -> None:
+def test_compute_next_due_skips_missed_due_times() -> None:
     now = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
     hourly = Schedule(every_hours=5, next_due_at=now - timedelta(hours=11))
     assert compute_next_due(hourly, now) == now + timedelta(hours=4)
@@ -91,7 +91,7 @@ def test_missed_due_times_are_not_made_up_for() -> None:
     assert compute_next_due(nightly, now) == datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 
 
-def test_only_finished_runs_of_the_schedule_are_pinned() -> None:
+def test_pin_baseline_refuses_other_and_unfinished_runs() -> None:
     schedule = make_schedule()
     first, second = make_run(schedule=schedule), make_run(schedule=schedule)
     assert pin_baseline(schedule, [first.pk, second.pk]) == 2

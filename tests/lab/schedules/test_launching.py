@@ -19,7 +19,7 @@ def make_due(schedule: Schedule) -> Schedule:
     return Schedule.objects.get(pk=schedule.pk)
 
 
-def test_due_schedule_is_launched_once_and_due_again_later() -> None:
+def test_launch_due_schedules_launches_once_and_sets_the_next_time() -> None:
     schedule = make_schedule(make_model(), requests_per_run=50)
     (run_id,) = launch_due_schedules()
     assert launch_due_schedules() == ()
@@ -30,12 +30,12 @@ def test_due_schedule_is_launched_once_and_due_again_later() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"active": False}, {"next_due_at": timezone.now() + timedelta(days=9)}])
-def test_schedule_that_is_paused_or_not_due_is_left_alone(fields: dict[str, Any]) -> None:
+def test_launch_due_schedules_ignores_paused_and_future_schedules(fields: dict[str, Any]) -> None:
     make_schedule(make_model(), **fields)
     assert launch_due_schedules() == ()
 
 
-def test_schedule_is_skipped_with_a_sentence_while_its_last_run_goes_on() -> None:
+def test_launch_due_schedules_skips_while_the_last_run_is_running() -> None:
     schedule = make_schedule(make_model())
     (first,) = launch_due_schedules()
     make_due(schedule)
@@ -53,7 +53,7 @@ def test_schedule_is_skipped_with_a_sentence_while_its_last_run_goes_on() -> Non
     assert schedule.skip_reason == ""
 
 
-def test_schedule_is_skipped_when_a_run_could_exceed_the_month() -> None:
+def test_launch_due_schedules_skips_at_the_monthly_request_budget() -> None:
     schedule = make_schedule(make_model(), requests_per_run=100, requests_per_month=150)
     make_run(schedule=schedule, requests_reserved=51)
     assert launch_due_schedules() == ()
@@ -61,14 +61,14 @@ def test_schedule_is_skipped_when_a_run_could_exceed_the_month() -> None:
     assert "51 of 150 requests are spent" in schedule.skip_reason
 
 
-def test_requests_of_an_earlier_month_do_not_count() -> None:
+def test_launch_due_schedules_ignores_requests_of_an_earlier_month() -> None:
     schedule = make_schedule(make_model(), requests_per_run=100, requests_per_month=150)
     run = make_run(schedule=schedule, requests_reserved=51)
     Run.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=32))
     assert len(launch_due_schedules()) == 1
 
 
-def test_schedule_whose_model_was_deleted_is_skipped_with_the_reason() -> None:
+def test_launch_due_schedules_skips_a_plan_with_a_deleted_model() -> None:
     model = make_model()
     schedule = make_schedule(model)
     model.delete()
@@ -77,7 +77,7 @@ def test_schedule_whose_model_was_deleted_is_skipped_with_the_reason() -> None:
     assert schedule.skip_reason.startswith("The plan cannot be launched: ")
 
 
-def test_schedule_is_skipped_while_the_budget_of_its_provider_is_reached() -> None:
+def test_launch_due_schedules_skips_at_the_budget_of_the_provider() -> None:
     model = make_model(provider=make_provider(budget_per_month=0.5))
     schedule = make_schedule(model)
     trial = make_trial(make_cell(make_config(make_run(), model)), "pass", cost=0.75)
@@ -88,14 +88,14 @@ def test_schedule_is_skipped_while_the_budget_of_its_provider_is_reached() -> No
     assert "Raise the budget on the provider's page" in schedule.skip_reason
 
 
-def test_run_now_is_refused_while_a_run_goes_on() -> None:
+def test_launch_now_refuses_while_a_run_is_running() -> None:
     schedule = make_schedule(make_model(), active=False)
     run = launch_now(schedule.pk)
     with pytest.raises(SkippedError, match=f"Run {run.pk} has not ended"):
         launch_now(schedule.pk)
 
 
-def test_budget_of_a_run_confirms_its_paid_requests() -> None:
+def test_launch_due_schedules_uses_the_run_budget_as_confirmation() -> None:
     schedule = make_schedule(make_model(), plan={"trials": 300}, requests_per_run=400)
     (run_id,) = launch_due_schedules()
     assert Run.objects.get(pk=run_id).request_cap == 400
@@ -103,7 +103,7 @@ def test_budget_of_a_run_confirms_its_paid_requests() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_schedulers_launch_a_due_run_once(elsewhere: RunInThread) -> None:
+def test_launch_due_schedules_by_several_schedulers_launches_once(elsewhere: RunInThread) -> None:
     for name in ("a", "b", "c"):
         make_schedule(make_model(), name=name)
     results = [elsewhere(launch_due_schedules) for _ in range(4)]

@@ -8,19 +8,19 @@ pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.test:8443/services/T0/s3cr3t?x=1"
 
 
-def test_webhook_is_encrypted_and_only_its_host_is_kept() -> None:
+def test_create_rule_encrypts_the_webhook_and_stores_its_host() -> None:
     rule = create_rule(make_schedule(), RuleSettings("below_target", 80, URL, ""))
     assert (rule.webhook_host, rule.threshold) == ("hooks.example.test:8443", 80)
     assert decrypt(rule.webhook_encrypted or b"") == URL
     assert b"s3cr3t" not in bytes(rule.webhook_encrypted or b"")
 
 
-def test_threshold_of_a_kind_without_one_is_ignored() -> None:
+def test_create_rule_ignores_the_threshold_of_a_kind_without_one() -> None:
     assert create_rule(make_schedule(), RuleSettings("drift", 80, "", "")).threshold is None
 
 
 @pytest.mark.parametrize(
-    ("chosen", "field"),
+    ("settings", "field"),
     [
         (RuleSettings("unknown", 1, "", ""), "kind"),
         (RuleSettings("slow", None, "", ""), "threshold"),
@@ -33,13 +33,13 @@ def test_threshold_of_a_kind_without_one_is_ignored() -> None:
         (RuleSettings("drift", None, "https://a b/", ""), "webhook"),
     ],
 )
-def test_wrong_rule_is_refused(chosen: RuleSettings, field: str) -> None:
-    with pytest.raises(RuleError) as refused:
-        create_rule(make_schedule(), chosen)
-    assert list(refused.value.errors) == [field]
+def test_create_rule_refuses_an_invalid_rule(settings: RuleSettings, field: str) -> None:
+    with pytest.raises(RuleError) as raised:
+        create_rule(make_schedule(), settings)
+    assert list(raised.value.errors) == [field]
 
 
-def test_rule_for_all_runs_compares_nothing() -> None:
+def test_create_rule_for_all_runs_refuses_kinds_with_a_baseline() -> None:
     with pytest.raises(RuleError):
         create_rule(None, RuleSettings("drift", None, "", ""))
     assert create_rule(None, RuleSettings("run_ended", None, "", "")).schedule is None

@@ -14,7 +14,7 @@ def pin(schedule: Schedule, *runs: Run) -> None:
     schedule.baseline_runs.set(runs)
 
 
-def test_series_of_each_configuration_in_order_of_its_runs() -> None:
+def test_load_series_has_one_series_for_each_configuration() -> None:
     schedule = make_schedule()
     runs = [add_run(schedule, (4, 1), (2, 3)), add_run(schedule, (5, 0), (1, 4))]
     first, second = load_series(schedule)
@@ -25,7 +25,7 @@ def test_series_of_each_configuration_in_order_of_its_runs() -> None:
     assert first.key != second.key
 
 
-def test_drop_since_the_baseline_is_drift() -> None:
+def test_load_series_finds_drift_since_the_baseline() -> None:
     schedule = make_schedule()
     runs = [add_run(schedule, (20, 0), (20, 0)) for _ in range(3)]
     pin(schedule, runs[0])
@@ -36,7 +36,7 @@ def test_drop_since_the_baseline_is_drift() -> None:
     assert (second.drift, second.untested) == (None, "")
 
 
-def test_cancelled_deleted_and_foreign_runs_are_left_out() -> None:
+def test_load_series_excludes_cancelled_deleted_and_foreign_runs() -> None:
     schedule = make_schedule()
     add_run(schedule, (5, 0), state="cancelled")
     add_run(schedule, (5, 0), deleted_at="2026-01-01T00:00Z")
@@ -44,7 +44,7 @@ def test_cancelled_deleted_and_foreign_runs_are_left_out() -> None:
     assert load_series(schedule) == ()
 
 
-def test_pinned_run_of_another_kind_belongs_to_the_series() -> None:
+def test_load_series_includes_a_pinned_run_of_another_kind() -> None:
     schedule = make_schedule()
     source = make_run()
     make_trials(make_cell(make_config(source, make_model("vendor/model-0"))), **{"pass": 5})
@@ -57,7 +57,7 @@ def test_pinned_run_of_another_kind_belongs_to_the_series() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"), [({"error": 0.05}, "sequential"), ({"deterministic": True}, "temperature 0")]
 )
-def test_series_without_independent_trials_is_not_tested(fields: dict[str, Any], reason: str) -> None:
+def test_load_series_without_independent_trials_is_not_tested(fields: dict[str, Any], reason: str) -> None:
     schedule = make_schedule()
     run = add_run(schedule, (5, 0), cell=fields)
     run.trials.update(answer_hash="same")
@@ -69,7 +69,7 @@ def test_series_without_independent_trials_is_not_tested(fields: dict[str, Any],
     assert series.drift is None
 
 
-def test_test_ends_after_its_last_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_series_tests_at_most_max_tested_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolbench.lab.schedules.series.MAX_TESTED_RUNS", 2)
     schedule = make_schedule()
     pin(schedule, add_run(schedule, (20, 0)))

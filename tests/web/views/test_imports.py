@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
-from tests.lab.interchange.bundle.test_read import bundle_with_bad_case, small_run
+from tests.lab.interchange.bundle.test_read import make_small_run, write_bundle_with_bad_case
 from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes, zip_members
 from tests.page_html import read_html
 from tests.web.run_urls import list_failed_urls
@@ -34,7 +34,7 @@ def sent(client: Client, content: bytes, name: str = "bundle.zip") -> str:
 
 
 def test_a_bundle_from_the_run_page_is_imported_and_labelled(owner_client: Client) -> None:
-    run = small_run(simulated=True)
+    run = make_small_run(simulated=True)
     assert f"/runs/{run.pk}/bundle.zip" in read_html(owner_client.get(f"/runs/{run.pk}/"))
     text = sent(owner_client, downloaded(owner_client, run))
     copy = Run.objects.get(imported=True)
@@ -68,7 +68,7 @@ def test_there_is_no_bundle_of_a_run_that_is_not_there(owner_client: Client) -> 
 
 
 def test_a_run_that_can_only_be_private_says_so_instead_of_a_download(owner_client: Client) -> None:
-    run = small_run()
+    run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     text = read_html(owner_client.get(f"/runs/{run.pk}/bundle.zip", follow=True))
     assert f"All cases of run {run.pk} are private" in text
@@ -77,7 +77,7 @@ def test_a_run_that_can_only_be_private_says_so_instead_of_a_download(owner_clie
 def test_private_cases_are_exported_only_with_tick_and_never_of_imports(
     owner_client: Client,
 ) -> None:
-    run = small_run()
+    run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     page = read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert "1 private case can be included" in page
@@ -95,7 +95,7 @@ NARROWED = ("/decide/", "/decide/recommendations/", "/compare/", "/matrix/", "/l
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 1e6, 0.0])
 def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None:
     builtin_data.load_builtin_data()
-    run = small_run()
+    run = make_small_run()
     members = read_members(write_bundle_bytes(run)[0])
     for name in [name for name in members if name.startswith("evidence/trials/")]:
         trial = json.loads(members[name])
@@ -123,7 +123,7 @@ def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
 
 
 def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client: Client) -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     packed = reseal_members(members | {"traces/large.html": b"x" * (3 << 20)})
     assert len(packed) < imports.MAX_IMMEDIATE_BYTES
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", packed)})
@@ -135,7 +135,7 @@ def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 def test_refusal_that_quotes_unstorable_text_is_shown(owner_client: Client, name: str) -> None:
-    bundle = bundle_with_bad_case(name)
+    bundle = write_bundle_with_bad_case(name)
     assert "There is no tool a" in sent(owner_client, bundle)
     assert not Run.objects.filter(imported=True).exists()
 
@@ -145,7 +145,7 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     owner_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 10)
-    bundle = downloaded(owner_client, small_run())
+    bundle = downloaded(owner_client, make_small_run())
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", bundle)})
     address = response.headers["location"]
     text = read_html(owner_client.get("/imported/"))

@@ -1,4 +1,4 @@
-"""A bundle imported elsewhere is the same run, row for row, and stands in no scope but its own."""
+"""Import of bundles: equal rows, a scope for imported runs, and refusal of invalid files."""
 
 import io
 import json
@@ -36,36 +36,38 @@ from toolbench.lab.results.trial_list.index import get_trials
 from toolbench.providers.scripted_server import ScriptedServer
 
 BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[2] / "data" / "bundle_version_1.zip"
-ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()
+NON_UTF8_BODY = bytes(range(256)) + "NUL \x00 and 😀".encode()
 
 
-def imported(bundle: bytes, **named: Any) -> Run:
-    return import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None, **named)
+def import_bytes(bundle: bytes, **options: Any) -> Run:
+    return import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None, **options)
 
 
-def small_run(**fields: Any) -> Run:
-    """One failed and one passed trial, with bytes that are no UTF-8."""
+def make_small_run(**fields: Any) -> Run:
+    """Make a run with one failed and one passed trial, whose responses are not UTF-8."""
     run = make_run(**fields)
     cell = make_cell(make_config(run))
     for outcome in ("fail", "pass"):
         trial = make_trial(cell, outcome)
-        make_step(trial, bodies={"request": b'{"model":"a"}', "response": ODD, "facts": {"calls": []}})
+        make_step(trial, bodies={"request": b'{"model":"a"}', "response": NON_UTF8_BODY, "facts": {"calls": []}})
     recompute_stale_cells()
     return run
 
 
 @pytest.mark.django_db(transaction=True)
-def test_reexported_bundle_has_same_evidence() -> None:
+def test_import_bundle_reexported_has_the_same_evidence() -> None:
     with ScriptedServer(answer_correctly) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
         run_worker_session(model)
     first, manifest = write_bundle_bytes(run)
-    copy = imported(first)
-    _, again = write_bundle_bytes(copy)
-    assert manifest.evidence == again.evidence
-    kept = {name for name in manifest.members if name != "index.html"}  # the index says when it was written
-    assert {name: manifest.members[name] for name in kept} == {name: again.members[name] for name in kept}
+    copy = import_bytes(first)
+    _, second_manifest = write_bundle_bytes(copy)
+    assert manifest.evidence == second_manifest.evidence
+    compared_names = {name for name in manifest.members if name != "index.html"}  # the index has the time of writing
+    assert {name: manifest.members[name] for name in compared_names} == {
+        name: second_manifest.members[name] for name in compared_names
+    }
     assert (copy.imported, copy.trial_count) == (True, 6)
     assert set(copy.cells.values_list("cost", flat=True)) == {0.0}
     check = check_replay(copy.pk)
@@ -73,48 +75,48 @@ def test_reexported_bundle_has_same_evidence() -> None:
     assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
 
 
-def bundle_with_bad_case(name: str) -> bytes:
-    """A bundle whose case expects a call of a tool that there is not."""
+def write_bundle_with_bad_case(name: str) -> bytes:
+    """Return a bundle whose case expects a call of a tool that does not exist."""
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
     definition = json.dumps({"tools": [tool], "messages": "hi", "expect": {"calls": [{"name": name}]}})
     case = {"slug": "x", "title": "X", "kind": "own", "definition": definition, "version": 1, "public": False}
-    members = read_members(write_bundle_bytes(small_run())[0])
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     return reseal_members(members | {"evidence/cases.json": json.dumps({"cases": [case]}).encode()})
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("value", [True, 1, "all"])
-def test_bundle_whose_private_is_no_list_is_refused(value: Any) -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
-    whole = json.loads(members["evidence/run.json"]) | {"private": value}
+def test_import_bundle_refuses_private_that_is_no_list(value: Any) -> None:
+    members = read_members(write_bundle_bytes(make_small_run())[0])
+    run_json = json.loads(members["evidence/run.json"]) | {"private": value}
     with pytest.raises(RunImportError, match="private is not a list"):
-        imported(reseal_members(members | {"evidence/run.json": json.dumps(whole).encode()}))
+        import_bytes(reseal_members(members | {"evidence/run.json": json.dumps(run_json).encode()}))
 
 
 @pytest.mark.django_db
-def test_manifest_with_an_infinite_size_is_refused() -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
+def test_import_bundle_refuses_an_infinite_size() -> None:
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     manifest = re.sub(rb'"bytes": \d+', b'"bytes": 1e400', members["manifest.json"])
     with pytest.raises(RunImportError, match="OverflowError"):
-        imported(zip_members(members | {"manifest.json": manifest}))
+        import_bytes(zip_members(members | {"manifest.json": manifest}))
 
 
 @pytest.mark.django_db
-def test_every_byte_comes_back() -> None:
-    copy = imported(write_bundle_bytes(small_run())[0])
+def test_import_bundle_keeps_every_byte_of_the_bodies() -> None:
+    copy = import_bytes(write_bundle_bytes(make_small_run())[0])
     bodies = StepBody.objects.filter(step__trial__run=copy)
-    assert {(bytes(body.request), bytes(body.response)) for body in bodies} == {(b'{"model":"a"}', ODD)}
+    assert {(bytes(body.request), bytes(body.response)) for body in bodies} == {(b'{"model":"a"}', NON_UTF8_BODY)}
 
 
 @pytest.mark.django_db
-def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
-    run = small_run()
-    copy = imported(write_bundle_bytes(run)[0])
+def test_import_bundle_run_is_only_in_the_imported_scope() -> None:
+    run = make_small_run()
+    copy = import_bytes(write_bundle_bytes(run)[0])
     ids = [row.run_ids for row in get_matrix(MatrixQuery(scope="real")).rows]
     assert ids == [(run.pk,)]
-    only = get_matrix(MatrixQuery(scope="imported"))
-    assert [row.run_ids for row in only.rows] == [(copy.pk,)]
-    assert only.warnings[0] == "Includes imported runs, which were made on another instance."
+    imported_scope = get_matrix(MatrixQuery(scope="imported"))
+    assert [row.run_ids for row in imported_scope.rows] == [(copy.pk,)]
+    assert imported_scope.warnings[0] == "Includes imported runs, which were made on another instance."
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
     assert [line.run.pk for line in get_runs("own")] == [run.pk]
     assert [line.run.pk for line in get_runs("imported")] == [copy.pk]
@@ -122,8 +124,8 @@ def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
 
 
 @pytest.mark.django_db
-def test_its_traces_can_be_read_here() -> None:
-    copy = imported(write_bundle_bytes(small_run())[0])
+def test_import_bundle_trace_can_be_opened() -> None:
+    copy = import_bytes(write_bundle_bytes(make_small_run())[0])
     trial = copy.trials.get(outcome="fail")
     trace = get_trace(trial.pk, TrialFilter())
     assert trace.headline == "The patch was refused and never sent again."
@@ -131,21 +133,21 @@ def test_its_traces_can_be_read_here() -> None:
 
 
 @pytest.mark.django_db
-def test_choice_to_keep_bodies_is_not_imported() -> None:
-    run = small_run()
+def test_import_bundle_ignores_the_choice_to_keep_bodies() -> None:
+    run = make_small_run()
     _, manifest = write_bundle_bytes(run)
     Run.objects.filter(pk=run.pk).update(keeps_bodies=True)
     bundle, manifest_with_choice = write_bundle_bytes(run)
     assert manifest_with_choice.evidence == manifest.evidence
-    assert not imported(bundle).keeps_bodies
+    assert not import_bytes(bundle).keeps_bodies
 
 
 @pytest.mark.django_db
-def test_the_same_evidence_is_imported_once() -> None:
-    bundle = write_bundle_bytes(small_run())[0]
-    first = imported(bundle)
+def test_import_bundle_refuses_evidence_imported_before() -> None:
+    bundle = write_bundle_bytes(make_small_run())[0]
+    first = import_bytes(bundle)
     with pytest.raises(RunImportError, match=f"imported already, as run {first.pk}"):
-        imported(bundle)
+        import_bytes(bundle)
     assert Run.objects.filter(imported=True).count() == 1
 
 
@@ -154,12 +156,12 @@ def _without(members: dict[str, bytes], name: str) -> dict[str, bytes]:
 
 
 @pytest.mark.django_db
-def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
-    """Written by the last version that interpolated: its statistics.json has p50 at 3,000 ms."""
+def test_import_bundle_of_version_1_uses_order_statistics() -> None:
+    """The last version that interpolated wrote the bundle: its statistics.json has p50 at 3,000 ms."""
     content = BUNDLE_OF_VERSION_1.read_bytes()
     members = read_members(content)
     assert json.loads(members["manifest.json"])["version"] == 1
-    run = imported(content)
+    run = import_bytes(content)
     cells = tuple(run.cells.order_by("position"))
     assert [(cell.passed, cell.p50_ms, cell.p95_ms) for cell in cells] == 2 * [(4, 2000.0, 8000.0)]
     times = merge_times(load_cell_times(cells).values())
@@ -174,8 +176,8 @@ def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
 
 
 @pytest.mark.django_db
-def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
+def test_import_bundle_refuses_what_is_no_bundle_with_a_reason() -> None:
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     cases = {
         b"no zip at all": "not a complete zip archive",
         zip_members({"a.txt": b"x"}): "The file has no manifest.json",
@@ -194,25 +196,25 @@ def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
         zip_members(members | {"evidence/run.json": b"{}"}): "'evidence/run.json' was changed after it was written",
     }
     for content, reason in cases.items():
-        with pytest.raises(RunImportError, match="Nothing was imported") as refused:
-            imported(content)
-        assert reason in str(refused.value)
+        with pytest.raises(RunImportError, match="Nothing was imported") as raised:
+            import_bytes(content)
+        assert reason in str(raised.value)
     assert not Run.objects.filter(imported=True).exists()
 
 
 @pytest.mark.django_db
-def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
-    bundle = write_bundle_bytes(small_run())[0]
+def test_import_bundle_refuses_files_over_the_unpack_limits() -> None:
+    bundle = write_bundle_bytes(make_small_run())[0]
     for limits, reason in (
         (UnpackLimits(members=3), "members; the limit is 3"),
         (UnpackLimits(member_bytes=100), "the limit is 100"),
         (UnpackLimits(bytes=1000), "exceeds the limit"),
     ):
         with pytest.raises(RunImportError, match=reason):
-            imported(bundle, limits=limits)
+            import_bytes(bundle, limits=limits)
     bomb = zip_members({"manifest.json": b"0" * (20 << 20)})
     with pytest.raises(RunImportError, match="exceeds the limit"):
-        imported(bomb)
+        import_bytes(bomb)
 
 
 @pytest.mark.django_db
@@ -232,43 +234,43 @@ def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
         (("steps",), "none", "steps is not a list of objects"),
     ],
 )
-def test_a_row_that_no_table_takes_leaves_nothing_half_imported(path: tuple[str, ...], value: Any, reason: str) -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
+def test_import_bundle_with_an_invalid_row_imports_nothing(path: tuple[str, ...], value: Any, reason: str) -> None:
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     trial = json.loads(members["evidence/trials/000002.json"])
-    place = trial
+    parent = trial
     for name in path[:-1]:
-        place = place[name]
-    place[path[-1]] = value
+        parent = parent[name]
+    parent[path[-1]] = value
     bundle = reseal_members(members | {"evidence/trials/000002.json": json.dumps(trial).encode()})
-    before = (Run.objects.count(), Trial.objects.count())
-    with pytest.raises(RunImportError, match="Nothing was imported") as refused:
-        imported(bundle)
-    assert reason in str(refused.value)
-    assert (Run.objects.count(), Trial.objects.count()) == before
+    counts_before = (Run.objects.count(), Trial.objects.count())
+    with pytest.raises(RunImportError, match="Nothing was imported") as raised:
+        import_bytes(bundle)
+    assert reason in str(raised.value)
+    assert (Run.objects.count(), Trial.objects.count()) == counts_before
 
 
 @pytest.mark.django_db
-def test_columns_of_a_newer_version_are_passed_over() -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
+def test_import_bundle_ignores_unknown_columns() -> None:
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     run = json.loads(members["evidence/run.json"])
     run["run"]["mood"] = "good"
-    copy = imported(reseal_members(members | {"evidence/run.json": json.dumps(run).encode()}))
+    copy = import_bytes(reseal_members(members | {"evidence/run.json": json.dumps(run).encode()}))
     assert copy.trials.count() == 2
 
 
 @pytest.mark.django_db
-def test_a_run_that_went_on_is_never_live_where_it_is_imported() -> None:
-    run = small_run(state="running")
+def test_import_bundle_of_a_running_run_is_cancelled() -> None:
+    run = make_small_run(state="running")
     make_trial(run.cells.get(), "queued")
     bundle, manifest = write_bundle_bytes(run)
     assert "1 trials" in {item.what for item in manifest.left_out}
-    assert imported(bundle).state == Run.State.CANCELLED
+    assert import_bytes(bundle).state == Run.State.CANCELLED
 
 
 @pytest.mark.django_db
-def test_import_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_bundle_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk-planted-0123456789abcdef"
-    run = small_run()
+    run = make_small_run()
     trial = run.trials.order_by("pk")[0]
     Trial.objects.filter(pk=trial.pk).update(sentence=f"It said {key}.", final_text=key.encode())
     make_step(trial, bodies={"response": key.encode(), "facts": {"text": key}})
@@ -276,14 +278,17 @@ def test_import_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PLANTED", key)
     make_provider("Mine", key_source="environment", key_env="PLANTED")
     copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
-    kept = copy.trials.get(sentence__startswith="It said")
-    assert (kept.sentence, bytes(kept.final_text)) == (f"It said {'*' * len(key)}.", b"*" * len(key))
-    body = kept.steps.get(body__response=b"*" * len(key)).body
+    imported_trial = copy.trials.get(sentence__startswith="It said")
+    assert (imported_trial.sentence, bytes(imported_trial.final_text)) == (
+        f"It said {'*' * len(key)}.",
+        b"*" * len(key),
+    )
+    body = imported_trial.steps.get(body__response=b"*" * len(key)).body
     assert key not in bytes(body.facts).decode()
 
 
-def limited_run() -> Run:
-    """A trial with one answer of 429, sent again after 750 ms."""
+def make_rate_limited_run() -> Run:
+    """Make a run whose trial has one answer of 429 and a retry after 750 ms."""
     run = make_run()
     trial = make_trial(make_cell(make_config(run)), retries=1)
     make_step(trial, status=429, ok=False, error_code="rate_limited")
@@ -292,29 +297,29 @@ def limited_run() -> Run:
     return run
 
 
-def counted_retries(run: Run) -> dict[str, int | float] | None:
+def read_retry_counts(run: Run) -> dict[str, int | float] | None:
     return tally_cells(run.cells.all()).retries_json
 
 
 @pytest.mark.django_db
-def test_import_of_older_bundle_counts_retries_from_steps() -> None:
-    run = limited_run()
+def test_import_bundle_without_retry_counts_counts_them_from_steps() -> None:
+    run = make_rate_limited_run()
     members = read_members(write_bundle_bytes(run)[0])
     statistics = json.loads(members["statistics.json"])
     for cell in statistics["cells"]:
-        assert cell.pop("refused_and_sent_again") == counted_retries(run)  # bundles of before do not have it
-    copy = imported(reseal_members(members | {"statistics.json": json.dumps(statistics).encode()}))
-    counted = counted_retries(copy)
-    assert counted == counted_retries(run)
-    assert counted is not None
-    assert (counted["answers_429"], counted["backoff_ms"]) == (1, 750.0)
+        assert cell.pop("refused_and_sent_again") == read_retry_counts(run)  # older bundles do not have it
+    copy = import_bytes(reseal_members(members | {"statistics.json": json.dumps(statistics).encode()}))
+    retry_counts = read_retry_counts(copy)
+    assert retry_counts == read_retry_counts(run)
+    assert retry_counts is not None
+    assert (retry_counts["answers_429"], retry_counts["backoff_ms"]) == (1, 750.0)
 
 
 @pytest.mark.django_db
-def test_import_of_steps_without_status_makes_retries_unknown() -> None:
-    members = read_members(write_bundle_bytes(limited_run())[0])
+def test_import_bundle_without_step_status_has_unknown_retries() -> None:
+    members = read_members(write_bundle_bytes(make_rate_limited_run())[0])
     trial = json.loads(members["evidence/trials/000001.json"])
-    for one in trial["steps"]:
-        one["step"].pop("status")
-    copy = imported(reseal_members(members | {"evidence/trials/000001.json": json.dumps(trial).encode()}))
-    assert counted_retries(copy) is None
+    for step_json in trial["steps"]:
+        step_json["step"].pop("status")
+    copy = import_bytes(reseal_members(members | {"evidence/trials/000001.json": json.dumps(trial).encode()}))
+    assert read_retry_counts(copy) is None

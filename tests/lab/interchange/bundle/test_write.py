@@ -1,4 +1,4 @@
-"""A bundle holds what is needed to judge a run offline, and nothing that must not leave the machine."""
+"""Export of bundles: members, offline pages, masked keys, private cases and memory."""
 
 import io
 import json
@@ -23,7 +23,7 @@ from tests.factories import (
     make_trials,
     recompute_stale_cells,
 )
-from tests.lab.interchange.bundle.test_read import small_run
+from tests.lab.interchange.bundle.test_read import make_small_run
 from tests.lab.interchange.bundle_bytes import read_members, write_bundle_bytes
 from toolbench.lab.interchange.bundle.read import import_bundle
 from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.django_db
 KEY = "sk-planted-0123456789abcdef"
 
 
-def test_the_manifest_has_the_hash_of_every_member() -> None:
-    bundle, manifest = write_bundle_bytes(small_run())
+def test_bundle_manifest_has_the_hash_of_every_member() -> None:
+    bundle, manifest = write_bundle_bytes(make_small_run())
     members = read_members(bundle)
     assert json.loads(members["manifest.json"])["members"].keys() == members.keys() - {"manifest.json"}
     for name, member in manifest.members.items():
@@ -46,16 +46,16 @@ def test_the_manifest_has_the_hash_of_every_member() -> None:
     assert manifest.evidence == hash_evidence(manifest.members)
 
 
-def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
-    members = read_members(write_bundle_bytes(small_run())[0])
+def test_bundle_has_matrix_statistics_and_plans_with_intervals() -> None:
+    members = read_members(write_bundle_bytes(make_small_run())[0])
     (row,) = json.loads(members["matrix.json"])["rows"]
     rate = row["success_given_an_answer"]
     assert (rate["k"], rate["n"], rate["rate"]) == (1, 2, 0.5)
     assert rate["low"] < 0.5 < rate["high"]
     (cell,) = json.loads(members["statistics.json"])["cells"]
     assert (cell["outcomes"], cell["p95_ms"]) == ({"pass": 1, "fail": 1}, None)
-    for told in (row, cell):
-        assert [told[f"p95_ms_{part}"] for part in ("value", "low", "high")] == [1020.0, 1010.0, None]
+    for entry in (row, cell):
+        assert [entry[f"p95_ms_{part}"] for part in ("value", "low", "high")] == [1020.0, 1010.0, None]
     plans = json.loads(members["plans.json"])
     assert [cell["simulated"], plans["simulated"]] == [False, False]
     assert plans["configurations"][0]["policy"]["max_turns"] == 12
@@ -63,8 +63,8 @@ def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
     assert [tool["name"] for tool in plans["scenarios"][0]["tools"]][:2] == ["state_get", "state_patch"]
 
 
-def test_bundle_pages_need_no_network_or_script_and_links_stay_inside() -> None:
-    members = read_members(write_bundle_bytes(small_run(simulated=True))[0])
+def test_bundle_pages_need_no_network_or_script_and_link_inside() -> None:
+    members = read_members(write_bundle_bytes(make_small_run(simulated=True))[0])
     pages = {name: raw.decode() for name, raw in members.items() if name.endswith(".html")}
     assert set(pages) == {"index.html", "traces/000001.html", "traces/000002.html"}
     for name, text in pages.items():
@@ -78,13 +78,15 @@ def test_bundle_pages_need_no_network_or_script_and_links_stay_inside() -> None:
     assert "<style>" in pages["index.html"]
 
 
-def test_a_key_that_a_model_repeated_is_in_no_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundle_masks_a_known_key_in_every_member(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", KEY)
     make_provider(key_source="environment", key_env="PLANTED")
-    run = small_run(title=f"with {KEY}")
-    odd = b"\xff" + KEY.encode()
-    trial = make_trial(run.cells.get(), "fail", sentence=f"It said {KEY}.", final_text=odd, note=KEY, label="mine")
-    make_step(trial, bodies={"request": KEY.encode(), "response": odd, "facts": {"text": KEY}})
+    run = make_small_run(title=f"with {KEY}")
+    key_bytes = b"\xff" + KEY.encode()
+    trial = make_trial(
+        run.cells.get(), "fail", sentence=f"It said {KEY}.", final_text=key_bytes, note=KEY, label="mine"
+    )
+    make_step(trial, bodies={"request": KEY.encode(), "response": key_bytes, "facts": {"text": KEY}})
     recompute_stale_cells()
     bundle, _ = write_bundle_bytes(run)
     copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
@@ -95,25 +97,27 @@ def test_a_key_that_a_model_repeated_is_in_no_member(monkeypatch: pytest.MonkeyP
     assert not copy.trials.filter(label="mine").exists()
 
 
-def test_private_cases_stay_here_unless_they_are_asked_for() -> None:
-    run = small_run()
-    secret = make_cell(run.configs.get(), "a_case_of_my_own")
-    make_trials(secret, **{"pass": 3})
+def test_bundle_excludes_private_cases_unless_requested() -> None:
+    run = make_small_run()
+    private_cell = make_cell(run.configs.get(), "a_case_of_my_own")
+    make_trials(private_cell, **{"pass": 3})
     bundle, manifest = write_bundle_bytes(run)
-    told = {item.what: item.why for item in manifest.left_out}
-    assert told["1 private cases with 3 trials"] == "private cases are exported only on request"
+    reasons = {item.what: item.why for item in manifest.left_out}
+    assert reasons["1 private cases with 3 trials"] == "private cases are exported only on request"
     assert not any(b"a_case_of_my_own" in raw for raw in read_members(bundle).values())
     (row,) = json.loads(read_members(bundle)["matrix.json"])["rows"]
     assert row["success_given_an_answer"]["n"] == 2
-    whole, full = write_bundle_bytes(run, private=True)
-    assert len(full.members) > len(manifest.members)
-    copy = import_bundle(io.BytesIO(whole), "bundle.zip", owner=None)
-    again, _ = write_bundle_bytes(copy)
-    assert not any(b"a_case_of_my_own" in raw for raw in read_members(again).values())
+    full_bundle, full_manifest = write_bundle_bytes(run, private=True)
+    assert len(full_manifest.members) > len(manifest.members)
+    copy = import_bundle(io.BytesIO(full_bundle), "bundle.zip", owner=None)
+    second_bundle, _ = write_bundle_bytes(copy)
+    assert not any(b"a_case_of_my_own" in raw for raw in read_members(second_bundle).values())
 
 
-def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, path = small_run(), tmp_path / "bundle.zip"
+def test_bundle_command_refuses_to_overwrite_and_to_import_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, path = make_small_run(), tmp_path / "bundle.zip"
     call_command("bundle", run.pk, "--out", path)
     assert "evidence" in capsys.readouterr().out
     with pytest.raises(CommandError, match="already exists"):
@@ -126,15 +130,15 @@ def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, caps
         call_command("bundle", 999, "--out", tmp_path / "other.zip")
 
 
-def test_a_run_of_private_cases_alone_is_refused() -> None:
-    run = small_run()
+def test_bundle_of_private_cases_alone_is_refused() -> None:
+    run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     with pytest.raises(BundleError, match="private"):
         write_bundle_bytes(run)
 
 
-def big_run(trials: int, mebibytes: int) -> Run:
-    """Each trial with one step of so much that no compression shortens."""
+def make_big_run(trials: int, mebibytes: int) -> Run:
+    """Make a run whose trials have one step each, with incompressible bytes."""
     run = make_run()
     cell = make_cell(make_config(run))
     for _ in range(trials):
@@ -145,37 +149,39 @@ def big_run(trials: int, mebibytes: int) -> Run:
     return run
 
 
-@pytest.mark.parametrize("pieces", [iter_bundle_chunks, iter_report_zip])
-def test_download_holds_a_batch_of_bodies_at_a_time(
-    pieces: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("iter_chunks", [iter_bundle_chunks, iter_report_zip])
+def test_download_reads_one_batch_of_bodies_at_a_time(
+    iter_chunks: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body_batches, "MAX_BODY_BYTES", 2 << 20)
-    runs = [big_run(trials, 1) for trials in (4, 16)]
+    runs = [make_big_run(trials, 1) for trials in (4, 16)]
     peaks = []
-    assert sum(len(piece) for piece in pieces(runs[0].pk)) > 0  # what is made on first use does not count
+    assert sum(len(chunk) for chunk in iter_chunks(runs[0].pk)) > 0  # exclude what is built on first use
     for run in runs:
         tracemalloc.start()
-        assert sum(len(piece) for piece in pieces(run.pk)) > 0
+        assert sum(len(chunk) for chunk in iter_chunks(run.pk)) > 0
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] <= 1.5 * peaks[0]
 
 
-def test_bundle_pieces_come_while_it_is_written() -> None:
-    run = big_run(trials=8, mebibytes=1)
-    pieces = [len(piece) for piece in iter_bundle_chunks(run.pk)]
-    assert len([size for size in pieces if size > 1 << 19]) == 8
+def test_iter_bundle_chunks_yields_each_large_body_separately() -> None:
+    run = make_big_run(trials=8, mebibytes=1)
+    chunk_sizes = [len(chunk) for chunk in iter_bundle_chunks(run.pk)]
+    assert len([size for size in chunk_sizes if size > 1 << 19]) == 8
 
 
-@pytest.mark.parametrize(("pieces", "refused"), [(iter_bundle_chunks, UnknownRunError), (iter_report_zip, ReportError)])
-def test_download_of_a_run_deleted_meanwhile_is_whole(
-    pieces: Callable[[int], Iterator[bytes]], refused: type[Exception]
+@pytest.mark.parametrize(
+    ("iter_chunks", "error_type"), [(iter_bundle_chunks, UnknownRunError), (iter_report_zip, ReportError)]
+)
+def test_download_of_a_run_deleted_meanwhile_is_complete(
+    iter_chunks: Callable[[int], Iterator[bytes]], error_type: type[Exception]
 ) -> None:
-    run = small_run()
-    begun = pieces(run.pk)
+    run = make_small_run()
+    chunks = iter_chunks(run.pk)
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
-    with zipfile.ZipFile(io.BytesIO(b"".join(begun))) as archive:
+    with zipfile.ZipFile(io.BytesIO(b"".join(chunks))) as archive:
         assert archive.testzip() is None
         assert len(archive.namelist()) > 2
-    with pytest.raises(refused):
-        pieces(run.pk)
+    with pytest.raises(error_type):
+        iter_chunks(run.pk)

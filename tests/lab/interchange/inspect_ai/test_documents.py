@@ -1,4 +1,4 @@
-"""A log read sample by sample says what the whole document says."""
+"""Logs read sample by sample equal the whole document."""
 
 import json
 
@@ -18,15 +18,15 @@ LOGS = st.dictionaries(st.sampled_from(["eval", "samples", "a"]), VALUES, max_si
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LOGS, st.sampled_from([None, 1, "\t"]), st.sampled_from(["utf-8", "utf-16", "utf-8-sig"]))
-def test_read_log_document_agrees_with_the_whole(log: object, indent: int | str | None, encoding: str) -> None:
+def test_parse_log_document_agrees_with_json_loads(log: object, indent: int | str | None, encoding: str) -> None:
     raw = json.dumps(log, indent=indent).encode(encoding)
     found = parse_log_document(raw)
-    whole = json.loads(raw)
-    samples = whole.get("samples")
-    listed = samples if isinstance(samples, list) else []
-    assert repr(list(found.iter_samples())) == repr([item for item in listed if isinstance(item, dict)])
-    assert found.count == len(listed)
-    assert repr(found.header) == repr({key: whole[key] for key in whole if whole[key] is not listed})
+    document = json.loads(raw)
+    samples = document.get("samples")
+    expected_samples = samples if isinstance(samples, list) else []
+    assert repr(list(found.iter_samples())) == repr([item for item in expected_samples if isinstance(item, dict)])
+    assert found.count == len(expected_samples)
+    assert repr(found.header) == repr({key: document[key] for key in document if document[key] is not expected_samples})
 
 
 BROKEN = ("", "[]", "{", '{"a"', '{"a":', '{"a":1', '{"a":1,}', "{} x", "{1:2}", '{"a" 1}', "[" * 100_000)
@@ -34,6 +34,6 @@ BROKEN_SAMPLES = ("[", "[1", "[1,]}", "[1 2]}", "[" * 100_000)
 
 
 @pytest.mark.parametrize("raw", [*BROKEN, *(f'{{"samples":{samples}' for samples in BROKEN_SAMPLES)])
-def test_read_log_document_refuses_broken_json(raw: str) -> None:
+def test_parse_log_document_refuses_broken_json(raw: str) -> None:
     with pytest.raises((ValueError, RecursionError)):
         parse_log_document(raw.encode())

@@ -1,4 +1,4 @@
-"""Logs of Inspect AI: samples are trials, model calls and tool calls are steps, and their scores are the verdicts."""
+"""Import of logs of Inspect AI: samples as trials, model and tool calls as steps, scores as verdicts."""
 
 import io
 import json
@@ -51,7 +51,7 @@ RAW = {"request": {"model": "m"}, "response": {"id": "r"}, "call_refs": [[0, 1]]
 TOOL = {"event": "tool", "timestamp": "2026-03-01T10:00:02+00:00", "id": "c1", "function": "search", "arguments": {}}
 
 
-def sample(number: int, **fields: Any) -> dict[str, Any]:
+def make_sample(number: int, **fields: Any) -> dict[str, Any]:
     return {
         "id": number,
         "epoch": 1,
@@ -64,32 +64,32 @@ def sample(number: int, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def archive(*samples: dict[str, Any]) -> bytes:
-    """As Inspect AI writes it: compressed by zstd, the header behind the samples."""
+def write_archive(*samples: dict[str, Any]) -> bytes:
+    """Return a log as Inspect AI writes it: compressed by zstd, with the header after the samples."""
     members = {
         f"samples/{sample['id']}_epoch_{sample['epoch']}.json": json.dumps(sample).encode() for sample in samples
     }
     file = io.BytesIO()
-    with ZipFile(file, "w", ZIP_ZSTANDARD) as written:
+    with ZipFile(file, "w", ZIP_ZSTANDARD) as zip_file:
         for name, content in ({START_NAME: b"{}"} | members | {"header.json": json.dumps(HEADER).encode()}).items():
-            written.writestr(name, content)
+            zip_file.writestr(name, content)
     return file.getvalue()
 
 
-def logged(raw: bytes, name: str = "log.eval") -> Run:
+def import_log(raw: bytes, name: str = "log.eval") -> Run:
     return import_run(io.BytesIO(raw), name, owner=None)
 
 
-def test_samples_are_trials_judged_by_their_own_scores() -> None:
-    given = [
-        sample(1),
-        sample(2, scores={"match": {"value": "I", "explanation": "wrong day"}}),
-        sample(3, scores={"match": {"value": 0.5}}),
-        sample(4, error={"message": "RuntimeError('timed out')", "traceback": "…"}),
-        sample(5, error={"message": "CancelledError('Cancelled via cancel scope')"}, scores=None),
-        sample(6, limit={"type": "message", "limit": 4.0, "reason": "Message limit exceeded. count: 5; limit: 4"}),
+def test_import_log_makes_trials_with_the_outcomes_of_the_scores() -> None:
+    samples = [
+        make_sample(1),
+        make_sample(2, scores={"match": {"value": "I", "explanation": "wrong day"}}),
+        make_sample(3, scores={"match": {"value": 0.5}}),
+        make_sample(4, error={"message": "RuntimeError('timed out')", "traceback": "…"}),
+        make_sample(5, error={"message": "CancelledError('Cancelled via cancel scope')"}, scores=None),
+        make_sample(6, limit={"type": "message", "limit": 4.0, "reason": "Message limit exceeded. count: 5; limit: 4"}),
     ]
-    run = logged(archive(*given))
+    run = import_log(write_archive(*samples))
     assert (run.imported, run.title, run.origin["kind"]) == (True, "Book a Table (Inspect AI)", "inspect")
     trials = list(run.trials.order_by("position"))
     assert [trial.outcome for trial in trials] == ["pass", "fail", "na", "infra", "cancelled", "pass"]
@@ -101,14 +101,14 @@ def test_samples_are_trials_judged_by_their_own_scores() -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"events": []}, {"events": [MODEL | {"error": "429"}]}])
 def test_import_log_leaves_retries_unknown(fields: dict[str, Any]) -> None:
-    run = logged(archive(sample(1, **fields)))
+    run = import_log(write_archive(make_sample(1, **fields)))
     assert tally_cells(run.cells.all()).retries_json is None
     (row,) = annotate_retry_counts(run.trials.all())
     assert {getattr(row, name) for name in TRIAL_RETRY_COLUMNS} == {None}
 
 
-def test_model_and_tool_calls_are_steps_with_restored_attachments() -> None:
-    trial = logged(archive(sample(1))).trials.get()
+def test_import_log_makes_steps_with_restored_attachments() -> None:
+    trial = import_log(write_archive(make_sample(1))).trials.get()
     first, tool, second = trial.steps.select_related("body")
     assert json.loads(bytes(first.body.request))["messages"] == [{"role": "user", "content": "a table"}]
     assert "a long text" in bytes(first.body.facts).decode()
@@ -124,17 +124,21 @@ def test_model_and_tool_calls_are_steps_with_restored_attachments() -> None:
     ]
 
 
-def test_epochs_are_repeats_of_one_instance_and_broken_tool_is_not_ok() -> None:
-    broken = TOOL | {"result": "", "failed": True}
-    run = logged(archive(sample(1), sample(1, epoch=2), sample(2, events=[MODEL, broken], error_retries=[{}])))
-    first, again, other = run.trials.order_by("position")
-    assert first.instance_seed == again.instance_seed != other.instance_seed
+def test_import_log_epochs_share_an_instance_and_failed_tools_are_not_ok() -> None:
+    failed_tool = TOOL | {"result": "", "failed": True}
+    run = import_log(
+        write_archive(
+            make_sample(1), make_sample(1, epoch=2), make_sample(2, events=[MODEL, failed_tool], error_retries=[{}])
+        )
+    )
+    first, second_epoch, other = run.trials.order_by("position")
+    assert first.instance_seed == second_epoch.instance_seed != other.instance_seed
     assert other.error_hint == "sample 2, epoch 1, attempt 2"
     assert [step.ok for step in other.steps.all()] == [True, False]
 
 
-def test_a_json_log_is_read_in_the_same_way() -> None:
-    run = logged(json.dumps(HEADER | {"samples": [sample(1), sample(2)]}).encode(), "log.json")
+def test_import_log_reads_json_logs_too() -> None:
+    run = import_log(json.dumps(HEADER | {"samples": [make_sample(1), make_sample(2)]}).encode(), "log.json")
     assert run.trials.count() == 2
 
 
@@ -147,15 +151,15 @@ def test_a_json_log_is_read_in_the_same_way() -> None:
         (zip_members({"header.json": b"["}), "is not JSON"),
     ],
 )
-def test_what_is_no_log_is_refused_and_nothing_is_kept(raw: bytes, reason: str) -> None:
-    with pytest.raises(RunImportError, match="Nothing was imported") as refused:
-        logged(raw)
-    assert reason in str(refused.value)
+def test_import_log_refuses_what_is_no_log_and_stores_nothing(raw: bytes, reason: str) -> None:
+    with pytest.raises(RunImportError, match="Nothing was imported") as raised:
+        import_log(raw)
+    assert reason in str(raised.value)
     assert not Run.objects.exists()
 
 
-def peak_bytes(raw: bytes, name: str) -> int:
-    """What importing takes at most, beside the file."""
+def measure_peak_bytes(raw: bytes, name: str) -> int:
+    """Import a log and return the peak memory in bytes without the file itself."""
     file = io.BytesIO(raw)
     tracemalloc.start()
     import_run(file, name, owner=None)
@@ -164,31 +168,29 @@ def peak_bytes(raw: bytes, name: str) -> int:
     return peak
 
 
-def test_import_log_holds_one_sample_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a JSON log the bytes and the text are held, and no sample twice as an object; of an archive neither."""
+def test_import_log_keeps_one_sample_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JSON log is held as bytes and text, but no sample twice as an object; an archive is held as neither."""
     monkeypatch.setattr(create_run, "TRIALS_PER_BATCH", 5)
-    few, many = ([sample(n, padding=[[n]] * 1000) for n in range(count)] for count in (20, 80))
-    logs = [json.dumps(HEADER | {"samples": samples}).encode() for samples in (few, many)]
-    logged(logs[0].replace(b"Book", b"Look"), "log.json")  # what is made on first use does not count
-    small, large = (peak_bytes(log, "log.json") for log in logs)
+    few_samples, many_samples = ([make_sample(n, padding=[[n]] * 1000) for n in range(count)] for count in (20, 80))
+    logs = [json.dumps(HEADER | {"samples": samples}).encode() for samples in (few_samples, many_samples)]
+    import_log(logs[0].replace(b"Book", b"Look"), "log.json")  # exclude what is built on first use
+    small, large = (measure_peak_bytes(log, "log.json") for log in logs)
     assert large - small <= 3 * (len(logs[1]) - len(logs[0]))
-    archives = [archive(*samples) for samples in (few, many)]
-    small, large = (peak_bytes(each, "log.eval") for each in archives)
+    archives = [write_archive(*samples) for samples in (few_samples, many_samples)]
+    small, large = (measure_peak_bytes(archive, "log.eval") for archive in archives)
     assert large <= 1.5 * small
 
 
 @pytest.mark.parametrize(
-    "large",
+    "fields",
     [
         {"attachments": {"big": "x" * 1000}, "events": [MODEL] * 50},
         {"events": [MODEL | {"input_refs": [[0, 1]] * 11}]},
     ],
 )
-def test_import_log_refuses_references_that_grow_without_end(
-    large: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_import_log_refuses_references_over_the_limits(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "MAX_RESOLVED_CHARS", 20_000)
     monkeypatch.setattr(steps, "MAX_MESSAGES", 10)
     with pytest.raises(RunImportError, match=r"have more than 20,000 characters|refers to more than 10 messages"):
-        logged(archive(sample(1, **large)))
+        import_log(write_archive(make_sample(1, **fields)))
     assert not Run.objects.exists()

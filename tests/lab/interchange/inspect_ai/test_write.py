@@ -1,4 +1,4 @@
-"""Runs as logs of Inspect AI: a log for each configuration, with the verdicts that our own importer reads back."""
+"""Export of runs as logs of Inspect AI: a log for each configuration, which Toolbench can import again."""
 
 import io
 import json
@@ -28,7 +28,7 @@ OUTCOMES = ("pass", "fail", "infra", "na", "cancelled", "pass")
 
 
 def read_logs(run: Run, **options: Any) -> dict[str, bytes]:
-    """The logs of the archive, by name."""
+    """Return the logs of the archive by name."""
     with zipfile.ZipFile(io.BytesIO(b"".join(iter_log_zip(run.pk, **options)))) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -39,7 +39,7 @@ def read_members(log: bytes) -> dict[str, Any]:
 
 
 def make_stored_run(**fields: Any) -> Run:
-    """One configuration, one scenario with drawn instances, and a trial of each outcome."""
+    """Make one configuration and one scenario with drawn instances, and a trial of each outcome."""
     config = make_config(make_run(instance_kind="drawn", **fields))
     cell = make_cell(config)
     for outcome in OUTCOMES:
@@ -48,7 +48,7 @@ def make_stored_run(**fields: Any) -> Run:
 
 
 @pytest.mark.django_db
-def test_exported_logs_keep_the_outcome_of_every_trial() -> None:
+def test_export_inspect_keeps_the_outcome_of_every_trial() -> None:
     run = make_stored_run()
     (log,) = read_logs(run).values()
     copy = import_run(io.BytesIO(log), "log.eval", owner=None)
@@ -57,16 +57,16 @@ def test_exported_logs_keep_the_outcome_of_every_trial() -> None:
     assert (copy.title, copy.state) == (f"{run} (Inspect AI)", "finished")
 
 
-def play(seen: ReceivedRequest) -> ScriptedReply:
-    """Right calls, but a wrong text where no tool is offered, and a refusal of one scenario's long arguments."""
-    if not seen.json().get("tools"):
+def answer_with_faults(request: ReceivedRequest) -> ScriptedReply:
+    """Answer correctly, but with an empty text where no tool is offered and an error for one scenario's arguments."""
+    if not request.json().get("tools"):
         return text_reply("")
-    return error_reply(503, "busy") if b"request_id" not in seen.body else answer_correctly(seen)
+    return error_reply(503, "busy") if b"request_id" not in request.body else answer_correctly(request)
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("script", [answer_correctly, play])
-def test_real_run_comes_back_with_equal_verdicts_steps_and_texts(script: Any) -> None:
+@pytest.mark.parametrize("script", [answer_correctly, answer_with_faults])
+def test_export_inspect_of_a_real_run_imports_equal_verdicts_and_steps(script: Any) -> None:
     with ScriptedServer(script) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
@@ -83,7 +83,7 @@ def test_real_run_comes_back_with_equal_verdicts_steps_and_texts(script: Any) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_log_has_messages_calls_results_and_raw_bodies() -> None:
+def test_export_inspect_log_has_messages_calls_results_and_bodies() -> None:
     with ScriptedServer(answer_correctly) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, trials=1)
@@ -94,11 +94,11 @@ def test_log_has_messages_calls_results_and_raw_bodies() -> None:
     sample = members["samples/happy_path-parity_epoch_1.json"]
     kinds = [event["event"] for event in sample["events"]]
     assert kinds == ["model", "tool", "model", "tool", "model"]
-    patch = sample["events"][2]
-    (call,) = patch["output"]["choices"][0]["message"]["tool_calls"]
+    patch_event = sample["events"][2]
+    (call,) = patch_event["output"]["choices"][0]["message"]["tool_calls"]
     assert (call["function"], call["arguments"], call["parse_error"]) == ("state_patch", PATCH_ARGUMENTS, None)
-    assert patch["call"]["request"]["model"] == "scripted"
-    assert patch["tools"][1]["parameters"]["properties"]["ops"]["type"] == "array"
+    assert patch_event["call"]["request"]["model"] == "scripted"
+    assert patch_event["tools"][1]["parameters"]["properties"]["ops"]["type"] == "array"
     assert [message["role"] for message in sample["messages"]] == [
         *("system", "user", "assistant", "tool", "assistant", "tool", "assistant"),
     ]
@@ -112,7 +112,7 @@ def test_log_has_messages_calls_results_and_raw_bodies() -> None:
 
 
 @pytest.mark.django_db
-def test_simulated_models_are_labelled_and_each_configuration_has_its_log() -> None:
+def test_export_inspect_has_a_log_for_each_model_and_tags_simulated() -> None:
     run = make_run(simulated=True)
     simulated = make_provider("Simulated models", kind="simulated")
     for model in (make_model("perfect", provider=simulated), make_model("vendor/model-a")):
@@ -126,7 +126,7 @@ def test_simulated_models_are_labelled_and_each_configuration_has_its_log() -> N
 
 
 @pytest.mark.django_db
-def test_repeats_of_an_instance_are_epochs() -> None:
+def test_export_inspect_writes_repeats_of_an_instance_as_epochs() -> None:
     run = make_run(instance_kind="drawn")
     cell = make_cell(make_config(run))
     for seed in (5, 5, 6):
@@ -137,7 +137,7 @@ def test_repeats_of_an_instance_are_epochs() -> None:
 
 
 @pytest.mark.django_db
-def test_known_key_is_masked_in_every_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_inspect_masks_a_known_key_in_every_member(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", KEY)
     make_provider(key_source="environment", key_env="PLANTED")
     run = make_run(title=f"with {KEY}")
@@ -161,7 +161,7 @@ def test_known_key_is_masked_in_every_member(monkeypatch: pytest.MonkeyPatch) ->
         (b"{}", {"calls": None, "usage": {"input_tokens": "many"}}),
     ],
 )  # fmt: skip
-def test_odd_bodies_are_exported_and_read_back(request_body: bytes, facts: dict[str, Any]) -> None:
+def test_export_inspect_of_invalid_bodies_can_be_imported(request_body: bytes, facts: dict[str, Any]) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass", duration_ms=None, started_at=None)
     make_step(trial, duration_ms=1e300, bodies={"request": request_body, "response": b"\xff", "facts": facts})
     make_step(trial, kind="tool", ok=False, error_code="TOOL_TIMEOUT", tool_name="b", bodies={"facts": {"call": {}}})
@@ -172,7 +172,7 @@ def test_odd_bodies_are_exported_and_read_back(request_body: bytes, facts: dict[
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_of_either_field_is_in_the_answer(field: str) -> None:
+def test_export_inspect_answer_includes_reasoning_of_either_field(field: str) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass")
     make_step(trial, bodies={"facts": {"text": "42", "message": {field: "six times seven"}}})
     (log,) = read_logs(trial.run).values()
@@ -184,14 +184,18 @@ def test_reasoning_of_either_field_is_in_the_answer(field: str) -> None:
 
 
 @pytest.mark.django_db
-def test_cached_tokens_are_separate_in_the_log_and_come_back_as_input() -> None:
+def test_export_inspect_separates_cached_tokens_and_import_adds_them() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass", input_tokens=10, cached_tokens=4)
     usage = {"input_tokens": 10, "output_tokens": 5, "cached_tokens": 4, "reasoning_tokens": None, "cost": 0.5}
     make_step(trial, bodies={"facts": {"usage": usage}})
     (log,) = read_logs(trial.run).values()
     (event,) = read_members(log)["samples/happy_path-parity_epoch_1.json"]["events"]
-    logged = event["output"]["usage"]
-    assert (logged["input_tokens"], logged["input_tokens_cache_read"], logged["total_cost"]) == (6, 4, 0.5)
+    usage_logged = event["output"]["usage"]
+    assert (usage_logged["input_tokens"], usage_logged["input_tokens_cache_read"], usage_logged["total_cost"]) == (
+        6,
+        4,
+        0.5,
+    )
     copy = import_run(io.BytesIO(log), "log.eval", owner=None).trials.get()
     assert (copy.input_tokens, copy.output_tokens, copy.cached_tokens) == (10, 5, 4)
 
@@ -201,7 +205,7 @@ def test_cached_tokens_are_separate_in_the_log_and_come_back_as_input() -> None:
     ("state", "status"),
     [("running", "started"), ("paused", "started"), ("finished", "success"), ("cancelled", "cancelled")],
 )
-def test_status_of_the_log_is_that_of_the_run(state: str, status: str) -> None:
+def test_export_inspect_log_has_the_status_of_the_run(state: str, status: str) -> None:
     cell = make_cell(make_config(make_run(state=state)))
     for outcome in ("pass", "fail", "infra"):
         make_trial(cell, outcome)
@@ -215,24 +219,24 @@ def test_status_of_the_log_is_that_of_the_run(state: str, status: str) -> None:
 
 
 @pytest.mark.django_db
-def test_private_cases_are_left_out_unless_requested() -> None:
+def test_export_inspect_excludes_private_cases_unless_requested() -> None:
     run = make_stored_run()
     make_trial(make_cell(run.configs.get(), "a_case_of_my_own"), "pass")
     (log,) = read_logs(run).values()
     assert b"a_case_of_my_own" not in json.dumps(read_members(log)).encode()
     assert read_members(log)["header.json"]["eval"]["metadata"]["left_out"][2]["what"].startswith("1 private cases")
-    (whole,) = read_logs(run, private=True).values()
-    assert "samples/a_case_of_my_own-1_epoch_1.json" in read_members(whole)
+    (full_log,) = read_logs(run, private=True).values()
+    assert "samples/a_case_of_my_own-1_epoch_1.json" in read_members(full_log)
     with pytest.raises(UnknownRunError):
         iter_log_zip(999)
 
 
 @pytest.mark.django_db
-def test_command_writes_a_folder_and_refuses_what_it_cannot_write(tmp_path: Path) -> None:
+def test_export_inspect_command_writes_a_folder_or_refuses(tmp_path: Path) -> None:
     run = make_stored_run()
-    printed = io.StringIO()
-    call_command("export_inspect", str(run.pk), "--out", str(tmp_path / "logs"), stdout=printed)
-    assert printed.getvalue() == f"1 log: inspect view --log-dir {tmp_path / 'logs'}\n"
+    output = io.StringIO()
+    call_command("export_inspect", str(run.pk), "--out", str(tmp_path / "logs"), stdout=output)
+    assert output.getvalue() == f"1 log: inspect view --log-dir {tmp_path / 'logs'}\n"
     assert [path.suffix for path in (tmp_path / "logs").iterdir()] == [".eval"]
     for run_id, folder, message in ((999, "new", "There is no run 999"), (run.pk, "logs", "not an empty folder")):
         with pytest.raises(CommandError, match=message):

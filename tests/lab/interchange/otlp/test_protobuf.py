@@ -1,4 +1,4 @@
-"""Binary form of spans, against the bytes that opentelemetry-proto 1.45.2 writes of the same spans."""
+"""Binary form of spans, compared with the bytes that opentelemetry-proto 1.45.2 writes for the same spans."""
 
 import pytest
 
@@ -30,7 +30,7 @@ RESOURCE = {
     "resource": {"attributes": build_attributes({"service.name": "toolbench"})},
     "scopeSpans": [{"scope": {"name": "s", "version": "1"}, "spans": [SPAN]}],
 }
-WRITTEN_BY_PACKAGE = (
+EXPECTED_HEX = (
     "0aba030a1d0a1b0a0c736572766963652e6e616d65120b0a09746f6f6c62656e63681298030a060a0173120131128d030a10"
     "00ff00ff00ff00ff00ff00ff00ff00ff12080a0a0a0a0a0a0a0a22080b0b0b0b0b0b0b0b2a0c63686174205ac3bc72696368"
     "30033901002a36fe9c9717412d012a36fe9c97174a100a0161120b18fbffffffffffffffff014a070a0162120210014a0e0a"
@@ -40,12 +40,12 @@ WRITTEN_BY_PACKAGE = (
 )
 
 
-def test_spans_are_written_as_the_package_writes_them() -> None:
-    assert encode_traces({"resourceSpans": [RESOURCE]}).hex() == WRITTEN_BY_PACKAGE
-    assert encode_traces({"resourceSpans": [RESOURCE, RESOURCE]}).hex() == WRITTEN_BY_PACKAGE * 2
+def test_encode_traces_equals_the_opentelemetry_package() -> None:
+    assert encode_traces({"resourceSpans": [RESOURCE]}).hex() == EXPECTED_HEX
+    assert encode_traces({"resourceSpans": [RESOURCE, RESOURCE]}).hex() == EXPECTED_HEX * 2
 
 
-def test_text_that_is_no_unicode_is_replaced() -> None:
+def test_encode_traces_replaces_lone_surrogates() -> None:
     span = {"name": "a\ud800b"}
     assert b"a?b" in encode_traces({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
 
@@ -60,11 +60,11 @@ def test_text_that_is_no_unicode_is_replaced() -> None:
     ],
     ids=["nothing", "message", "no message", "unknown fields"],
 )
-def test_rejection_is_read(answer: bytes, rejection: tuple[int, str]) -> None:
+def test_parse_rejection_reads_count_and_message(answer: bytes, rejection: tuple[int, str]) -> None:
     assert parse_rejection(answer) == rejection
 
 
 @pytest.mark.parametrize("answer", [b"\x0a", b"\x0a\x05\x08", b"\x0b\x00", b"\x08\x01", b"\xff" * 12, b"\x0a\x01\x80"])
-def test_broken_answer_is_refused(answer: bytes) -> None:
+def test_parse_rejection_refuses_a_broken_answer(answer: bytes) -> None:
     with pytest.raises(ValueError, match=r"\."):
         parse_rejection(answer)

@@ -1,4 +1,4 @@
-"""Sending of spans to an endpoint over HTTP: batches, repeated attempts, and what the endpoint says."""
+"""Sending of spans to an endpoint over HTTP: batches, retries, and answers of the endpoint."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,13 +16,13 @@ Script = Callable[[ReceivedRequest], ScriptedReply]
 
 
 def build_script(*replies: ScriptedReply) -> Script:
-    """These replies in order, then the last one for ever."""
-    left = list(replies)
-    return lambda seen: left.pop(0) if len(left) > 1 else left[0]
+    """Return a script with these replies in order, which then repeats the last one."""
+    remaining = list(replies)
+    return lambda request: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
 
 class Sending:
-    """One sending to a scripted endpoint: what it received, which pauses were made, and what was reported."""
+    """One sending to a scripted endpoint, with the requests it received, the pauses and the reports."""
 
     def __init__(self, script: Script, protocol: str = JSON) -> None:
         self.pauses: list[float] = []
@@ -42,7 +42,7 @@ class Sending:
             yield [spans["number"] for spans in json.loads(request.body)["resourceSpans"]]
 
 
-def test_lines_are_sent_as_one_request_with_headers() -> None:
+def test_send_lines_sends_one_request_with_headers() -> None:
     sending = Sending(build_script(ScriptedReply(200, body=b"{}")))
     assert (sending.sent, list(sending.list_numbers())) == (5, [[0, 1, 2, 3, 4]])
     (request,) = sending.requests
@@ -50,14 +50,14 @@ def test_lines_are_sent_as_one_request_with_headers() -> None:
     assert (request.headers["content-type"], request.headers["x-key"]) == ("application/json", "k")
 
 
-def test_lines_are_sent_in_binary_form_unless_json_is_chosen() -> None:
+def test_send_lines_with_protobuf_sends_binary_spans() -> None:
     sending = Sending(build_script(ScriptedReply(200)), PROTOBUF)
     (request,) = sending.requests
     assert (sending.sent, request.headers["content-type"]) == (5, "application/x-protobuf")
-    assert request.body == b"\x0a\x00" * 5  # resource spans without members that OTLP has
+    assert request.body == b"\x0a\x00" * 5  # resource spans without fields that OTLP defines
 
 
-def test_large_exports_are_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_send_lines_splits_large_exports_into_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(send, "MAX_BATCH_BYTES", 30)
     sending = Sending(build_script(ScriptedReply(200)))
     assert (sending.sent, list(sending.list_numbers())) == (5, [[0, 1], [2, 3], [4]])
@@ -66,7 +66,7 @@ def test_large_exports_are_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     "first", [*map(ScriptedReply, (429, 502, 503, 504)), ScriptedReply(raw=b"", ending=ConnectionEnd.CLOSE)]
 )
-def test_failed_attempt_is_reported_and_repeated(first: ScriptedReply) -> None:
+def test_send_lines_reports_and_repeats_a_failed_attempt(first: ScriptedReply) -> None:
     sending = Sending(build_script(first, ScriptedReply(200)))
     assert (sending.sent, sending.pauses, sending.error) == (5, [1.0], "")
     (report,) = sending.reports
@@ -76,13 +76,13 @@ def test_failed_attempt_is_reported_and_repeated(first: ScriptedReply) -> None:
 @pytest.mark.parametrize(
     ("retry_after", "pauses"), [("7", [7.0, 2.0]), ("0", [1.0, 2.0]), ("soon", [1.0, 2.0]), ("-3", [1.0, 2.0])]
 )
-def test_pause_is_at_least_what_the_endpoint_demands(retry_after: str, pauses: list[float]) -> None:
+def test_send_lines_waits_at_least_the_retry_after_time(retry_after: str, pauses: list[float]) -> None:
     busy = ScriptedReply(429, {"Retry-After": retry_after})
     sending = Sending(build_script(busy, ScriptedReply(502), ScriptedReply(200)))
     assert (sending.sent, sending.pauses) == (5, pauses)
 
 
-def test_last_attempt_ends_with_the_reason() -> None:
+def test_send_lines_after_the_last_attempt_raises_the_reason() -> None:
     sending = Sending(build_script(ScriptedReply(503)))
     assert len(sending.requests) == MAX_ATTEMPTS
     assert sending.pauses == [2.0**power for power in range(MAX_ATTEMPTS - 1)]
@@ -103,7 +103,7 @@ def test_last_attempt_ends_with_the_reason() -> None:
          "rejected 3 spans: too old."),
     ],
 )  # fmt: skip
-def test_refusal_is_said_and_not_repeated(reply: ScriptedReply, sentence: str) -> None:
+def test_send_lines_does_not_repeat_a_refused_request(reply: ScriptedReply, sentence: str) -> None:
     sending = Sending(build_script(reply))
     assert sentence in sending.error
     assert (len(sending.requests), sending.reports) == (1, [])
@@ -119,7 +119,7 @@ def test_refusal_is_said_and_not_repeated(reply: ScriptedReply, sentence: str) -
         (b"\x0a\xff", ""),
     ],
 )
-def test_rejected_spans_are_read_from_a_binary_answer(body: bytes, error: str) -> None:
+def test_send_lines_reads_rejected_spans_of_a_binary_answer(body: bytes, error: str) -> None:
     reply = ScriptedReply(200, {"content-type": "application/x-protobuf"}, body)
     assert Sending(build_script(reply), PROTOBUF).error == error
 
@@ -127,12 +127,12 @@ def test_rejected_spans_are_read_from_a_binary_answer(body: bytes, error: str) -
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{", b'{"partialSuccess": {}}', b'{"partialSuccess": {"rejectedSpans": 0}}']
 )
-def test_other_bodies_of_a_success_are_accepted(body: bytes) -> None:
+def test_send_lines_accepts_other_bodies_of_a_success(body: bytes) -> None:
     assert Sending(build_script(ScriptedReply(body=body))).sent == 5
 
 
 @pytest.mark.parametrize("url", ["ftp://x/v1/traces", "not a url", "http://x\x00"])
-def test_wrong_address_is_refused_at_once(url: str) -> None:
+def test_send_lines_refuses_an_invalid_url_without_retry(url: str) -> None:
     pauses: list[Any] = []
     with pytest.raises(EndpointError, match="Check the address"):
         send_lines(iter(LINES), OtlpEndpoint(url, pause=pauses.append, report=pauses.append))

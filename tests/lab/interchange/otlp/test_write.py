@@ -1,4 +1,4 @@
-"""Trials as spans of OTLP with the GenAI conventions, and drafts of cases that our own reader makes of them."""
+"""Trials as OTLP spans with the GenAI conventions, and the traffic drafts that Toolbench reads from them."""
 
 import json
 from typing import Any
@@ -42,7 +42,7 @@ def read_values(span: Span) -> dict[str, Any]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_trial_is_one_agent_span_with_its_exchanges_and_tools_below() -> None:
+def test_otlp_trial_is_an_agent_span_with_its_steps_as_children() -> None:
     run = run_scripted(answer_correctly)
     (line,) = iter_run_lines(run.pk)
     agent, *steps = read_spans(line)
@@ -62,7 +62,7 @@ def test_trial_is_one_agent_span_with_its_exchanges_and_tools_below() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_spans_have_the_attributes_of_the_conventions() -> None:
+def test_otlp_spans_have_the_attributes_of_the_genai_conventions() -> None:
     run = run_scripted(answer_correctly)
     (line,) = iter_run_lines(run.pk)
     _, _, _, chat, tool, _ = read_spans(line)
@@ -81,7 +81,7 @@ def test_spans_have_the_attributes_of_the_conventions() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_exported_run_becomes_drafts_with_the_calls_that_were_made() -> None:
+def test_otlp_lines_import_as_traffic_drafts_with_equal_calls() -> None:
     run = run_scripted(answer_correctly, trials=3, scenarios=("happy_path", "chat_only"))
     result = import_traffic(b"".join(iter_run_lines(run.pk)), "run.otlp.jsonl")
     definitions = [json.loads(draft.definition) for draft in TrafficDraft.objects.all()]
@@ -95,8 +95,8 @@ def test_exported_run_becomes_drafts_with_the_calls_that_were_made() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_refused_request_has_an_error_and_no_answer() -> None:
-    run = run_scripted(lambda seen: error_reply(503, "busy"))
+def test_otlp_span_of_a_refused_request_has_an_error_and_no_answer() -> None:
+    run = run_scripted(lambda request: error_reply(503, "busy"))
     agent, chat = read_spans(next(iter(iter_run_lines(run.pk))))
     assert (chat["status"]["code"], chat["values"]["http.response.status_code"]) == (2, "503")
     assert "gen_ai.output.messages" not in chat["values"]
@@ -105,7 +105,7 @@ def test_refused_request_has_an_error_and_no_answer() -> None:
 
 
 @pytest.mark.django_db
-def test_simulated_model_is_labelled_and_ids_are_stable() -> None:
+def test_otlp_span_labels_simulated_models_and_has_stable_ids() -> None:
     simulated = make_provider("Simulated models", kind="simulated")
     trial = make_trial(make_cell(make_config(make_run(simulated=True), make_model(provider=simulated))), "fail")
     line = render_trial_line(trial.pk)
@@ -116,7 +116,7 @@ def test_simulated_model_is_labelled_and_ids_are_stable() -> None:
 
 
 @pytest.mark.django_db
-def test_known_key_is_masked_in_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_otlp_spans_mask_a_known_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", KEY)
     make_provider(key_source="environment", key_env="PLANTED")
     trial = make_trial(make_cell(make_config(make_run())), "fail", sentence=f"It said {KEY}.")
@@ -127,9 +127,9 @@ def test_known_key_is_masked_in_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.django_db
-def test_span_of_a_trial_that_waited_ends_with_its_last_step() -> None:
+def test_otlp_agent_span_ends_with_its_last_step() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass", duration_ms=300.0)
-    make_step(trial, started_ms=60_000.0, duration_ms=200.0)  # its wait for the rate is not part of the duration
+    make_step(trial, started_ms=60_000.0, duration_ms=200.0)  # the wait for the rate limit is not part of the duration
     agent, step = read_spans(render_trial_line(trial.pk))
     assert agent["endTimeUnixNano"] == step["endTimeUnixNano"] == agent["events"][0]["timeUnixNano"]
 
@@ -144,7 +144,7 @@ def test_span_of_a_trial_that_waited_ends_with_its_last_step() -> None:
         (b'{"temperature": 1%s}' % (b"0" * 400), {"calls": None, "findings": ["x", {}], "request_changes": 3}),
     ],
 )
-def test_odd_bodies_give_valid_spans(request_body: bytes, facts: dict[str, Any]) -> None:
+def test_otlp_spans_of_invalid_bodies_are_valid(request_body: bytes, facts: dict[str, Any]) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "pass", duration_ms=None, started_at=None)
     make_step(trial, duration_ms=1e300, url="http://host:99999/", bodies={"request": request_body, "facts": facts})
     _, step = read_spans(render_trial_line(trial.pk))
@@ -153,7 +153,7 @@ def test_odd_bodies_give_valid_spans(request_body: bytes, facts: dict[str, Any])
 
 
 @pytest.mark.django_db
-def test_unknown_and_unfinished_trials_are_named() -> None:
+def test_otlp_export_refuses_unknown_and_unfinished_trials() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "running")
     with pytest.raises(TrialNotFoundError, match="not ended"):
         render_trial_line(trial.pk)

@@ -1,4 +1,4 @@
-"""The trials of a run as a table: what its cells count can be counted from it."""
+"""The trials of a run as a table, from which the counts of its cells follow."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from toolbench.lab.models.counters import TRIAL_COUNTERS
 pytestmark = pytest.mark.django_db
 
 
-def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> None:
+def test_export_trials_rows_add_up_to_the_counts_of_the_cell() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "pass", repaired_calls=1)
     make_trial(cell, "pass", errors_retried=1, missing_calls=2)

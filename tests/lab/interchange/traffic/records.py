@@ -1,4 +1,4 @@
-"""Records of one exchange in every form in which traffic comes: Berlin's weather is asked for, and a call is made."""
+"""Records of one exchange in every form of traffic: a question about Berlin's weather, answered by a call."""
 
 import json
 from typing import Any
@@ -32,11 +32,11 @@ def build_training() -> JsonObject:
 
 def build_responses() -> JsonObject:
     call = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": json.dumps(ARGUMENTS)}
-    asked = [{"role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]
+    messages = [{"role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]
     return {
         "request": {
             "instructions": SYSTEM,
-            "input": asked,
+            "input": messages,
             "tools": [{"type": "function", **FUNCTION, "strict": True}],
         },
         "response": {"body": {"model": "m-1", "output": [{"type": "reasoning", "summary": []}, call]}},
@@ -74,7 +74,7 @@ def build_otlp() -> JsonObject:
 
 
 def build_structured_otlp() -> JsonObject:
-    """The same span with structured attributes in place of texts."""
+    """Return the same span with structured attributes instead of texts."""
     record = build_otlp()
     for attribute in record["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"]:
         text = attribute["value"]["stringValue"]

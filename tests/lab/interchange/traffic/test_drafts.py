@@ -22,11 +22,11 @@ def render_lines(*documents: Any) -> bytes:
     return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
 
 
-def call_with(**arguments: Any) -> Any:
+def build_call_answer(**arguments: Any) -> Any:
     return {"tool_calls": [{"function": {"name": "get_weather", "arguments": json.dumps(arguments)}}]}
 
 
-def test_equal_requests_of_all_forms_become_one_draft() -> None:
+def test_import_traffic_makes_one_draft_of_equal_requests() -> None:
     result = import_traffic(render_lines(*(build() for build in FORMS.values())), "log.jsonl")
     assert (result.records, result.added, result.skipped) == (len(FORMS), 1, ())
     draft = TrafficDraft.objects.get()
@@ -34,18 +34,18 @@ def test_equal_requests_of_all_forms_become_one_draft() -> None:
     assert draft.title == "get_weather: How is the weather in Berlin?"
 
 
-def test_the_most_frequent_answer_is_expected() -> None:
+def test_import_traffic_expects_the_most_frequent_answer() -> None:
     import_traffic(render_lines(build_logged(answer=TEXT_ANSWER), build_logged(), build_logged()), "log.jsonl")
     (row,) = get_draft_page("open", 1).rows
     assert (row.calls, row.draft.answer_count) == ((("get_weather", '{"city": "Berlin"}'),), 2)
 
 
-def test_an_answer_without_a_call_expects_none() -> None:
+def test_import_traffic_of_an_answer_without_calls_expects_none() -> None:
     import_traffic(render_lines(build_logged(answer=TEXT_ANSWER)), "log.jsonl")
     assert parse_case(json.loads(TrafficDraft.objects.get().definition)).expect.no_call
 
 
-def test_the_same_file_again_adds_nothing_whatever_was_decided() -> None:
+def test_import_traffic_of_the_same_file_again_adds_nothing() -> None:
     data = render_lines(build_logged(), build_logged("And in Rome?"))
     assert import_traffic(data, "log.jsonl").added == 2
     reject_drafts([TrafficDraft.objects.values_list("pk", flat=True)[0]])
@@ -62,9 +62,9 @@ def test_the_same_file_again_adds_nothing_whatever_was_decided() -> None:
         "-----BEGIN PRIVATE KEY-----\nMIIEvQ\n-----END PRIVATE KEY-----",
     ],
 )
-def test_secrets_are_replaced_in_questions_arguments_and_titles(secret: str) -> None:
+def test_import_traffic_masks_secrets_in_question_arguments_title(secret: str) -> None:
     question = f"My key is {secret}"
-    result = import_traffic(render_lines(build_logged(question, call_with(city=secret))), "log.jsonl")
+    result = import_traffic(render_lines(build_logged(question, build_call_answer(city=secret))), "log.jsonl")
     draft = TrafficDraft.objects.get()
     assert result.masked == 1
     assert draft.masked
@@ -72,19 +72,19 @@ def test_secrets_are_replaced_in_questions_arguments_and_titles(secret: str) -> 
     assert "[masked]" in draft.definition
 
 
-def test_a_known_key_of_a_provider_is_replaced() -> None:
+def test_import_traffic_masks_a_known_key_of_a_provider() -> None:
     make_provider(key_source="stored", key_encrypted=encrypt("plain-but-known-4711"))
     import_traffic(render_lines(build_logged("Use plain-but-known-4711 please")), "log.jsonl")
     assert "plain-but-known-4711" not in TrafficDraft.objects.get().definition
 
 
-def test_an_argument_that_looks_like_a_matcher_is_compared_as_it_stands() -> None:
-    import_traffic(render_lines(build_logged(answer=call_with(city={"$any_of": [1]}))), "log.jsonl")
+def test_import_traffic_compares_matcher_like_arguments_exactly() -> None:
+    import_traffic(render_lines(build_logged(answer=build_call_answer(city={"$any_of": [1]}))), "log.jsonl")
     (call,) = parse_case(json.loads(TrafficDraft.objects.get().definition)).expect.calls
     assert call.arguments == {"city": {"$exact": {"$any_of": [1]}}}
 
 
-def test_records_that_become_no_draft_are_counted_by_reason_with_lines() -> None:
+def test_import_traffic_counts_skipped_records_by_reason() -> None:
     unknown_tool = build_logged("Hm?", {"tool_calls": [{"function": {"name": "other", "arguments": "{}"}}]})
     result = import_traffic(b"{\n" + render_lines(unknown_tool, 7, build_logged()) + b"\xff\n", "log.jsonl")
     assert result.added == 1
@@ -93,7 +93,7 @@ def test_records_that_become_no_draft_are_counted_by_reason_with_lines() -> None
     assert result.sentence == "Records read: 5; drafts added: 1; records skipped: 4."
 
 
-def test_accepted_drafts_become_private_cases_and_stay_accepted() -> None:
+def test_accept_drafts_makes_private_cases_once() -> None:
     import_traffic(render_lines(build_logged(), build_logged("And in Rome?", ANSWER)), "log.jsonl")
     first, second = TrafficDraft.objects.values_list("pk", flat=True)
     assert accept_drafts([first], "Shop") == 1
@@ -105,7 +105,7 @@ def test_accepted_drafts_become_private_cases_and_stay_accepted() -> None:
     assert get_draft_page("accepted", 9).counts == {"accepted": 2}
 
 
-def test_ten_thousand_lines_take_few_queries(django_assert_max_num_queries: Any) -> None:
+def test_import_traffic_of_ten_thousand_lines_takes_few_queries(django_assert_max_num_queries: Any) -> None:
     lines = render_lines(*(build_logged(f"Weather in place {number % 4000}?") for number in range(10_000)))
     with django_assert_max_num_queries(20):
         result = import_traffic(lines, "log.jsonl")

@@ -1,4 +1,4 @@
-"""Every form of traffic gives the same exchange, and what cannot be read is skipped with a reason."""
+"""Reading of traffic: equal exchanges from every form, and a reason for each skipped record."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ def read_one(document: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_exchange(form: str) -> None:
+def test_iter_records_reads_the_same_exchange_of_every_form(form: str) -> None:
     exchange = read_one(FORMS[form]()).exchange
     assert list(exchange.messages) == MESSAGES
     assert exchange.tools == (TOOL,)
@@ -25,14 +25,14 @@ def test_every_form_gives_the_same_exchange(form: str) -> None:
     assert exchange.model == "m-1"
 
 
-def test_an_array_and_an_object_over_several_lines_are_read_as_well() -> None:
+def test_iter_records_reads_an_array_and_an_indented_object() -> None:
     array = json.dumps([build_logged(), build_otlp()], indent=1).encode()
     assert [bool(record.exchange) for record in iter_records(array)] == [True, True]
     (record,) = iter_records(b"\xef\xbb\xbf" + json.dumps(build_otlp(), indent=1).encode())
     assert record.exchange
 
 
-def _change(**changes: Any) -> Any:
+def build_changed(**changes: Any) -> Any:
     record = build_logged()
     record["request"] |= changes.pop("request", {})
     return record | changes
@@ -44,21 +44,21 @@ def _change(**changes: Any) -> Any:
         (7, "not a JSON object"),
         ({}, "no answer"),
         ({"request": 3}, "is not an object"),
-        (_change(request={"tools": []}), "no tools"),
-        (_change(request={"tools": [{"type": "web_search"}]}), "a tool is not a function"),
+        (build_changed(request={"tools": []}), "no tools"),
+        (build_changed(request={"tools": [{"type": "web_search"}]}), "a tool is not a function"),
         (
-            _change(request={"messages": [*MESSAGES, ANSWER, {"role": "tool", "content": "{}"}]}),
+            build_changed(request={"messages": [*MESSAGES, ANSWER, {"role": "tool", "content": "{}"}]}),
             "does not end with a user message",
         ),
-        (_change(request={"messages": [{"role": "robot", "content": "Hi"}]}), "no known role"),
-        (_change(request={"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}), "an image"),
-        (_change(response={"choices": []}), "no answer"),
+        (build_changed(request={"messages": [{"role": "robot", "content": "Hi"}]}), "no known role"),
+        (build_changed(request={"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}), "an image"),
+        (build_changed(response={"choices": []}), "no answer"),
         (build_logged(answer={"tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}]}), "not a JSON object"),
         (build_logged(answer={"tool_calls": [{}]}), "a call has no name"),
         ({"traceId": "t", "type": "SPAN"}, "not a generation"),
     ],
 )
-def test_a_record_without_a_case_is_skipped_with_the_reason(document: Any, reason: str) -> None:
+def test_iter_records_skips_a_record_without_a_case_with_a_reason(document: Any, reason: str) -> None:
     record = read_one(document)
     assert record.exchange is None
     assert reason in record.reason
@@ -84,11 +84,11 @@ JSON_VALUES = st.recursive(
 
 @given(JSON_VALUES)
 @settings(max_examples=300)
-def test_no_document_raises(document: Any) -> None:
+def test_iter_records_accepts_any_json(document: Any) -> None:
     for record in iter_records(json.dumps(document).encode()):
         assert record.exchange or record.reason
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_raise(data: bytes) -> None:
+def test_iter_records_accepts_any_bytes(data: bytes) -> None:
     assert all(record.reason or record.exchange for record in iter_records(data))

@@ -1,4 +1,4 @@
-"""`manage.py compare` and `manage.py decide`: what the pages show, of this database and through the API."""
+"""`manage.py compare` and `manage.py decide`, with this database and through the API."""
 
 import io
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def runs() -> tuple[Run, Run]:
-    """A run that mostly passes and one that mostly fails, of one model."""
-    model, found = make_model("vendor/a"), []
+    """Make a run that mostly passes and one that mostly fails, of one model."""
+    model, runs = make_model("vendor/a"), []
     for passed in (36, 10):
         run = make_run()
         make_trials(make_cell(make_config(run, model)), **{"pass": passed, "fail": 40 - passed})
-        found.append(run)
-    return found[0], found[1]
+        runs.append(run)
+    return runs[0], runs[1]
 
 
 @pytest.fixture
@@ -33,26 +33,26 @@ def server(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-def print_command(name: str, *words: object, **options: str) -> str:
+def print_command(name: str, *arguments: object, **options: str) -> str:
     out = io.StringIO()
-    call_command(name, *map(str, words), **options, stdout=out)
+    call_command(name, *map(str, arguments), **options, stdout=out)
     return out.getvalue()
 
 
-def test_comparison_has_both_rates_and_the_difference(runs: tuple[Run, Run]) -> None:
+def test_compare_prints_both_rates_and_the_difference(runs: tuple[Run, Run]) -> None:
     printed = print_command("compare", runs[0].pk, runs[1].pk)
 
     assert "happy_path: 36/40 → 10/40, -65 points" in printed
     assert "Answered success, " in printed
 
 
-def test_comparison_through_the_api_is_the_same(runs: tuple[Run, Run], server: str) -> None:
+def test_compare_through_the_api_prints_the_same(runs: tuple[Run, Run], server: str) -> None:
     sides = (runs[0].pk, runs[1].pk, "metric=delivered")
 
     assert print_command("compare", *sides, server=server) == print_command("compare", *sides)
 
 
-def test_decision_names_the_configuration_and_its_figures(runs: tuple[Run, Run], server: str) -> None:
+def test_decide_prints_the_configuration_and_its_figures(runs: tuple[Run, Run], server: str) -> None:
     rule = (f"run={runs[0].pk}", "success=50", "within=none", "want=fastest")
 
     printed = print_command("decide", *rule)
@@ -73,18 +73,18 @@ def test_decision_names_the_configuration_and_its_figures(runs: tuple[Run, Run],
         (("decide", "want=nicest"), "Change want"),
     ],
 )
-def test_request_that_cannot_be_read_is_refused(words: tuple[object, ...], sentence: str) -> None:
+def test_compare_and_decide_refuse_unreadable_parameters_with_2(words: tuple[object, ...], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence) as raised:
         print_command(str(words[0]), *words[1:])
     assert raised.value.returncode == 2
 
 
-def test_server_without_a_token_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decide_on_a_server_without_a_token_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLBENCH_TOKEN", raising=False)
     with pytest.raises(CommandError, match="Set TOOLBENCH_TOKEN to a token"):
         print_command("decide", server="http://127.0.0.1:9")
 
 
-def test_refused_token_gets_a_sentence(live_server: LiveServer) -> None:
+def test_decide_with_a_refused_token_says_so(live_server: LiveServer) -> None:
     with pytest.raises(CommandError, match="token"):
         print_command("decide", server=live_server.url, token="tb_wrong")

@@ -1,4 +1,4 @@
-"""The command that writes spans to a file or sends them to an endpoint."""
+"""`manage.py export_otlp`: writing spans to a file, and sending them to an endpoint."""
 
 import io
 import json
@@ -22,26 +22,26 @@ def run() -> Run:
     return cell.run
 
 
-def call(*arguments: object) -> str:
-    printed = io.StringIO()
-    call_command("export_otlp", *map(str, arguments), stdout=printed, stderr=printed)
-    return printed.getvalue()
+def run_command(*arguments: object) -> str:
+    output = io.StringIO()
+    call_command("export_otlp", *map(str, arguments), stdout=output, stderr=output)
+    return output.getvalue()
 
 
 def test_export_otlp_writes_a_run_or_one_trial(run: Run, tmp_path: Path) -> None:
-    assert call(run.pk, "--out", tmp_path / "run.jsonl") == f"2 trials in {tmp_path / 'run.jsonl'}\n"
+    assert run_command(run.pk, "--out", tmp_path / "run.jsonl") == f"2 trials in {tmp_path / 'run.jsonl'}\n"
     assert len([json.loads(line) for line in (tmp_path / "run.jsonl").read_bytes().splitlines()]) == 2
     trial_path = tmp_path / "trial.jsonl"
-    assert call("--trial", run.trials.earliest("pk").pk, "--out", trial_path) == f"1 trial in {trial_path}\n"
+    assert run_command("--trial", run.trials.earliest("pk").pk, "--out", trial_path) == f"1 trial in {trial_path}\n"
     assert trial_path.read_bytes() in (tmp_path / "run.jsonl").read_bytes()
 
 
 def test_export_otlp_sends_with_headers_of_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc, x-scope=lab")
-    with ScriptedServer(lambda seen: ScriptedReply(200)) as server:
-        assert call(run.pk, "--endpoint", server.base_url) == "2 trials sent.\n"
+    with ScriptedServer(lambda request: ScriptedReply(200)) as server:
+        assert run_command(run.pk, "--endpoint", server.base_url) == "2 trials sent.\n"
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"{server.base_url}/v1/traces")
-        assert call(run.pk, "--send") == "2 trials sent.\n"
+        assert run_command(run.pk, "--send") == "2 trials sent.\n"
         first, second = server.seen
     assert (first.headers["authorization"], first.headers["x-scope"]) == ("Bearer abc", "lab")
     assert first.path == second.path
@@ -49,14 +49,14 @@ def test_export_otlp_sends_with_headers_of_the_environment(run: Run, monkeypatch
 
 
 def test_export_otlp_sends_by_the_chosen_protocol(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ScriptedServer(lambda seen: ScriptedReply(200)) as server:
-        call(run.pk, "--endpoint", server.base_url)
+    with ScriptedServer(lambda request: ScriptedReply(200)) as server:
+        run_command(run.pk, "--endpoint", server.base_url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
-        call(run.pk, "--endpoint", server.base_url)
-        call(run.pk, "--endpoint", server.base_url, "--protocol", "http/protobuf")
+        run_command(run.pk, "--endpoint", server.base_url)
+        run_command(run.pk, "--endpoint", server.base_url, "--protocol", "http/protobuf")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
         with pytest.raises(CommandError, match="protocol grpc is not supported"):
-            call(run.pk, "--endpoint", server.base_url)
+            run_command(run.pk, "--endpoint", server.base_url)
         types = [request.headers["content-type"] for request in server.seen]
     assert types == ["application/x-protobuf", "application/json", "application/x-protobuf"]
 
@@ -64,7 +64,7 @@ def test_export_otlp_sends_by_the_chosen_protocol(run: Run, monkeypatch: pytest.
 def test_export_otlp_names_what_is_missing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     (tmp_path / "there").touch()
-    refused: list[tuple[tuple[object, ...], str]] = [
+    refusals: list[tuple[tuple[object, ...], str]] = [
         ((), "Name a run"),
         ((run.pk, "--trial", 1), "Name a run"),
         ((run.pk, "--send"), "--endpoint URL"),
@@ -73,8 +73,8 @@ def test_export_otlp_names_what_is_missing(run: Run, tmp_path: Path, monkeypatch
         (("--trial", 0), "There is no trial 0"),
         ((run.pk, "--out", tmp_path / "there"), "File exists"),
     ]
-    for arguments, sentence in refused:
+    for arguments, sentence in refusals:
         with pytest.raises(CommandError, match=sentence):
-            call(*arguments)
-    with ScriptedServer(lambda seen: ScriptedReply(401)) as server, pytest.raises(CommandError, match="status 401"):
-        call(run.pk, "--endpoint", server.base_url)
+            run_command(*arguments)
+    with ScriptedServer(lambda request: ScriptedReply(401)) as server, pytest.raises(CommandError, match="status 401"):
+        run_command(run.pk, "--endpoint", server.base_url)

@@ -1,4 +1,4 @@
-"""`manage.py mcp_tools`: the tools of a server in the form of a request."""
+"""`manage.py mcp_tools`: the tools of a server as tools of a request."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from tests.providers.mcp.test_listing import SERVER_FILE
 
 
-def test_tools_of_a_command_are_printed_as_a_request_has_them() -> None:
+def test_mcp_tools_prints_tools_of_a_server_in_request_form() -> None:
     output = StringIO()
     call_command("mcp_tools", sys.executable, SERVER_FILE, "stdio", stdout=output)
     tools = json.loads(output.getvalue())
@@ -21,7 +21,7 @@ def test_tools_of_a_command_are_printed_as_a_request_has_them() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--url", "nowhere"), ("--server", "unknown"), ("/nonexistent",)])
-def test_a_server_that_is_none_ends_with_2(arguments: tuple[str, ...]) -> None:
-    with pytest.raises(CommandError) as caught:
+def test_mcp_tools_of_an_unusable_server_exits_with_2(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError) as raised:
         call_command("mcp_tools", *arguments)
-    assert caught.value.returncode == 2
+    assert raised.value.returncode == 2

@@ -1,4 +1,4 @@
-"""What is done before anything is started."""
+"""`manage.py prepare`: static files and the key file."""
 
 import os
 import time
@@ -16,7 +16,7 @@ SCRIPT = "js/heat.js"
 
 @pytest.mark.django_db
 def test_prepare_replaces_a_static_file_that_seems_newer(tmp_path: Path) -> None:
-    """As after a copy of the data folder, which gives its files the time of the copy."""
+    """A copy of the data folder gives its files the time of the copy."""
     old = tmp_path / SCRIPT
     old.parent.mkdir()
     old.write_text("of an earlier version")

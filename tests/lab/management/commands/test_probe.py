@@ -1,4 +1,4 @@
-"""`manage.py probe`: what it prints, what it refuses, and its exit codes."""
+"""`manage.py probe`: output, refusals and exit codes."""
 
 from io import StringIO
 from typing import Any
@@ -26,15 +26,15 @@ def model(scripted: ScriptedServer) -> Model:
     return make_scripted_model(scripted)
 
 
-def _echo(seen: ReceivedRequest) -> ScriptedReply:
-    """Call the tool as asked, and speak about its result."""
-    is_result = seen.json()["messages"][-1]["role"] == "tool"
+def echo_call(request: ReceivedRequest) -> ScriptedReply:
+    """Call the tool as requested, and answer its result with text."""
+    is_result = request.json()["messages"][-1]["role"] == "tool"
     return text_reply("It gave it back.") if is_result else tool_call_reply(("probe_echo", {"value": "x"}))
 
 
-def _probe(model: Model, player: Any, **options: Any) -> str:
+def run_probe(model: Model, script: Any, **options: Any) -> str:
     out = StringIO()
-    with ScriptedServer(player) as server:
+    with ScriptedServer(script) as server:
         model.provider.base_url = server.base_url
         model.provider.save()
         call_command("probe", model.name, provider=model.provider.name, stdout=out, **options)
@@ -42,7 +42,7 @@ def _probe(model: Model, player: Any, **options: Any) -> str:
 
 
 def test_probe_prints_every_check_of_the_endpoint(model: Model) -> None:
-    printed = _probe(model, _echo)
+    printed = run_probe(model, echo_call)
 
     probe = Probe.objects.get()
     assert (probe.state, probe.ok, probe.kind) == ("done", True, "conformance")
@@ -52,27 +52,27 @@ def test_probe_prints_every_check_of_the_endpoint(model: Model) -> None:
     assert f"/probes/{probe.pk}/" in printed
 
 
-def test_probe_that_finds_nothing_out_ends_with_1(model: Model) -> None:
+def test_probe_without_a_finding_exits_with_1(model: Model) -> None:
     with pytest.raises(CommandError, match="1 of 1 probes did not find out") as raised:
-        _probe(model, lambda seen: error_reply(401, "invalid key"))
+        run_probe(model, lambda request: error_reply(401, "invalid key"))
 
     assert raised.value.returncode == 1
 
 
-def test_unknown_model_is_refused_with_2(model: Model) -> None:
+def test_probe_of_an_unknown_model_exits_with_2(model: Model) -> None:
     with pytest.raises(CommandError, match="No model at") as raised:
         call_command("probe", "gpt-9", provider=model.provider.name)
 
     assert (raised.value.returncode, Probe.objects.count()) == (2, 0)
 
 
-def test_paid_requests_are_refused_without_yes(model: Model, settings: Settings) -> None:
+def test_probe_refuses_paid_requests_without_yes(model: Model, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 1
     model.price = {"input": 1, "output": 1}
     model.save()
 
     with pytest.raises(CommandError, match="Add --yes") as raised:
-        _probe(model, _echo)
+        run_probe(model, echo_call)
 
     assert (raised.value.returncode, Probe.objects.count()) == (2, 0)
-    assert "Calls in tool_calls" in _probe(model, _echo, yes=True)
+    assert "Calls in tool_calls" in run_probe(model, echo_call, yes=True)

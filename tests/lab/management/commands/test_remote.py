@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def token(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A token in the environment."""
+    """Set a token in the environment and return it."""
     secret = create_api_token(get_first_owner(), "shell", Scope.values, None)[1]
     monkeypatch.setenv("TOOLBENCH_TOKEN", secret)
     return secret
@@ -29,11 +29,11 @@ def run_remote(server: LiveServer, *words: str) -> list[Any]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-def test_run_is_launched_controlled_and_read(live_server: LiveServer, token: str) -> None:
+def test_remote_plans_launches_controls_and_lists_a_run(live_server: LiveServer, token: str) -> None:
     model = make_model(provider=make_provider("Mine", kind="simulated", service="simulated"))
-    wish = json.dumps({"models": [model.pk], "scenarios": ["happy_path"], "trials": 1, "probe_unknown": False})
-    assert run_remote(live_server, "plan", "--json", wish)[0]["trials"] == 1
-    run_id = str(run_remote(live_server, "launch", "--json", wish, "--key", "k")[0]["id"])
+    plan = json.dumps({"models": [model.pk], "scenarios": ["happy_path"], "trials": 1, "probe_unknown": False})
+    assert run_remote(live_server, "plan", "--json", plan)[0]["trials"] == 1
+    run_id = str(run_remote(live_server, "launch", "--json", plan, "--key", "k")[0]["id"])
     assert run_remote(live_server, "pause", run_id)[0]["state"] == "paused"
     assert run_remote(live_server, "resume", run_id)[0]["state"] == "running"
     assert run_remote(live_server, "cancel", run_id)[0]["state"] == "cancelled"
@@ -41,10 +41,12 @@ def test_run_is_launched_controlled_and_read(live_server: LiveServer, token: str
     assert len(run_remote(live_server, "runs")) == 1
 
 
-def test_trials_are_printed_line_by_line(live_server: LiveServer, token: str) -> None:
+def test_remote_prints_a_line_for_each_trial(live_server: LiveServer, token: str) -> None:
     cell = make_cell(make_config(make_run()))
     trials = [make_trial(cell) for _ in range(3)]
-    assert {line["id"] for line in run_remote(live_server, "trials", str(cell.run_id))} == {one.pk for one in trials}
+    assert {line["id"] for line in run_remote(live_server, "trials", str(cell.run_id))} == {
+        trial.pk for trial in trials
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,12 +59,12 @@ def test_trials_are_printed_line_by_line(live_server: LiveServer, token: str) ->
         (["plan", "--json", '{"models": ["x"]}'], "as a whole number"),
     ],
 )
-def test_what_cannot_be_done_is_explained(live_server: LiveServer, token: str, words: list[str], sentence: str) -> None:
+def test_remote_explains_a_refused_action(live_server: LiveServer, token: str, words: list[str], sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         run_remote(live_server, *words)
 
 
-def test_missing_token_is_asked_for(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_without_a_token_asks_for_one(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLBENCH_TOKEN", raising=False)
     with pytest.raises(CommandError, match="Set TOOLBENCH_TOKEN to a token"):
         run_remote(live_server, "runs")

@@ -27,19 +27,19 @@ def count_removed() -> int:
     return Trial.objects.exclude(bodies_removed_at=None).count()
 
 
-def test_command_without_rules_says_that_everything_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_retention_without_rules_removes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "No rule is saved" in run_command(capsys)
     assert count_removed() == 0
 
 
-def test_dry_run_prints_each_rule_and_removes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_retention_dry_run_prints_each_rule_and_removes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     printed = run_command(capsys, "--dry-run", "--rule", "passed=30", "--rule", "failed=30")
     assert "Passed trials after 30 days: 1 trial, about 9 bytes\n" in printed
     assert "Failed trials after 30 days: 0 trials, about 0 bytes\nNothing was removed." in printed
     assert count_removed() == 0
 
 
-def test_command_removes_by_the_saved_rules_and_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
+def test_retention_removes_by_saved_rules_and_writes_an_audit_entry(capsys: pytest.CaptureFixture[str]) -> None:
     RetentionRule.objects.create(kind="passed", days=30)
     assert run_command(capsys, "--dry-run").endswith("Nothing was removed.\n")
     assert run_command(capsys) == "Bodies of 1 trial removed.\n"
@@ -51,12 +51,12 @@ def test_command_removes_by_the_saved_rules_and_is_audited(capsys: pytest.Captur
     ("rule", "sentence"),
     [("old=3", "is not understood"), ("passed=soon", "Enter whole days"), ("passed", "needs a number of days")],
 )
-def test_rule_that_is_not_understood_is_explained(rule: str, sentence: str) -> None:
+def test_retention_explains_an_invalid_rule(rule: str, sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         call_command("retention", "--dry-run", "--rule", rule)
 
 
-def test_unsaved_rules_remove_nothing() -> None:
+def test_retention_refuses_unsaved_rules_without_dry_run() -> None:
     with pytest.raises(CommandError, match="for --dry-run only"):
         call_command("retention", "--rule", "passed=1")
     assert count_removed() == 0

@@ -24,15 +24,15 @@ class Endpoint:
 
     works = True
 
-    def answer(self, seen: ReceivedRequest) -> ScriptedReply:
-        if not self.works and seen.json()["messages"][-1]["role"] == "tool":
+    def answer(self, request: ReceivedRequest) -> ScriptedReply:
+        if not self.works and request.json()["messages"][-1]["role"] == "tool":
             return text_reply("Done.")
-        return answer_correctly(seen)
+        return answer_correctly(request)
 
 
 @pytest.fixture(autouse=True)
 def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of whoever runs the tests decides nothing."""
+    """Remove the variables of the tester's environment and load the built-in data."""
     for name in ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "OPENROUTER_TRIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("VERBOSE", "1")
@@ -41,12 +41,18 @@ def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def evaluate(**options: Any) -> str:
     out = StringIO()
-    usual = {"models": "all", "provider": "scripted", "scenarios": "happy_path,chat_only", "trials": "8", "yes": True}
-    call_command("eval", **(usual | options), stdout=out)
+    default_options = {
+        "models": "all",
+        "provider": "scripted",
+        "scenarios": "happy_path,chat_only",
+        "trials": "8",
+        "yes": True,
+    }
+    call_command("eval", **(default_options | options), stdout=out)
     return out.getvalue()
 
 
-def test_cell_worse_beyond_chance_ends_with_1_and_the_table(tmp_path: Path) -> None:
+def test_eval_baseline_with_a_worse_cell_exits_with_1_and_a_table(tmp_path: Path) -> None:
     endpoint, junit, markdown = Endpoint(), tmp_path / "cells.xml", tmp_path / "cells.md"
     with ScriptedServer(endpoint.answer) as scripted:
         make_scripted_model(scripted)
@@ -56,12 +62,12 @@ def test_cell_worse_beyond_chance_ends_with_1_and_the_table(tmp_path: Path) -> N
         with pytest.raises(CommandError) as raised:
             evaluate(baseline=str(baseline.pk), junit=str(junit), markdown=str(markdown))
     run = Run.objects.latest("pk")
-    shown = get_comparison(CompareQuery(a={"run": str(baseline.pk)}, b={"run": str(run.pk)})).rows
+    rows = get_comparison(CompareQuery(a={"run": str(baseline.pk)}, b={"run": str(run.pk)})).rows
 
     assert raised.value.returncode == 1
     assert f"Worse than run {baseline.pk} beyond chance:\n  happy_path: 8/8 → 0/8, -100 points" in str(raised.value)
     (cell,) = compare_with_run(run, baseline.pk).cells
-    differences = [row.compared.difference for row in shown]
+    differences = [row.compared.difference for row in rows]
     assert [(cell.difference, cell.p)] == [(found.value, found.p) for found in differences if found]
     assert [(suite.get("name"), suite.get("failures")) for suite in ElementTree.parse(junit).getroot()] == [
         (f"Run {run.pk}", "0"),
@@ -71,18 +77,18 @@ def test_cell_worse_beyond_chance_ends_with_1_and_the_table(tmp_path: Path) -> N
     assert run.seed == baseline.seed
 
 
-def test_equal_run_passes_the_gate_and_says_what_was_compared(scripted: ScriptedServer, tmp_path: Path) -> None:
+def test_eval_baseline_with_an_equal_run_passes_the_gate(scripted: ScriptedServer, tmp_path: Path) -> None:
     make_scripted_model(scripted)
     evaluate()
     baseline = Run.objects.get()
 
-    said = evaluate(baseline=str(baseline.pk), markdown=str(tmp_path / "cells.md"))
+    output = evaluate(baseline=str(baseline.pk), markdown=str(tmp_path / "cells.md"))
 
-    assert f"against run {baseline.pk}, happy_path: 8/8 → 8/8, +0 points" in said
+    assert f"against run {baseline.pk}, happy_path: 8/8 → 8/8, +0 points" in output
     assert "All gates are passed." in (tmp_path / "cells.md").read_text()
 
 
-def test_baseline_without_a_shared_scenario_fails_the_gate(scripted: ScriptedServer) -> None:
+def test_eval_baseline_without_a_shared_scenario_fails_the_gate(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
     evaluate(scenarios="chat_only", trials="1")
 
@@ -93,7 +99,7 @@ def test_baseline_without_a_shared_scenario_fails_the_gate(scripted: ScriptedSer
     assert "the runs share no scenario and settings" in str(raised.value)
 
 
-def test_unknown_baseline_is_refused_before_anything_is_sent(scripted: ScriptedServer) -> None:
+def test_eval_baseline_that_is_unknown_sends_no_request(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
 
     with pytest.raises(CommandError, match="There is no run 999999") as raised:

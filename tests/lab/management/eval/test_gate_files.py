@@ -8,24 +8,24 @@ from toolbench.lab.management.eval.results import CellResult
 
 GOOD = CellResult("m · happy_path", 9, 10, "9/10 (90 %, 60 to 98)", is_applicable=True)
 BAD = CellResult("m|n · <b> \x00 · patch", 4, 10, "4/10 (40 %, 17 to 69)", is_applicable=True)
-SILENT = CellResult("m · silent", 0, 0, "no answer", is_applicable=True)
+UNANSWERED = CellResult("m · silent", 0, 0, "no answer", is_applicable=True)
 NOT_APPLICABLE = CellResult("m · off", 0, 0, "no answer", is_applicable=False)
 WORSE = ComparedCell("patch", (10, 10), (2, 10), -0.8, -0.97, -0.4, 0.001, differs=True)
 BETTER = ComparedCell("happy_path", (2, 10), (10, 10), 0.8, 0.4, 0.97, 0.001, differs=True)
 UNTESTED = ComparedCell("chat", (1, 1), (1, 1), None, None, None, None, differs=False)
 
 
-def test_threshold_fails_cells_below_it_and_cells_without_answer() -> None:
-    results = GateResults("Run 7", (GOOD, BAD, SILENT, NOT_APPLICABLE), fail_under=50)
+def test_gate_results_threshold_fails_low_and_unanswered_cells() -> None:
+    results = GateResults("Run 7", (GOOD, BAD, UNANSWERED, NOT_APPLICABLE), fail_under=50)
 
     root = ElementTree.fromstring(render_junit(results))
 
-    assert results.cells_below == (BAD, SILENT)
+    assert results.cells_below == (BAD, UNANSWERED)
     assert [len(root.findall(f".//{name}")) for name in ("testcase", "failure", "skipped", "error")] == [4, 2, 1, 0]
     assert root[0].attrib == {"name": "Run 7", "tests": "4", "failures": "2", "errors": "0"}
 
 
-def test_without_a_gate_nothing_fails() -> None:
+def test_gate_results_without_a_gate_have_no_failure() -> None:
     results = GateResults("Run 7", (GOOD, BAD))
 
     assert results.failure == ""
@@ -33,7 +33,7 @@ def test_without_a_gate_nothing_fails() -> None:
     assert "No gate was set." in render_markdown(results)
 
 
-def test_only_a_significantly_worse_cell_fails_against_the_baseline() -> None:
+def test_gate_results_baseline_fails_only_significantly_worse_cells() -> None:
     results = GateResults("Run 7", (GOOD,), gate=BaselineGate(3, (WORSE, BETTER, UNTESTED), ("Stratified.",)))
 
     root, text = ElementTree.fromstring(render_junit(results)), render_markdown(results)
@@ -49,14 +49,14 @@ def test_only_a_significantly_worse_cell_fails_against_the_baseline() -> None:
     assert "- Stratified." in text
 
 
-def test_run_that_is_not_finished_is_an_error_in_both_files() -> None:
+def test_gate_results_of_an_unfinished_run_are_an_error() -> None:
     results = GateResults("Run 7", (GOOD,), unfinished="Run 7 is paused.")
 
     assert 'errors="1"' in render_junit(results)
     assert "Run 7 is paused." in render_markdown(results)
 
 
-def test_names_from_elsewhere_break_neither_file() -> None:
+def test_gate_files_escape_names_of_cells() -> None:
     results = GateResults("Run 7", (BAD,))
 
     names = [case.get("name") for case in ElementTree.fromstring(render_junit(results)).iter("testcase")]

@@ -1,4 +1,4 @@
-"""The table of options: flags and the variables of the case study."""
+"""Options of `manage.py eval`: flags, and the variables of the case study."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from toolbench.lab.management.eval.options import (
 )
 
 DOCS = Path(__file__).parents[4] / "docs" / "command-line.md"
-# One reading of every variable of the case study that decides something here.
+# Each variable of the case study that has an effect: a text, the option's name and its value.
 VARIABLES = {
     "MODEL_FILTER": ("all,!glm", "models", "all,!glm"),
     "SCENARIOS": ("extreme", "scenarios", "extreme"),
@@ -52,23 +52,23 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_a_variable_gives_its_option_a_default(variable: str) -> None:
+def test_parse_options_reads_a_default_from_each_variable(variable: str) -> None:
     text, name, value = VARIABLES[variable]
     assert getattr(parse_options({}, {VARIABLE_PREFIX + variable: text}), name) == value
 
 
-def test_every_variable_of_the_table_is_tried_here() -> None:
+def test_parse_options_variables_are_all_tested_here() -> None:
     assert set(VARIABLES) == {row.variable for row in OPTIONS.values() if row.variable}
 
 
-def test_nothing_said_gives_the_case_studys_defaults() -> None:
+def test_parse_options_without_input_has_the_case_study_defaults() -> None:
     options = parse_options({}, {f"{VARIABLE_PREFIX}TRIALS": " "})
     assert options == EvalOptions()
     assert (options.models, options.trials, options.scenarios, options.profiles) == ("stable", 1, "typical", "default")
     assert (options.strategies, options.tool_use_mode, options.failure_policy) == ("production", "enforced", "fatal")
 
 
-def test_a_flag_wins_over_its_variable() -> None:
+def test_parse_options_prefers_a_flag_over_its_variable() -> None:
     environment = {
         f"{VARIABLE_PREFIX}TRIALS": "7",
         f"{VARIABLE_PREFIX}FIX_EMPTY_FINAL": "1",
@@ -79,25 +79,25 @@ def test_a_flag_wins_over_its_variable() -> None:
     assert (options.strategies, options.strategy_matrix) == ("raw", False)
 
 
-def test_none_means_each_options_own_word() -> None:
+def test_parse_options_none_has_the_meaning_of_each_option() -> None:
     options = parse_options({"stream": "none", "tool_use_mode": "none"}, {})
     assert (options.stream, options.tool_use_mode) == ("none", "disabled")
 
 
-def test_a_rule_is_its_name_and_what_it_needs() -> None:
+def test_parse_options_reads_a_stopping_rule_with_its_parameters() -> None:
     options = parse_options({"until_decided": "threshold, target=80, error=0.1, rate=delivered"}, {})
     assert options.until_decided == StoppingRule("threshold", "delivered", error=0.1, target=80).to_json()
 
 
 @pytest.mark.parametrize("environment", [{"OPENROUTER_EVAL_PRESET": "full"}, {"OPENROUTER_FULL": "1"}])
-def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) -> None:
+def test_parse_options_full_preset_fills_in_missing_options(environment: dict[str, str]) -> None:
     options = parse_options({}, {**environment, "OPENROUTER_TRIALS": "3", "OPENROUTER_STRATEGY_MATRIX": "1"})
     assert (options.trials, options.models, options.profiles, options.scenarios) == (3, "all", FULL_PROFILES, "all")
     assert (options.strategies, options.strategy_matrix) == ("raw,baseline,production", False)
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("flags", "sentence"),
     [
         ({"trials": "0"}, "--trials must be a whole number from 1, not '0'."),
         ({"overrides": "[1]"}, "--overrides must be a JSON object"),
@@ -110,24 +110,24 @@ def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) 
         ({"temperature": "warm"}, "--temperature must be a number"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(given: dict[str, str], sentence: str) -> None:
-    with pytest.raises(OptionError) as refused:
-        parse_options(given, {})
-    assert str(refused.value).startswith(sentence)
+def test_parse_options_names_an_invalid_flag(flags: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        parse_options(flags, {})
+    assert str(raised.value).startswith(sentence)
 
 
-def test_a_variable_that_cannot_be_read_is_named() -> None:
+def test_parse_options_names_an_invalid_variable() -> None:
     with pytest.raises(OptionError, match="OPENROUTER_JOBS must be a whole number from 1"):
         parse_options({}, {"OPENROUTER_JOBS": "many"})
 
 
-def test_a_variable_that_decides_nothing_here_is_said_to_be_unused() -> None:
+def test_list_unused_variables_names_variables_without_effect() -> None:
     assert list_unused_variables({"OPENROUTER_HTTP_ADAPTER": "net_http", "OPENROUTER_LANGUAGE_POLICY_STRICT": ""}) == (
         "OPENROUTER_HTTP_ADAPTER is set and has no effect: there is one HTTP client.",
     )
 
 
-def test_every_option_and_variable_is_documented() -> None:
+def test_eval_options_and_variables_are_documented() -> None:
     text = DOCS.read_text(encoding="utf-8")
     missing = [row.flag for row in OPTIONS.values() if f"`{row.flag}" not in text]
     missing += [

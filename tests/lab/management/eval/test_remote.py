@@ -1,4 +1,4 @@
-"""`manage.py eval --server`: the run is launched and worked on elsewhere, the gates are checked here."""
+"""`manage.py eval --server`: the server executes the run, the command checks the gates."""
 
 from io import StringIO
 from pathlib import Path
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def usual(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Options of a small run through the API."""
+def remote_options(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the options of a small run through the API."""
     monkeypatch.setenv("VERBOSE", "1")
     load_builtin_data()
     token = create_api_token(get_first_owner(), "shell", Scope.values, None)[1]
@@ -46,15 +46,15 @@ def evaluate(options: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def test_run_elsewhere_is_followed_to_its_end_and_checked(
-    usual: dict[str, Any], worker: WorkerProcess, scripted: ScriptedServer, tmp_path: Path
+def test_eval_server_waits_for_the_run_and_checks_the_gates(
+    remote_options: dict[str, Any], worker: WorkerProcess, scripted: ScriptedServer, tmp_path: Path
 ) -> None:
     make_scripted_model(scripted)
-    first = evaluate(usual)
+    first = evaluate(remote_options)
     baseline = Run.objects.get()
     junit = tmp_path / "cells.xml"
 
-    second = evaluate(usual | {"baseline": str(baseline.pk), "fail_under": "100", "junit": str(junit)})
+    second = evaluate(remote_options | {"baseline": str(baseline.pk), "fail_under": "100", "junit": str(junit)})
 
     assert "1 configurations, 2 cells, 6 trials" in first
     assert "happy_path: 3/3" in first
@@ -64,20 +64,22 @@ def test_run_elsewhere_is_followed_to_its_end_and_checked(
     assert 'failures="0"' in junit.read_text()
 
 
-def test_dry_run_elsewhere_launches_nothing(usual: dict[str, Any], scripted: ScriptedServer) -> None:
+def test_eval_server_dry_run_launches_nothing(remote_options: dict[str, Any], scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
 
-    assert "2 cells, 6 trials" in evaluate(usual | {"dry_run": True})
+    assert "2 cells, 6 trials" in evaluate(remote_options | {"dry_run": True})
     assert not Run.objects.exists()
 
 
-def test_words_elsewhere_select_as_they_do_here(usual: dict[str, Any], scripted: ScriptedServer) -> None:
+def test_plan_remotely_selects_the_same_as_local_words(
+    remote_options: dict[str, Any], scripted: ScriptedServer
+) -> None:
     model = make_scripted_model(scripted)
     model.tags = ["stable"]
     model.save()
     options = EvalOptions(models="stable,scripted", strategies="all,!raw", profiles="all,!creative")
 
-    with ToolbenchClient(usual["server"], usual["token"]) as client:
+    with ToolbenchClient(remote_options["server"], remote_options["token"]) as client:
         body = plan_remotely(client, options).body
 
     assert model.pk in body["models"]
@@ -100,12 +102,12 @@ def test_words_elsewhere_select_as_they_do_here(usual: dict[str, Any], scripted:
         ({"baseline": "987654"}, "987654"),
     ],
 )
-def test_refusal_elsewhere_ends_with_2_and_a_sentence(
-    usual: dict[str, Any], scripted: ScriptedServer, options: dict[str, Any], sentence: str
+def test_eval_server_refusal_exits_with_2_and_a_sentence(
+    remote_options: dict[str, Any], scripted: ScriptedServer, options: dict[str, Any], sentence: str
 ) -> None:
     make_scripted_model(scripted)
 
     with pytest.raises(CommandError, match=sentence) as raised:
-        evaluate(usual | options)
+        evaluate(remote_options | options)
 
     assert (raised.value.returncode, Run.objects.count()) == (2, 0)

@@ -1,4 +1,4 @@
-"""From options to the request that is launched."""
+"""Requests that `manage.py eval` builds from its options."""
 
 import re
 from typing import Any
@@ -22,17 +22,17 @@ def catalogue() -> None:
     load_builtin_data()
 
 
-def asked(**said: Any) -> EvalRequest:
-    return build_eval_request(EvalOptions(**said))
+def build_request(**options: Any) -> EvalRequest:
+    return build_eval_request(EvalOptions(**options))
 
 
-def names(found: EvalRequest) -> list[str]:
-    return [model.name for model in found.models]
+def list_model_names(request: EvalRequest) -> list[str]:
+    return [model.name for model in request.models]
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_the_case_studys_filter_is_29_pairs_and_1450_trials() -> None:
-    plan = build_plan(asked(models="all", profiles=FULL_PROFILES, trials=10).request)
+def test_build_eval_request_of_case_study_has_29_pairs_1450_trials() -> None:
+    plan = build_plan(build_request(models="all", profiles=FULL_PROFILES, trials=10).request)
     assert len({(config.model, config.profile) for config in plan.configs}) == 29
     assert plan.trials == 1450
     assert next(render_plan_lines(plan)) == (
@@ -40,47 +40,49 @@ def test_the_case_studys_filter_is_29_pairs_and_1450_trials() -> None:
     )
 
 
-def test_plan_lines_name_providers_that_share_a_model_name() -> None:
+def test_render_plan_lines_names_providers_that_share_a_model_name() -> None:
     SamplingProfile.objects.get_or_create(name="default")
     for name in ("First", "Second"):
         make_model("agent", provider=make_provider(name))
-    plan = build_plan(asked(models="agent", profiles="default", trials=1).request)
+    plan = build_plan(build_request(models="agent", profiles="default", trials=1).request)
     assert "agent at First and Second: --provider chooses one of them" in list(render_plan_lines(plan))
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_without_a_provider_nothing_simulated_or_local_is_chosen() -> None:
-    assert {model.provider.name for model in asked(models="all").models} == {"OpenRouter"}
-    assert names(asked(models="perfect", provider="simulated")) == ["perfect"]
+def test_build_eval_request_without_a_provider_uses_openrouter_only() -> None:
+    assert {model.provider.name for model in build_request(models="all").models} == {"OpenRouter"}
+    assert list_model_names(build_request(models="perfect", provider="simulated")) == ["perfect"]
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_stable_models_are_the_default() -> None:
-    assert len(asked().models) == 6
+def test_build_eval_request_chooses_stable_models_by_default() -> None:
+    assert len(build_request().models) == 6
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_models_are_found_by_name_vendor_tag_and_glob() -> None:
+def test_build_eval_request_finds_models_by_name_vendor_tag_glob() -> None:
     make_model("acme/one:nitro", tags=["quick"])
     make_model("acme/two")
     make_model("other/three", tags=["quick"])
-    assert names(asked(models="acme/one", provider="example")) == ["acme/one:nitro"]
-    assert names(asked(models="acme", provider="example")) == ["acme/one:nitro", "acme/two"]
-    assert names(asked(models="quick,!acme", provider="example")) == ["other/three"]
-    assert names(asked(models="*/t*", provider="example")) == ["acme/two", "other/three"]
+    assert list_model_names(build_request(models="acme/one", provider="example")) == ["acme/one:nitro"]
+    assert list_model_names(build_request(models="acme", provider="example")) == ["acme/one:nitro", "acme/two"]
+    assert list_model_names(build_request(models="quick,!acme", provider="example")) == ["other/three"]
+    assert list_model_names(build_request(models="*/t*", provider="example")) == ["acme/two", "other/three"]
 
 
 @pytest.mark.usefixtures("catalogue")
 @pytest.mark.parametrize("words", ["Local, tool template", "local-tools"])
-def test_a_provider_is_found_by_its_whole_name_and_by_its_service(words: str) -> None:
-    assert {model.provider.name for model in asked(models="all", provider=words).models} == {"Local, tool template"}
+def test_build_eval_request_finds_a_provider_by_name_or_service(words: str) -> None:
+    assert {model.provider.name for model in build_request(models="all", provider=words).models} == {
+        "Local, tool template"
+    }
     with pytest.raises(EvalError, match="“Local, own template”, “Local, tool template”"):
-        asked(models="all", provider="nowhere")
+        build_request(models="all", provider="nowhere")
 
 
 @pytest.mark.usefixtures("catalogue")
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("options", "sentence"),
     [
         ({"models": "nobody"}, "No model at OpenRouter matches 'nobody'"),
         ({"models": "perfect"}, "Simulated has one: add --provider."),
@@ -90,14 +92,14 @@ def test_a_provider_is_found_by_its_whole_name_and_by_its_service(words: str) ->
         ({"scenarios": "nothing"}, "No scenario matches 'nothing'"),
     ],
 )
-def test_a_filter_that_matches_nothing_is_refused(said: dict[str, str], sentence: str) -> None:
+def test_build_eval_request_refuses_a_filter_without_a_match(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(EvalError, match=sentence.replace(".", r"\.")):
-        asked(**said)
+        build_request(**options)
 
 
 @pytest.mark.usefixtures("catalogue")
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("options", "sentence"),
     [
         ({"models": "openai/gpt-5.2,opnai/typo"}, "No model at OpenRouter matches 'opnai/typo'; the nearest: “openai”"),
         ({"models": "stable,!deepsek"}, "matches '!deepsek'; the nearest: “deepseek”"),
@@ -117,52 +119,52 @@ def test_a_filter_that_matches_nothing_is_refused(said: dict[str, str], sentence
         ({"overrides": {"argument_repairs": "comments,coments"}}, "matches 'coments'; the nearest: “comments”"),
     ],
 )
-def test_unknown_word_beside_known_ones_is_refused(said: dict[str, Any], sentence: str) -> None:
+def test_build_eval_request_refuses_an_unknown_word_among_known(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(EvalError, match=re.escape(sentence)):
-        asked(**said)
+        build_request(**options)
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_bare_model_name_is_taken_where_no_other_model_has_it() -> None:
+def test_build_eval_request_accepts_a_bare_model_name_if_unique() -> None:
     make_model("acme/one:nitro")
     make_model("acme/two")
     make_model("other/two")
-    assert names(asked(models="one", provider="example")) == ["acme/one:nitro"]
-    assert names(asked(models="ONE:nitro,!acme/two", provider="example")) == ["acme/one:nitro"]
+    assert list_model_names(build_request(models="one", provider="example")) == ["acme/one:nitro"]
+    assert list_model_names(build_request(models="ONE:nitro,!acme/two", provider="example")) == ["acme/one:nitro"]
     with pytest.raises(EvalError, match=r"(?i)'TWO' may be “acme/two” or “other/two”: write"):
-        asked(models="TWO", provider="example")
+        build_request(models="TWO", provider="example")
     with pytest.raises(EvalError, match="'two' may be “acme/two” or “other/two”: write the whole name"):
-        asked(models="one,two", provider="example")
+        build_request(models="one,two", provider="example")
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_presets_on_top_of_a_strategy_are_chosen_by_words() -> None:
-    assert asked(strategies="raw+ask_again,baseline").request.strategies == ("baseline", "raw+ask_again")
+def test_build_eval_request_adds_presets_to_a_strategy() -> None:
+    assert build_request(strategies="raw+ask_again,baseline").request.strategies == ("baseline", "raw+ask_again")
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_strategies_are_chosen_by_words_and_matrices() -> None:
-    assert asked(strategies="all").request.strategies == ("raw", "baseline", "production")
-    assert asked(strategies="base,deepseek_openrouter_compat").request.strategies == (
+def test_build_eval_request_chooses_strategies_by_word_and_matrix() -> None:
+    assert build_request(strategies="all").request.strategies == ("raw", "baseline", "production")
+    assert build_request(strategies="base,deepseek_openrouter_compat").request.strategies == (
         "baseline",
         "deepseek_openrouter_compat",
     )
-    assert asked(strategies="raw,wire_standard").request.strategies == ("raw", "wire_standard")
-    assert asked(strategy_matrix=True).request.strategies == ("baseline", "production")
-    assert asked(fallback_matrix=True).request.strategies == (
+    assert build_request(strategies="raw,wire_standard").request.strategies == ("raw", "wire_standard")
+    assert build_request(strategy_matrix=True).request.strategies == ("baseline", "production")
+    assert build_request(fallback_matrix=True).request.strategies == (
         "production!content_tag_tool_call_fallback",
         "production+content_tag_tool_call_fallback",
     )
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_with_tools_off_only_the_control_is_tried() -> None:
-    assert asked(tool_use_mode="disabled").request.scenarios == ("chat_only",)
+def test_build_eval_request_without_tools_uses_only_the_control() -> None:
+    assert build_request(tool_use_mode="disabled").request.scenarios == ("chat_only",)
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_settings_become_one_patch_and_the_users_own_comes_last() -> None:
-    request = asked(
+def test_build_eval_request_merges_settings_with_overrides_last() -> None:
+    request = build_request(
         temperature=0.5,
         llm_options={"temperature": 1, "seed": 3},
         fix_empty_final=False,
@@ -184,19 +186,19 @@ def test_settings_become_one_patch_and_the_users_own_comes_last() -> None:
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_routing_is_sent_to_nobody_but_openrouter() -> None:
+def test_build_eval_request_refuses_routing_outside_openrouter() -> None:
     make_model("acme/one", provider=make_provider("Acme"))
     with pytest.raises(EvalError, match="apply to OpenRouter only"):
-        asked(models="all", provider="acme", route="fallback")
+        build_request(models="all", provider="acme", route="fallback")
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_all_tools_mean_no_mask() -> None:
-    assert asked(allow=("all",)).request.tool_allowlist == ()
-    assert asked(allow=("state_get",)).request.tool_allowlist == ("state_get",)
+def test_build_eval_request_all_tools_sets_no_allowlist() -> None:
+    assert build_request(allow=("all",)).request.tool_allowlist == ()
+    assert build_request(allow=("state_get",)).request.tool_allowlist == ("state_get",)
 
 
 @pytest.mark.usefixtures("catalogue")
 @pytest.mark.parametrize(("word", "streams"), [("none", (False,)), ("streamed", (True,)), ("both", (False, True))])
-def test_streaming_is_asked_for_in_the_words_of_the_form(word: str, streams: tuple[bool, ...]) -> None:
-    assert asked(models="all", stream=word).request.streams == streams
+def test_build_eval_request_reads_the_words_for_streaming(word: str, streams: tuple[bool, ...]) -> None:
+    assert build_request(models="all", stream=word).request.streams == streams

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 CALLS_AS_TEXT = {"failure_class": "call_in_tags", "structured_answers": 0, "calls": 0, "valid_calls": 0}
 
 
-def compared(
+def compare_providers(
     good: str, bad: str, *, canonical: str = "acme/one", failing: Mapping[str, Any] = CALLS_AS_TEXT
 ) -> Comparison:
     """Compare trials at two providers; `good` and `bad` have a letter for each outcome, p or f."""
@@ -36,19 +36,19 @@ def compared(
     return get_comparison(CompareQuery.from_query(query))
 
 
-def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
-    return diagnose(compared(good, bad, canonical=canonical))
+def diagnose_providers(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
+    return diagnose(compare_providers(good, bad, canonical=canonical))
 
 
-def test_difference_between_providers_of_equal_weights_names_provider() -> None:
-    found = diagnosed("p" * 20, "f" * 20)
+def test_diagnosis_of_equal_weights_names_the_worse_provider() -> None:
+    found = diagnose_providers("p" * 20, "f" * 20)
     assert found is not None
     assert (found.verdict, found.worse_provider, found.better_provider) == ("provider", "Bad host", "Good host")
     assert [difference.label for difference in found.differences] == ["Success", "Structured-call rate"]
 
 
 def test_diagnosis_suggests_preset_for_the_most_frequent_failure() -> None:
-    found = diagnosed("p" * 20, "f" * 20)
+    found = diagnose_providers("p" * 20, "f" * 20)
     assert found is not None
     assert found.suggested_preset is not None
     assert found.suggested_preset.preset == "content_tag_tool_call_fallback"
@@ -58,9 +58,9 @@ def test_diagnosis_suggests_preset_for_the_most_frequent_failure() -> None:
     assert filled["trials"] == ["10"]
 
 
-def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
+def test_diagnosis_success_equals_comparison_page_and_export() -> None:
     """30/40 against 38/40 is significant alone, but not as one of three comparisons."""
-    page = compared("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
+    page = compare_providers("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
     assert page.secondary.comparisons > 1
     assert page.whole.difference is not None
     assert not page.whole.with_comparisons(page.secondary.comparisons).differs
@@ -74,9 +74,9 @@ def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
     assert found.differences == (MetricDifference("Success", page.whole.second, page.whole.first),)
 
 
-def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
+def test_diagnosis_excludes_failures_of_trials_not_compared() -> None:
     """Only the worse side has another version, prompt, group, kind and scenario."""
-    page = compared("p" * 20, "f" * 20)
+    page = compare_providers("p" * 20, "f" * 20)
     config = RunConfig.objects.get(provider_name="Bad host")
     cell = config.cells.get()
     make_trial(cell, "fail", failure_class="aside", prompt_version="0")
@@ -96,22 +96,22 @@ def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
 
 
 def test_diagnosis_of_two_bad_providers_names_the_model() -> None:
-    found = diagnosed("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
+    found = diagnose_providers("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
     assert found is not None
     assert found.verdict == "model"
     assert found.suggested_preset is None
 
 
-def test_diagnosis_of_two_good_providers_is_open() -> None:
-    found = diagnosed("p" * 20, "p" * 19 + "f")
+def test_diagnosis_of_two_good_providers_is_undecided() -> None:
+    found = diagnose_providers("p" * 20, "p" * 19 + "f")
     assert found is not None
     assert found.verdict == "open"
 
 
-def test_models_without_a_common_canonical_name_are_not_diagnosed() -> None:
-    assert diagnosed("p" * 20, "f" * 20, canonical="") is None
+def test_diagnosis_without_common_canonical_name_is_none() -> None:
+    assert diagnose_providers("p" * 20, "f" * 20, canonical="") is None
 
 
-def test_class_presets_name_existing_classes_and_presets() -> None:
+def test_load_class_presets_names_existing_classes_and_presets() -> None:
     assert set(load_class_presets()) <= {row.code for row in load_classes()}
     assert set(load_class_presets().values()) <= set(list_preset_names())

@@ -32,22 +32,22 @@ def run() -> Run:
     return run
 
 
-def test_grid_shows_only_instances_in_which_sides_differ(run: Run) -> None:
+def test_instance_grid_shows_only_instances_in_which_sides_differ(run: Run) -> None:
     grid = get_grid(run)
     assert [row.instance for row in grid.rows] == [2, 3]
     assert (grid.total, grid.differing, grid.equal_count) == (3, 2, 1)
-    everything = get_grid(run, "instances=all")
-    assert [row.instance for row in everything.rows] == [1, 2, 3]
+    all_instances = get_grid(run, "instances=all")
+    assert [row.instance for row in all_instances.rows] == [1, 2, 3]
 
 
-def test_cells_have_counts_and_distinct_answers(run: Run) -> None:
+def test_instance_grid_cell_has_counts_and_distinct_answers(run: Run) -> None:
     second, third = get_grid(run).rows
     cells = [(cell.k, cell.n, cell.distinct_answers, cell.success_extent) for cell in second.cells if cell]
     assert cells == [(2, 2, 2, "all"), (2, 2, 2, "all"), (0, 2, 2, "none")]
     assert [(cell.k, cell.success_extent) for cell in third.cells if cell] == [(2, "all"), (1, ""), (2, "all")]
 
 
-def test_pair_has_a_failed_trial_beside_a_passed_one(run: Run) -> None:
+def test_instance_grid_pair_has_a_failed_and_a_passed_trial(run: Run) -> None:
     (second, _) = get_grid(run).rows
     baseline, _, failing = second.cells
     assert baseline is not None
@@ -61,20 +61,20 @@ def test_pair_has_a_failed_trial_beside_a_passed_one(run: Run) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "instances=all", "metric=delivered", "scenario=happy_path&upto=999999999"])
-def test_link_of_a_cell_lists_exactly_its_trials(run: Run, query: str) -> None:
+def test_instance_grid_cell_link_lists_exactly_its_trials(run: Run, query: str) -> None:
     cell = run.cells.get(config__model_name="vendor/m1")
     make_trial(cell, "na", instance_kind="drawn", instance_seed=3)
     Trial.objects.filter(pk=make_trial(cell, "", instance_kind="drawn", instance_seed=3).pk).update(state="queued")
-    counted = [found for row in get_grid(run, query).rows for found in row.cells if found]
-    assert len(counted) >= 6
-    for found in counted:
+    cells = [found for row in get_grid(run, query).rows for found in row.cells if found]
+    assert len(cells) >= 6
+    for found in cells:
         listed = filter_trials(TrialFilter.from_query(QueryDict(found.trials_query)))
         assert listed.count() == found.trial_count
         assert listed.filter(outcome="pass").count() == found.k
-    assert max(found.trial_count for found in counted) == 4
+    assert max(found.trial_count for found in cells) == 4
 
 
-def test_published_wording_is_one_row_of_a_scenario() -> None:
+def test_instance_grid_published_wording_is_one_row() -> None:
     run = make_run()
     for number, outcome in enumerate(("pass", "fail", "pass")):
         cell = make_cell(make_config(run, make_model(f"vendor/m{number}")))
@@ -85,7 +85,7 @@ def test_published_wording_is_one_row_of_a_scenario() -> None:
     assert [cell and (cell.k, cell.n) for cell in row.cells] == [(3, 3), (0, 3), (3, 3)]
 
 
-def test_side_without_the_instance_has_no_cell(run: Run) -> None:
+def test_instance_grid_side_without_the_instance_has_no_cell(run: Run) -> None:
     cell = run.cells.get(config__model_name="vendor/m2")
     make_trial(cell, "pass", instance_kind="drawn", instance_seed=9)
     row = get_grid(run, "instances=all").rows[-1]

@@ -12,7 +12,7 @@ from toolbench.lab.results.compare.query import CompareQuery
 pytestmark = pytest.mark.django_db
 
 
-def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
+def test_compare_page_links_trials_of_the_changed_stratum() -> None:
     """Instance 3 regressed for one model in version 1 only, so the trials of that stratum are linked."""
     a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")
     for run, outcome in ((a, "pass"), (b, "fail")):
@@ -32,7 +32,7 @@ def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
         assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)
 
 
-def test_sides_of_configurations_show_new_trials_of_a_running_run() -> None:
+def test_sides_page_counts_new_trials_of_a_running_run() -> None:
     make_trial(make_cell(make_config(make_run())))
     recompute_stale_cells()
     refresh_pools()

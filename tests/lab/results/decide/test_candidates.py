@@ -27,7 +27,7 @@ from toolbench.lab.results.matrix.table import get_matrix
 pytestmark = pytest.mark.django_db
 
 
-def test_runs_with_equal_settings_are_one_candidate() -> None:
+def test_candidate_pool_sums_runs_with_equal_settings() -> None:
     for settings in ("one", "one", "two"):
         make_trials(make_cell(make_config(make_run(), policy_hash=settings)), **{"pass": 3, "infra": 1})
     found = {candidate.policy_hash: candidate for candidate in get_candidate_pool(DecideQuery()).candidates}
@@ -36,14 +36,14 @@ def test_runs_with_equal_settings_are_one_candidate() -> None:
     assert found["two"].measured.tried == 4
 
 
-def test_controls_confirmations_and_deleted_runs_are_excluded() -> None:
+def test_candidate_pool_excludes_controls_confirmations_deleted_runs() -> None:
     make_trials(make_cell(make_config(make_run()), "chat_only"), **{"pass": 3})
     make_trials(make_cell(make_config(make_run(purpose="confirm"))), **{"pass": 3})
     make_trials(make_cell(make_config(make_run(deleted_at="2026-01-01T00:00Z"))), **{"pass": 3})
     assert get_candidate_pool(DecideQuery()).candidates == ()
 
 
-def test_infrastructure_errors_are_named_and_their_cost_counts() -> None:
+def test_candidate_pool_names_infra_errors_and_keeps_their_cost() -> None:
     cell = make_cell(make_config(make_run()))
     for _ in range(4):
         make_trial(cell, cost=0.01)
@@ -57,23 +57,23 @@ def test_infrastructure_errors_are_named_and_their_cost_counts() -> None:
     assert len(measured.times) == 4
 
 
-def test_unreported_cost_uses_dated_price_list_and_all_paid_tokens() -> None:
+def test_candidate_cost_uses_list_price_and_tokens_of_all_executions() -> None:
     model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
     cell = make_cell(make_config(make_run(), model))
     make_trial(cell, input_tokens=1_000_000, output_tokens=0)
-    again = make_trial(cell, "fail", input_tokens=0, output_tokens=100_000, execution=2)
-    make_step(again, execution=1, input_tokens=1_000_000, output_tokens=0)
+    retried_trial = make_trial(cell, "fail", input_tokens=0, output_tokens=100_000, execution=2)
+    make_step(retried_trial, execution=1, input_tokens=1_000_000, output_tokens=0)
     recompute_stale_cells()
     measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert measured.cost
     assert measured.cost.value == pytest.approx(2.5 + 2.5 + 1.0)
-    shown = get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure
-    assert shown
-    assert shown.low == pytest.approx(measured.cost.value)
+    figure = get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure
+    assert figure
+    assert figure.low == pytest.approx(measured.cost.value)
     assert measured.cost_from.startswith("list price of 20")
 
 
-def test_cost_of_an_own_server_is_zero_also_without_token_counts() -> None:
+def test_candidate_cost_of_private_server_is_zero_without_tokens() -> None:
     model = make_model(provider=make_provider("Own", base_url="http://127.0.0.1:8799"))
     cell = make_cell(make_config(make_run(), model))
     make_trial(cell)
@@ -86,7 +86,7 @@ def test_cost_of_an_own_server_is_zero_also_without_token_counts() -> None:
     assert measured.cost_from == PRIVATE_ADDRESS_ORIGIN
 
 
-def test_cost_that_is_known_for_some_trials_only_is_unknown() -> None:
+def test_candidate_cost_known_for_some_trials_is_unknown() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, cost=0.01)
     make_trial(cell)
@@ -97,7 +97,7 @@ def test_cost_that_is_known_for_some_trials_only_is_unknown() -> None:
     assert get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure is None
 
 
-def test_repeated_instances_count_by_independence_and_scenarios_equally() -> None:
+def test_candidate_pool_weights_scenarios_equally_and_clusters_repeats() -> None:
     first = make_run(instance_kind="drawn")
     for run in (first, make_run(instance_kind="drawn", repeat_of=first, purpose="aa")):
         config = make_config(run)
@@ -111,7 +111,7 @@ def test_repeated_instances_count_by_independence_and_scenarios_equally() -> Non
     assert measured.end_to_end_pool.share == pytest.approx((0.8 + 1) / 2)
 
 
-def test_retried_errors_are_failures_and_named_as_a_caution() -> None:
+def test_candidate_counts_retried_errors_as_failures_with_a_caution() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "pass", errors_retried=1)
     make_trials(cell, **{"pass": 3})
@@ -120,7 +120,7 @@ def test_retried_errors_are_failures_and_named_as_a_caution() -> None:
     assert "trials retried after an error, which count as failures: 1" in found.cautions
 
 
-def test_sequential_cells_have_anytime_valid_bounds() -> None:
+def test_decide_page_sequential_cells_have_anytime_valid_bounds() -> None:
     cell = make_cell(make_config(make_run(until={"rule": "threshold"})), error=0.05)
     make_trials(cell, **{"pass": 20})
     row = get_decide_page(DecideQuery()).rows[0]
@@ -130,7 +130,7 @@ def test_sequential_cells_have_anytime_valid_bounds() -> None:
     assert build_frozen_rate(frozen.evidence[0]) == row.end_to_end
 
 
-def test_candidate_names_the_scenarios_that_it_lacks() -> None:
+def test_candidate_names_missing_scenarios() -> None:
     run = make_run()
     both, one = make_config(run, make_model("vendor/both")), make_config(run, make_model("vendor/one"))
     for config, scenario in ((both, "happy_path"), (both, "long_arguments_guard"), (one, "happy_path")):
@@ -139,7 +139,7 @@ def test_candidate_names_the_scenarios_that_it_lacks() -> None:
     assert missing == {"vendor/both": (), "vendor/one": ("long_arguments_guard",)}
 
 
-def test_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_candidate_pool_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for name in ("vendor/a", "vendor/b", "vendor/c"):
         make_trials(make_cell(make_config(make_run(), make_model(name))), **{"pass": 1})
     with django_assert_num_queries(4):

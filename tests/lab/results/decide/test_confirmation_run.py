@@ -30,10 +30,10 @@ pytestmark = pytest.mark.django_db
 DEMO = DecideQuery(scope="demo", want="fastest")
 
 
-def finish(run: Run, *, outcome: str = "pass") -> None:
+def finish_run(run: Run, *, outcome: str = "pass") -> None:
     passed = outcome == "pass"
-    done = {"state": "done", "outcome": outcome, "task_pass": passed, "duration_ms": F("position") + 100.0}
-    run.trials.update(**done)
+    fields = {"state": "done", "outcome": outcome, "task_pass": passed, "duration_ms": F("position") + 100.0}
+    run.trials.update(**fields)
     Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
 
 
@@ -43,12 +43,12 @@ def record() -> DecisionRecord:
     model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
     SamplingProfile.objects.create(name="default")
     run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=76, instance_kind="drawn"))
-    finish(run)
+    finish_run(run)
     recompute_immediately(run.cells.values_list("pk", flat=True))
     return save_record(DEMO, owner=None)
 
 
-def test_confirmation_run_tries_leader_with_its_settings_and_new_seed(record: DecisionRecord) -> None:
+def test_launch_confirmation_keeps_settings_and_draws_a_new_seed(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=count_trials_needed(record))
     config, chosen = run.configs.get(), record.evidence[0]
     assert run.purpose == "confirm"
@@ -57,12 +57,12 @@ def test_confirmation_run_tries_leader_with_its_settings_and_new_seed(record: De
     assert (run.instance_kind, run.trials.count()) == ("drawn", 72)
 
 
-def test_confirmation_is_saved_only_after_its_end(record: DecisionRecord) -> None:
+def test_save_confirmation_needs_a_finished_run_and_keeps_first_result(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     record.refresh_from_db()
     with pytest.raises(NewTrialsError, match="has not ended"):
         save_confirmation(record)
-    finish(run)
+    finish_run(run)
     record.refresh_from_db()
     save_confirmation(record)
     record.refresh_from_db()
@@ -75,9 +75,9 @@ def test_confirmation_is_saved_only_after_its_end(record: DecisionRecord) -> Non
     assert record.confirmed["passed"] == 72
 
 
-def test_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRecord) -> None:
+def test_save_confirmation_of_failed_run_is_refused(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
-    finish(run, outcome="fail")
+    finish_run(run, outcome="fail")
     record.refresh_from_db()
     save_confirmation(record)
     record.refresh_from_db()
@@ -86,9 +86,9 @@ def test_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRec
     assert "success" in [reason["name"] for reason in record.confirmed["reasons"]]
 
 
-def test_confirmation_that_repeats_its_answers_is_refused(record: DecisionRecord) -> None:
+def test_get_confirmation_of_repeated_answers_names_repeats(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
-    finish(run)
+    finish_run(run)
     run.cells.update(deterministic=True, distinct=1, passed=72)
     record.refresh_from_db()
     found = get_confirmation(record)
@@ -97,9 +97,9 @@ def test_confirmation_that_repeats_its_answers_is_refused(record: DecisionRecord
     assert "repeats" in [reason.name for reason in found.assessment.reasons]
 
 
-def test_manually_added_trials_of_a_confirmation_do_not_count(record: DecisionRecord) -> None:
+def test_get_confirmation_excludes_manually_added_trials(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
-    finish(run)
+    finish_run(run)
     run.trials.filter(index__gt=60).update(added_by_hand=True)
     record.refresh_from_db()
     found = get_confirmation(record)
@@ -108,32 +108,32 @@ def test_manually_added_trials_of_a_confirmation_do_not_count(record: DecisionRe
     assert found.assessment.measured.tried == 60
 
 
-def test_paid_requests_are_sent_up_to_confirmed_number_only(
+def test_launch_confirmation_sends_at_most_confirmed_paid_requests(
     record: DecisionRecord,
 ) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
-    with pytest.raises(PaidRequestsUnconfirmedError) as asked:
+    with pytest.raises(PaidRequestsUnconfirmedError) as raised:
         launch_confirmation(record, owner=None, trials=72)
-    confirmed = asked.value.max_request_count
+    confirmed = raised.value.max_request_count
     with pytest.raises(PaidRequestsUnconfirmedError):
         launch_confirmation(record, owner=None, trials=73, confirmed_requests=confirmed)
     assert launch_confirmation(record, owner=None, trials=72, confirmed_requests=confirmed).trials.count() == 72
 
 
-def test_second_confirmation_is_refused(record: DecisionRecord) -> None:
+def test_launch_confirmation_refuses_a_second_run(record: DecisionRecord) -> None:
     launch_confirmation(record, owner=None, trials=5)
     with pytest.raises(NewTrialsError, match="already"):
         launch_confirmation(record, owner=None, trials=5)
 
 
-def test_confirmation_with_other_settings_is_refused(record: DecisionRecord) -> None:
+def test_launch_confirmation_refuses_other_settings(record: DecisionRecord) -> None:
     record.evidence[0]["settings"] = "another"
     with pytest.raises(NewTrialsError, match="other settings would be tried"):
         launch_confirmation(record, owner=None, trials=5)
 
 
-def test_trials_of_a_confirmation_are_in_no_candidate(record: DecisionRecord) -> None:
-    finish(launch_confirmation(record, owner=None, trials=5))
+def test_candidate_pool_excludes_confirmation_trials(record: DecisionRecord) -> None:
+    finish_run(launch_confirmation(record, owner=None, trials=5))
     assert [candidate.measured.tried for candidate in get_candidate_pool(replace(DEMO)).candidates] == [76]
 
 
@@ -148,7 +148,7 @@ def test_trials_of_a_confirmation_are_in_no_candidate(record: DecisionRecord) ->
         (ScenarioSample(55, 55), ScenarioSample(5, 5)),
     ],
 )
-def test_trials_needed_lift_the_bound_at_the_observed_share(parts: tuple[ScenarioSample, ...]) -> None:
+def test_count_trials_needed_lifts_bound_at_the_observed_share(parts: tuple[ScenarioSample, ...]) -> None:
     passed, tried = (sum(int(count) for count in counts) for counts in zip(*((p.k, p.n) for p in parts), strict=True))
     rule = {"want": "reliable", "success": 90.0, "within_ms": None}
     row = assessment_to_json(
@@ -158,11 +158,11 @@ def test_trials_needed_lift_the_bound_at_the_observed_share(parts: tuple[Scenari
         )
     )
     row |= {"scenarios": [f"scenario_{place}" for place in range(len(parts))]}
-    each = count_trials_needed(DecisionRecord(rule=rule, leader="a", evidence=[row]))
-    assert pool_samples([ScenarioSample(each * part.k / part.n, each) for part in parts]).low >= 0.9
+    trial_count = count_trials_needed(DecisionRecord(rule=rule, leader="a", evidence=[row]))
+    assert pool_samples([ScenarioSample(trial_count * part.k / part.n, trial_count) for part in parts]).low >= 0.9
 
 
-def test_trials_needed_give_p95_a_bound_if_time_counts() -> None:
+def test_count_trials_needed_bounds_p95_if_time_counts() -> None:
     row = assessment_to_json(assess_config(MeasuredConfig("a", "a", 80, 80, 80), DecisionRule("reliable", 90.0, None)))
     record = DecisionRecord(leader="a", evidence=[row | {"scenarios": ["one", "two"]}])
     record.rule = {"want": "fastest", "success": 90.0, "within_ms": None}

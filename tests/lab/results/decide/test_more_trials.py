@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 DEMO = DecideQuery(scope="demo", want="fastest")
 
 
-def finish(run: Run) -> None:
+def finish_run(run: Run) -> None:
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=F("position") + 100.0)
     Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
     recompute(list(run.cells.values_list("pk", flat=True)))
@@ -41,34 +41,34 @@ def run() -> Run:
     SamplingProfile.objects.create(name="default")
     scenarios = ("happy_path", "missing_workspace_id")
     run = launch(RunRequest(models=(model.pk,), scenarios=scenarios, trials=20, instance_kind="drawn"))
-    finish(run)
+    finish_run(run)
     return run
 
 
-def page(query: DecideQuery = DEMO) -> DecidePage:
+def get_page(query: DecideQuery = DEMO) -> DecidePage:
     return get_decide_page(query)
 
 
-def planned_now(query: DecideQuery, *, confirmed_requests: int = 0) -> Run:
+def launch_shown_plan(query: DecideQuery, *, confirmed_requests: int = 0) -> Run:
     """Launch the plan that the page shows now."""
-    offer = get_missing_trials_plan(page(query))
+    offer = get_missing_trials_plan(get_page(query))
     return launch_missing_trials(
         query, owner=None, shown=offer.shown if offer else "", confirmed_requests=confirmed_requests
     )
 
 
-def test_missing_trials_are_launched_and_decide(run: Run) -> None:
-    assert "it closes with 32 more trials (16 of each scenario)" in page().decision.sentence
-    offer = get_missing_trials_plan(page())
+def test_launch_missing_trials_decides_after_they_finish(run: Run) -> None:
+    assert "it closes with 32 more trials (16 of each scenario)" in get_page().decision.sentence
+    offer = get_missing_trials_plan(get_page())
     assert offer
     assert (offer.trials, offer.scenarios, offer.total) == (16, ("happy_path", "missing_workspace_id"), 32)
-    planned = planned_now(DEMO)
+    planned = launch_shown_plan(DEMO)
     assert planned.trials.count() == 32
     assert not planned.trials.filter(added_by_hand=True).exists()
     assert planned.seed != run.seed
     assert planned.configs.get().policy_hash == run.configs.get().policy_hash
-    finish(planned)
-    found = page()
+    finish_run(planned)
+    found = get_page()
     assert len(found.rows) == 1
     assert (found.rows[0].assessment.measured.tried, found.rows[0].assessment.state) == (72, "qualified")
     assert found.decision.sentence.startswith("Only Simulated · perfect")
@@ -76,75 +76,77 @@ def test_missing_trials_are_launched_and_decide(run: Run) -> None:
     assert get_missing_trials_plan(found) is None
 
 
-def test_pending_trials_are_not_planned_again(run: Run) -> None:
-    planned = planned_now(DEMO)
-    assert get_missing_trials_plan(page()) is None
-    assert page().runs_in_progress == (planned.pk,)
+def test_missing_trials_plan_excludes_pending_trials(run: Run) -> None:
+    planned = launch_shown_plan(DEMO)
+    assert get_missing_trials_plan(get_page()) is None
+    assert get_page().runs_in_progress == (planned.pk,)
     with pytest.raises(NewTrialsError, match="still running"):
-        planned_now(DEMO)
+        launch_shown_plan(DEMO)
 
 
-def test_named_runs_count_the_missing_trials_planned_for_them(run: Run) -> None:
+def test_decide_page_of_named_runs_counts_their_missing_trials(run: Run) -> None:
     chosen = replace(DEMO, scope="runs", runs=(run.pk,))
-    finish(planned_now(chosen))
-    assert page(chosen).rows[0].assessment.measured.tried == 72
+    finish_run(launch_shown_plan(chosen))
+    assert get_page(chosen).rows[0].assessment.measured.tried == 72
     assert not any("which it repeats" in offer.title for offer in get_compare_choices().suggestions)
 
 
-def test_failed_missing_trial_leaves_the_decision_open(run: Run) -> None:
-    planned = planned_now(DEMO)
-    finish(planned)
+def test_decide_page_with_failed_missing_trials_stays_undecided(run: Run) -> None:
+    planned = launch_shown_plan(DEMO)
+    finish_run(planned)
     planned.trials.filter(index__lte=3).update(outcome="fail", task_pass=False)
     recompute(list(planned.cells.values_list("pk", flat=True)))
-    found = page().decision
+    found = get_page().decision
     assert "comes closest to being the fastest. Not decided" in found.sentence
     assert found.more or "no number of trials" in found.sentence
 
 
-def newer_version() -> None:
+def add_newer_version() -> None:
     Cell.objects.update(scenario_version=F("scenario_version") - 1)
 
 
-def deleted_model() -> None:
+def delete_model() -> None:
     RunConfig.objects.update(model=None)
 
 
-def other_settings() -> None:
+def change_settings() -> None:
     RunConfig.objects.update(policy_hash="another")
 
 
-REFUSED = {
-    newer_version: "There is a newer version of happy_path, missing_workspace_id",
-    deleted_model: "The model or the run of this configuration was deleted",
-    other_settings: "other settings would be tried",
+EXPECTED_REFUSALS = {
+    add_newer_version: "There is a newer version of happy_path, missing_workspace_id",
+    delete_model: "The model or the run of this configuration was deleted",
+    change_settings: "other settings would be tried",
 }
 
 
-@pytest.mark.parametrize("change", REFUSED)
-def test_plan_that_cannot_be_launched_has_a_refusal(run: Run, change: Callable[[], None], owner_client: Client) -> None:
+@pytest.mark.parametrize("change", EXPECTED_REFUSALS)
+def test_missing_trials_plan_that_cannot_launch_has_a_refusal(
+    run: Run, change: Callable[[], None], owner_client: Client
+) -> None:
     change()
-    offer = get_missing_trials_plan(page())
+    offer = get_missing_trials_plan(get_page())
     assert offer
     assert offer.request is None
-    assert REFUSED[change] in offer.refusal
+    assert EXPECTED_REFUSALS[change] in offer.refusal
     text = unescape(read_html(owner_client.get("/decide/?scope=demo&want=fastest")))
     assert offer.refusal in text
     assert 'type="submit">Plan' not in text
-    with pytest.raises(NewTrialsError, match=REFUSED[change]):
-        planned_now(DEMO)
+    with pytest.raises(NewTrialsError, match=EXPECTED_REFUSALS[change]):
+        launch_shown_plan(DEMO)
 
 
-def test_plan_with_too_many_trials_has_a_refusal(run: Run) -> None:
+def test_missing_trials_plan_over_the_trial_limit_has_a_refusal(run: Run) -> None:
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
     recompute(list(run.cells.values_list("pk", flat=True)))
-    offer = get_missing_trials_plan(page(replace(DEMO, success="94.5")))
+    offer = get_missing_trials_plan(get_page(replace(DEMO, success="94.5")))
     assert offer
     assert offer.trials > MAX_CELL_TRIALS
     assert offer.refusal.endswith("trials of a scenario are missing; at most 2,000 can be planned here.")
 
 
-def test_plan_that_has_changed_since_it_was_shown_is_refused(run: Run) -> None:
-    offer = get_missing_trials_plan(page())
+def test_launch_missing_trials_refuses_a_plan_that_changed(run: Run) -> None:
+    offer = get_missing_trials_plan(get_page())
     assert offer
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
     recompute(list(run.cells.values_list("pk", flat=True)))
@@ -154,29 +156,29 @@ def test_plan_that_has_changed_since_it_was_shown_is_refused(run: Run) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_simultaneous_requests_launch_one_run(run: Run) -> None:
-    offer = get_missing_trials_plan(page())
+def test_launch_missing_trials_called_twice_at_once_launches_one_run(run: Run) -> None:
+    offer = get_missing_trials_plan(get_page())
     assert offer
-    together = threading.Barrier(2)
+    barrier = threading.Barrier(2)
 
-    def plan(_: int) -> str:
+    def launch_plan(_: int) -> str:
         try:
-            together.wait()
+            barrier.wait()
             return f"run {launch_missing_trials(DEMO, owner=None, shown=offer.shown).pk}"
-        except NewTrialsError as refused:
-            return str(refused)
+        except NewTrialsError as error:
+            return str(error)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(2) as pool:
-        told = sorted(pool.map(plan, range(2)))
+        results = sorted(pool.map(launch_plan, range(2)))
     assert Run.objects.filter(purpose="decide").count() == 1
-    assert told[0].startswith("No trials are missing now")
-    assert told[1].startswith("run ")
+    assert results[0].startswith("No trials are missing now")
+    assert results[1].startswith("run ")
 
 
-def test_paid_missing_trials_need_confirmation(run: Run) -> None:
+def test_launch_missing_trials_needs_confirmation_of_paid_requests(run: Run) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
-    with pytest.raises(PaidRequestsUnconfirmedError) as asked:
-        planned_now(DEMO)
-    assert planned_now(DEMO, confirmed_requests=asked.value.max_request_count).trials.count() == 32
+    with pytest.raises(PaidRequestsUnconfirmedError) as raised:
+        launch_shown_plan(DEMO)
+    assert launch_shown_plan(DEMO, confirmed_requests=raised.value.max_request_count).trials.count() == 32

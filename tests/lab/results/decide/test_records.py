@@ -22,14 +22,14 @@ pytestmark = pytest.mark.django_db
 FASTEST = DecideQuery(want="fastest")
 
 
-def steady(name: str = "vendor/steady", **run: Any) -> Cell:
+def make_passing_cell(name: str = "vendor/steady", **run: Any) -> Cell:
     cell = make_cell(make_config(make_run(**run), make_model(name)))
     make_trials(cell, **{"pass": 76})
     return cell
 
 
-def test_record_has_rule_evidence_sentence_and_user(owner: User) -> None:
-    cell = steady()
+def test_save_record_stores_rule_evidence_and_user(owner: User) -> None:
+    cell = make_passing_cell()
     record = save_record(FASTEST, owner=owner, note="for the weather bot")
     row = find_leader_row(record)
     assert record.title == "Fastest, end-to-end success ≥ 90 %, p95 ≤ 20 s: vendor/steady"
@@ -41,33 +41,33 @@ def test_record_has_rule_evidence_sentence_and_user(owner: User) -> None:
     assert row["settings"] == cell.config.policy_hash
 
 
-def test_newer_trials_change_no_record_and_are_listed_as_changes() -> None:
-    cell = steady()
+def test_list_record_changes_lists_newer_trials_and_keeps_evidence() -> None:
+    cell = make_passing_cell()
     record = save_record(FASTEST, owner=None)
     assert list_record_changes(record) == ()
     for _ in range(20):
         make_trial(cell, "fail")
-    steady("vendor/new")
+    make_passing_cell("vendor/new")
     mark_stale([cell.pk])
     recompute_stale_cells()
-    again = DecisionRecord.objects.get(pk=record.pk)
-    assert again.evidence == record.evidence
-    answer, old, new = list_record_changes(again)
+    stored_record = DecisionRecord.objects.get(pk=record.pk)
+    assert stored_record.evidence == record.evidence
+    answer, old, new = list_record_changes(stored_record)
     assert (answer.label, answer.then) == ("The answer", record.sentence)
     assert "76/76" in old.then
     assert "76/96" in old.now
     assert new.then == "not there"
 
 
-def test_record_without_a_leader_is_saved() -> None:
+def test_save_record_without_a_leader_stores_no_leader() -> None:
     make_trials(make_cell(make_config(make_run())), **{"fail": 5})
     record = save_record(FASTEST, owner=None)
     assert (record.verdict, record.leader) == ("none", "")
     assert find_leader_row(record) is None
 
 
-def test_record_is_exported_whole_and_as_a_table() -> None:
-    steady(simulated=True)
+def test_export_record_writes_table_and_complete_json() -> None:
+    make_passing_cell(simulated=True)
     record = save_record(DecideQuery(want="fastest", scope="demo"), owner=None)
     table = export_record(record)
     assert table.rows[0][:5] == ("Example · vendor/steady · default · production · native", "qualified", 76, 76, 76)

@@ -27,46 +27,59 @@ from toolbench.lab.results.trial_list.index import get_trials
 pytestmark = pytest.mark.django_db
 
 
-def failed(run: Run, model: str, cause: str, *, path: str = "$", turn: int = 1, version: int = 0) -> Trial:
+def make_failed_trial(run: Run, model: str, cause: str, *, path: str = "$", turn: int = 1, version: int = 0) -> Trial:
     config = run.configs.filter(model_name=model).first() or make_config(run, make_model(model))
     cell = config.cells.first() or make_cell(config)
-    seen = {"code": cause, "path": path, "turn": turn - 1, "ordinal": 1, "mended": False, "healed": False, "count": 1}
-    where = f"{cause} · happy_path · {path} · turn {turn}"
-    looked = version or read_taxonomy_version()
-    return make_trial(cell, "fail", cause=cause, cause_signature=where, causes=[seen], taxonomy=looked)
+    cause_found = {
+        "code": cause,
+        "path": path,
+        "turn": turn - 1,
+        "ordinal": 1,
+        "mended": False,
+        "healed": False,
+        "count": 1,
+    }
+    signature = f"{cause} · happy_path · {path} · turn {turn}"
+    taxonomy = version or read_taxonomy_version()
+    return make_trial(cell, "fail", cause=cause, cause_signature=signature, causes=[cause_found], taxonomy=taxonomy)
 
 
 @pytest.fixture
 def runs() -> tuple[Run, Run]:
     first, second = make_run(), make_run()
     for run in (first, second):
-        failed(run, "a", "schema_type", path="$.ops[].path")
-        failed(run, "b", "no_call")
+        make_failed_trial(run, "a", "schema_type", path="$.ops[].path")
+        make_failed_trial(run, "b", "no_call")
     passed = first.cells.get(config__model_name="a")
     make_trial(passed, instance_seed=99, taxonomy=read_taxonomy_version())
     recompute_stale_cells()
     return first, second
 
 
-def behind(query: str) -> int:
+def count_linked_trials(query: str) -> int:
     return get_trials(TrialFilter.from_query(QueryDict(query))).total
 
 
-def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> None:
+def test_heat_map_counts_trials_and_links_to_them(runs: tuple[Run, Run]) -> None:
     page = get_failures(FailuresQuery())
     assert [(column.model, column.tried) for column in page.heat_map.columns] == [("a", 3), ("b", 2)]
     assert [row.cause.code for row in page.heat_map.rows] == ["no_call", "schema_type"]
-    of_types = page.heat_map.rows[1]
-    assert of_types.cells[1] is None
-    assert of_types.cells[0] is not None
-    assert (of_types.cells[0].rate.k, of_types.cells[0].rate.n) == (2, 3)
-    assert behind(of_types.cells[0].query) == behind(of_types.query) == of_types.count == 2
+    schema_type_row = page.heat_map.rows[1]
+    assert schema_type_row.cells[1] is None
+    assert schema_type_row.cells[0] is not None
+    assert (schema_type_row.cells[0].rate.k, schema_type_row.cells[0].rate.n) == (2, 3)
+    assert (
+        count_linked_trials(schema_type_row.cells[0].query)
+        == count_linked_trials(schema_type_row.query)
+        == schema_type_row.count
+        == 2
+    )
 
 
 def test_heat_map_names_providers_that_serve_one_model() -> None:
     run, other = make_run(), make_run()
-    failed(run, "a", "no_call")
-    failed(run, "b", "no_call")
+    make_failed_trial(run, "a", "no_call")
+    make_failed_trial(run, "b", "no_call")
     make_trial(
         make_cell(make_config(other, make_model("a", provider=make_provider("Second")))),
         "fail",
@@ -82,97 +95,109 @@ def test_heat_map_names_providers_that_serve_one_model() -> None:
     ]
 
 
-def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: tuple[Run, Run]) -> None:
+def test_failure_group_spans_runs_and_has_an_exemplar_and_nearest_pass(runs: tuple[Run, Run]) -> None:
     clusters = {
         group.scenario + group.place: group for group in get_failures(FailuresQuery(by="scenario")).groups.shown
     }
-    alike = clusters["happy_path$.ops[].path · turn 1"]
-    assert (alike.count, alike.runs, behind(alike.query)) == (2, 2, 2)
-    exemplar = Trial.objects.get(pk=alike.exemplar)
+    schema_group = clusters["happy_path$.ops[].path · turn 1"]
+    assert (schema_group.count, schema_group.runs, count_linked_trials(schema_group.query)) == (2, 2, 2)
+    exemplar = Trial.objects.get(pk=schema_group.exemplar)
     assert exemplar.run_id == runs[0].pk
-    assert alike.nearest is not None
-    assert Trial.objects.get(pk=alike.nearest).cell_id == exemplar.cell_id
+    assert schema_group.nearest is not None
+    assert Trial.objects.get(pk=schema_group.nearest).cell_id == exemplar.cell_id
 
 
-def test_group_of_several_scenarios_and_models_opens_its_trials() -> None:
+def test_failure_group_of_several_scenarios_and_models_links_its_trials() -> None:
     run = make_run()
     for model in ("a", "b"):
         config = make_config(run, make_model(model))
         for scenario in ("happy_path", "weather"):
-            where = f"no_call · {scenario} · $.a · b · turn 2"
+            signature = f"no_call · {scenario} · $.a · b · turn 2"
             cell = make_cell(config, scenario)
-            make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=read_taxonomy_version())
-            other = f"no_call · {scenario} · $.x · $.a · b · turn 2"
-            make_trial(cell, "fail", cause="no_call", cause_signature=other, taxonomy=read_taxonomy_version())
+            make_trial(cell, "fail", cause="no_call", cause_signature=signature, taxonomy=read_taxonomy_version())
+            other_signature = f"no_call · {scenario} · $.x · $.a · b · turn 2"
+            make_trial(cell, "fail", cause="no_call", cause_signature=other_signature, taxonomy=read_taxonomy_version())
     recompute_stale_cells()
     groups = {group.path: group for group in get_failures(FailuresQuery()).groups.shown}
     group = groups["$.a · b"]
     assert (group.count, group.turn, group.models, group.scenario) == (4, "2", ("a", "b"), "")
-    assert behind(group.query) == 4
+    assert count_linked_trials(group.query) == 4
     by_model = get_failures(FailuresQuery(by="model")).groups
-    assert [(found.count, behind(found.query), len(found.models)) for found in by_model.shown] == [(2, 2, 1)] * 4
+    assert [(found.count, count_linked_trials(found.query), len(found.models)) for found in by_model.shown] == [
+        (2, 2, 1)
+    ] * 4
     chosen = ResultFilter(models=("a", "b"), scenarios=("weather", "happy_path"))
     (column, _) = get_failures(FailuresQuery(chosen=chosen)).heat_map.columns
     (row,) = get_failures(FailuresQuery(chosen=chosen)).heat_map.rows
     assert row.cells[0] is not None
-    assert (column.failure_count, row.cells[0].rate.k, behind(row.cells[0].query), behind(row.query)) == (4, 4, 4, 8)
+    assert (
+        column.failure_count,
+        row.cells[0].rate.k,
+        count_linked_trials(row.cells[0].query),
+        count_linked_trials(row.query),
+    ) == (4, 4, 4, 8)
 
 
-def test_first_problem_is_counted_by_failure_class(runs: tuple[Run, Run]) -> None:
+def test_failures_page_first_problem_is_counted_by_failure_class(runs: tuple[Run, Run]) -> None:
     Trial.objects.filter(cause="no_call").update(
         failure_class="no_tool_calls", signature="no_tool_calls · happy_path · $.ops"
     )
     page = get_failures(FailuresQuery(look="first"))
     (row,) = page.heat_map.rows
-    assert (row.cause.code, row.count, behind(row.query)) == ("no_tool_calls", 2, 2)
+    assert (row.cause.code, row.count, count_linked_trials(row.query)) == ("no_tool_calls", 2, 2)
     group = next(group for group in page.groups.shown if group.path == "$.ops")
-    assert (group.turn, group.count, behind(group.query)) == ("", 2, 2)
+    assert (group.turn, group.count, count_linked_trials(group.query)) == ("", 2, 2)
     split = get_failures(FailuresQuery(look="first", by="scenario")).groups.shown
-    assert {behind(group.query) == group.count for group in split} == {True}
+    assert {count_linked_trials(group.query) == group.count for group in split} == {True}
 
 
-def test_imported_runs_have_a_scope_of_their_own() -> None:
-    failed(make_run(imported=True), "elsewhere", "no_call")
+def test_failures_page_has_a_scope_for_imported_runs() -> None:
+    make_failed_trial(make_run(imported=True), "elsewhere", "no_call")
     (row,) = get_failures(FailuresQuery(scope="imported")).heat_map.rows
-    assert (row.count, behind(row.query)) == (1, 1)
+    assert (row.count, count_linked_trials(row.query)) == (1, 1)
 
 
-def test_published_failures_show_only_what_is_listed(owner_client: Client) -> None:
+def test_failures_page_published_scope_shows_only_listed_failures(owner_client: Client) -> None:
     assert "No published snapshot" in read_html(owner_client.get("/failures/?scope=published"))
     snapshot = make_published_snapshot(("vendor/a", "default", 8, 10), ("vendor/b", "default", 10, 10))
     listed = [{"name": "TIMEOUT", "count": 1}, {"name": "happy_path", "count": 1}]
     snapshot.cells.filter(model="vendor/a").update(failures=listed)
-    shown = read_html(owner_client.get("/failures/?scope=published"))
-    assert "<code>TIMEOUT</code>" in shown
-    assert "happy_path" not in shown
-    assert "that does not mean none" in shown
+    html = read_html(owner_client.get("/failures/?scope=published"))
+    assert "<code>TIMEOUT</code>" in html
+    assert "happy_path" not in html
+    assert "that does not mean none" in html
 
 
-def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
+def test_failure_group_nearest_pass_prefers_the_same_model() -> None:
     run = make_run()
     make_trial(make_cell(make_config(run, make_model("other"))))
     make_trial(make_cell(make_config(run, make_model("a"), profile="calm")))
-    failed(run, "b", "no_call")
-    trial = failed(run, "a", "schema_type", path="$.x")
+    make_failed_trial(run, "b", "no_call")
+    trial = make_failed_trial(run, "a", "schema_type", path="$.x")
     recompute_stale_cells()
     found = {group.exemplar: group.nearest for group in get_failures(FailuresQuery(by="scenario")).groups.shown}
     assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
 
 
-def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> None:
+def test_failures_page_of_one_run_counts_seen_causes_by_path(runs: tuple[Run, Run]) -> None:
     trial = runs[1].trials.filter(cause="schema_type").get()
-    again = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}
-    make_trial(trial.cell, "pass", causes=[again], taxonomy=read_taxonomy_version())
+    repeated_cause = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}
+    make_trial(trial.cell, "pass", causes=[repeated_cause], taxonomy=read_taxonomy_version())
     page = get_failures(FailuresQuery(runs=(runs[1].pk,)))
-    sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
-    assert (sight.path, sight.trials, sight.occurrences, sight.recovered_trials) == ("$.ops[].path", 2, 4, 1)
-    assert behind(sight.query) == 2
+    seen_cause = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
+    assert (seen_cause.path, seen_cause.trials, seen_cause.occurrences, seen_cause.recovered_trials) == (
+        "$.ops[].path",
+        2,
+        4,
+        1,
+    )
+    assert count_linked_trials(seen_cause.query) == 2
     assert not get_failures(FailuresQuery()).seen_causes
 
 
-def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
-    failed(make_run(simulated=True), "persona", "no_call")
-    failed(make_run(imported=True), "elsewhere", "no_call")
+def test_failures_page_separates_scopes_and_counts_unclassified() -> None:
+    make_failed_trial(make_run(simulated=True), "persona", "no_call")
+    make_failed_trial(make_run(imported=True), "elsewhere", "no_call")
     assert get_failures(FailuresQuery()).heat_map.rows == ()
     assert get_failures(FailuresQuery(scope="demo")).heat_map.rows[0].count == 1
     assert not get_failures(FailuresQuery(scope="demo")).uncounted_failures
@@ -180,46 +205,46 @@ def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
     assert get_failures(FailuresQuery()).uncounted_failures == 1
 
 
-def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owner_client: Client) -> None:
+def test_failures_page_of_two_versions_counts_only_the_newest(runs: tuple[Run, Run], owner_client: Client) -> None:
     for _ in range(3):
-        failed(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
+        make_failed_trial(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
     page = get_failures(FailuresQuery(runs=(runs[0].pk,)))
     assert (page.version, page.current_version, page.uncounted_failures, page.can_reclassify) == (3, 3, 3, True)
     row = next(row for row in page.heat_map.rows if row.cause.code == "schema_type")
-    assert row.count == behind(row.query) == 1
+    assert row.count == count_linked_trials(row.query) == 1
     cell = row.cells[[column.model for column in page.heat_map.columns].index("a")]
     assert cell is not None
-    assert (cell.rate.k, cell.rate.n, behind(cell.query)) == (1, 2, 1)
+    assert (cell.rate.k, cell.rate.n, count_linked_trials(cell.query)) == (1, 2, 1)
     cluster = next(group for group in page.groups.shown if group.cause and group.cause.code == "schema_type")
-    assert cluster.count == behind(cluster.query) == 1
-    sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
-    assert sight.trials == behind(sight.query) == 1
-    shown = read_html(owner_client.get(f"/failures/?run={runs[0].pk}"))
-    assert "Only failures classified by version 3 are counted here. 3 failed trials are left out" in shown
+    assert cluster.count == count_linked_trials(cluster.query) == 1
+    seen_cause = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
+    assert seen_cause.trials == count_linked_trials(seen_cause.query) == 1
+    html = read_html(owner_client.get(f"/failures/?run={runs[0].pk}"))
+    assert "Only failures classified by version 3 are counted here. 3 failed trials are left out" in html
 
 
-def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> None:
+def test_failures_page_of_an_old_version_only_names_it(owner_client: Client) -> None:
     run = make_run(imported=True)
-    trial = failed(run, "a", "no_call", version=1)
+    trial = make_failed_trial(run, "a", "no_call", version=1)
     recompute_stale_cells()
     page = get_failures(FailuresQuery(runs=(run.pk,)))
     assert (page.version, page.uncounted_failures, page.can_reclassify, page.heat_map.rows[0].count) == (1, 0, False, 1)
-    shown = read_html(owner_client.get(f"/failures/?run={run.pk}"))
-    assert "The table of causes now has version 3. Only failures classified by version 1 are counted here." in shown
+    html = read_html(owner_client.get(f"/failures/?run={run.pk}"))
+    assert "The table of causes now has version 3. Only failures classified by version 1 are counted here." in html
     assert "by version 1 of the table; now 3" in read_html(owner_client.get(f"/trials/{trial.pk}/"))
 
 
-def test_trial_recovered_problem_stands_beside_the_cause(runs: tuple[Run, Run], owner_client: Client) -> None:
-    trial = failed(runs[0], "c", "no_call", turn=3)
+def test_trial_page_marks_a_recovered_problem_beside_the_cause(runs: tuple[Run, Run], owner_client: Client) -> None:
+    trial = make_failed_trial(runs[0], "c", "no_call", turn=3)
     recovered = {**trial.causes[0], "code": "arguments_not_json", "mended": True}
     Trial.objects.filter(pk=trial.pk).update(causes=[recovered], sentence="Turn 1: it began badly.")
-    shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
-    assert "$, recovered<" in shown
-    assert "no_call</code></a>, turn 3 ·" in shown
-    assert "Use another method, examples, or tool_choice required." in shown
+    html = read_html(owner_client.get(f"/trials/{trial.pk}/"))
+    assert "$, recovered<" in html
+    assert "no_call</code></a>, turn 3 ·" in html
+    assert "Use another method, examples, or tool_choice required." in html
 
 
-def test_number_of_queries_does_not_grow(
+def test_failures_page_number_of_queries_is_bounded(
     runs: tuple[Run, Run], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_max_num_queries(9):
@@ -227,23 +252,23 @@ def test_number_of_queries_does_not_grow(
 
 
 @pytest.mark.parametrize("query", ["scope=all", "run=x", "run=" + "9" * 500])
-def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
-    asked = FailuresQuery.from_query(QueryDict(query))
-    assert asked.ignored == (query.split("=")[0],)
-    assert asked.query() == ""
+def test_failures_query_names_and_ignores_unreadable_values(query: str) -> None:
+    failures_query = FailuresQuery.from_query(QueryDict(query))
+    assert failures_query.ignored == (query.split("=")[0],)
+    assert failures_query.query() == ""
 
 
-def test_the_pages_show_a_real_table_and_every_code(runs: tuple[Run, Run], owner_client: Client) -> None:
-    shown = read_html(owner_client.get("/failures/"))
-    assert 'href="/failures/codes/#schema_type"' in shown
-    assert 'class="heat" style="--heat:' in shown
+def test_failures_pages_have_a_heat_map_and_every_cause(runs: tuple[Run, Run], owner_client: Client) -> None:
+    html = read_html(owner_client.get("/failures/"))
+    assert 'href="/failures/codes/#schema_type"' in html
+    assert 'class="heat" style="--heat:' in html
     codes = read_html(owner_client.get("/failures/codes/"))
     assert all(f'id="{code}"' in codes for code in load_causes())
     assert sum(map(len, get_causes_by_group().values())) == len(load_causes())
 
 
-def test_a_trial_names_its_cause_and_leads_to_the_table(runs: tuple[Run, Run], owner_client: Client) -> None:
+def test_trial_page_links_its_cause_to_the_table(runs: tuple[Run, Run], owner_client: Client) -> None:
     trial = runs[0].trials.filter(cause="no_call").get()
-    shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
-    assert 'href="/failures/codes/#no_call"' in shown
-    assert "The model answered in text although a call was still needed." in shown
+    html = read_html(owner_client.get(f"/trials/{trial.pk}/"))
+    assert 'href="/failures/codes/#no_call"' in html
+    assert "The model answered in text although a call was still needed." in html

@@ -9,7 +9,7 @@ from toolbench.lab.results.matrix.causes import count_causes, find_frequent_caus
 pytestmark = pytest.mark.django_db
 
 
-def test_most_frequent_cause_is_that_of_the_cell(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_find_frequent_cause_counts_only_the_named_cells(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     config = make_config(make_run())
     first, second = make_cell(config), make_cell(config, "long_arguments_guard")
     for cell, causes in ((first, ("b_cause", "a_cause", "a_cause", "")), (second, ("b_cause",))):

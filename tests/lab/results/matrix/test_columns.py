@@ -17,22 +17,22 @@ from toolbench.lab.results.matrix.columns import (
 )
 
 
-def test_every_metric_is_a_column_under_the_label_of_exports() -> None:
+def test_row_columns_have_every_metric_with_its_export_label() -> None:
     assert METRICS.keys() | {RETRIES} == ROW_COLUMNS.keys()
     assert {column.title for column in ROW_COLUMNS.values()} >= {metric.label for metric in METRICS.values()}
 
 
 @pytest.mark.parametrize("names", [(), ("nonsense",)])
-def test_usual_columns_are_shown_without_a_known_name(names: tuple[str, ...]) -> None:
+def test_choose_columns_without_known_name_gives_the_defaults(names: tuple[str, ...]) -> None:
     assert tuple(column.name for column in choose_columns(names)) == DEFAULT_COLUMNS
 
 
-def test_columns_of_a_group_stand_side_by_side() -> None:
+def test_choose_columns_keeps_columns_of_a_group_together() -> None:
     groups = [column.group for column in choose_columns(ROW_COLUMNS)]
     assert len(dict.fromkeys(groups)) == 1 + sum(left != right for left, right in pairwise(groups))
 
 
-def test_retries_without_counted_requests_are_unknown() -> None:
+def test_retries_column_without_counted_requests_is_unknown() -> None:
     column = ROW_COLUMNS[RETRIES]
     known = compute_column_value(column, MetricInput(Tally(passed=1, requests=3, retries=2), Tally()), Times())
     unknown = compute_column_value(column, MetricInput(Tally(passed=1), Tally()), Times())

@@ -33,34 +33,34 @@ def config() -> RunConfig:
     return config
 
 
-def opened(config: RunConfig) -> MatrixQuery:
+def build_open_query(config: RunConfig) -> MatrixQuery:
     return MatrixQuery(scope="real", cell=str(config.pk))
 
 
-def test_failed_trials_come_first_and_controls_stay_folded(config: RunConfig) -> None:
-    panel = get_row_details(get_matrix(opened(config)))
+def test_row_details_list_failed_trials_first_without_controls(config: RunConfig) -> None:
+    panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     assert [trial.outcome for trial in panel.trials] == ["fail"] * 4 + ["infra"] + ["pass"] * 3
     assert {trial.scenario for trial in panel.trials} <= {"happy_path", "long_arguments_guard"}
 
 
-def test_trials_of_other_groups_are_not_behind_it(config: RunConfig) -> None:
+def test_row_details_exclude_trials_of_other_groups(config: RunConfig) -> None:
     make_trials(make_cell(config, "weather", scenario_group="weather"), **{"fail": 9})
-    panel = get_row_details(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     assert "weather" not in {trial.scenario for trial in panel.trials}
 
 
-def test_a_split_leads_to_exactly_its_trials(config: RunConfig) -> None:
-    panel = get_row_details(get_matrix(opened(config)))
+def test_row_details_scenario_links_to_exactly_its_trials(config: RunConfig) -> None:
+    panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     for split in panel.scenario_details:
         listed = get_trials(TrialFilter.from_query(QueryDict(split.trials_query)))
         assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.trial_count, {split.scenario})
 
 
-def test_scenario_split_shows_known_true_rates(config: RunConfig) -> None:
-    panel = get_row_details(get_matrix(opened(config)))
+def test_row_details_show_known_true_rates_by_scenario(config: RunConfig) -> None:
+    panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     assert {
         (scenario.scenario, scenario.answered.k, scenario.answered.n, scenario.true_rate)
@@ -73,33 +73,33 @@ def test_scenario_split_shows_known_true_rates(config: RunConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("fields", "expected"),
     [
         ({"stream": True}, {"happy_path": 0.5, "long_arguments_guard": 0.5, "chat_only": 1.0}),
         ({"method": "constrained"}, {"happy_path": None, "long_arguments_guard": None, "chat_only": None}),
         ({"strategy": "raw"}, {"happy_path": None, "long_arguments_guard": None, "chat_only": None}),
     ],
 )
-def test_a_true_rate_is_that_of_the_same_way_of_asking(
-    config: RunConfig, asked: dict[str, Any], expected: dict[str, float | None]
+def test_row_details_true_rate_is_that_of_stream_method_and_strategy(
+    config: RunConfig, fields: dict[str, Any], expected: dict[str, float | None]
 ) -> None:
-    RunConfig.objects.update(**asked)
-    panel = get_row_details(get_matrix(opened(config)))
+    RunConfig.objects.update(**fields)
+    panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     assert {scenario.scenario: scenario.true_rate for scenario in panel.scenario_details} == expected
 
 
-def test_both_rates_stand_beside_each_other(config: RunConfig) -> None:
-    panel = get_row_details(get_matrix(opened(config)))
+def test_row_details_have_answered_and_end_to_end_rate(config: RunConfig) -> None:
+    panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     assert (panel.answered.n, panel.delivered.n) == (19, 20)
 
 
-def test_an_unknown_row_opens_nothing(config: RunConfig) -> None:
+def test_row_details_of_an_unknown_row_are_none(config: RunConfig) -> None:
     assert get_row_details(get_matrix(MatrixQuery(scope="real", cell="no-such"))) is None
 
 
-def test_it_takes_four_queries(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    matrix = get_matrix(opened(config))
+def test_row_details_take_four_queries(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    matrix = get_matrix(build_open_query(config))
     with django_assert_num_queries(4):
         get_row_details(matrix)

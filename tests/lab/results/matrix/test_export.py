@@ -30,7 +30,7 @@ def config() -> RunConfig:
     return config
 
 
-def test_the_seven_columns_of_the_case_study_come_first(config: RunConfig) -> None:
+def test_export_matrix_begins_with_the_case_study_columns(config: RunConfig) -> None:
     table = export_matrix(REAL)
     assert table.columns[:7] == CASE_STUDY_COLUMNS
     row = dict(zip(table.columns, table.rows[0], strict=True))
@@ -41,7 +41,7 @@ def test_the_seven_columns_of_the_case_study_come_first(config: RunConfig) -> No
     assert (row["given_ok"], row["given_of"]) == (15, 20)
 
 
-def test_the_table_is_kept_until_a_figure_changes(config: RunConfig) -> None:
+def test_export_matrix_is_cached_until_a_figure_changes(config: RunConfig) -> None:
     refresh_pools()
     table = export_matrix(REAL)
     assert export_matrix(REAL) is table
@@ -60,14 +60,14 @@ def test_export_matrix_names_the_version_of_each_scenario(config: RunConfig) -> 
     assert "scenario_versions" in table.brief
 
 
-def test_every_metric_is_there_with_its_denominator(config: RunConfig) -> None:
+def test_export_matrix_has_every_metric_with_its_denominator(config: RunConfig) -> None:
     cell = make_cell(config)
     make_trial(cell, "pass", call_expected=False, first_token_ms=40.0, missing_calls=1)
     recompute_stale_cells()
     table = export_matrix(REAL)
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    counted = {name.removesuffix("_of").removesuffix("_ms_value") for name in table.columns}
-    assert set(METRICS) <= counted | set(COLUMN_BY_METRIC)
+    column_names = {name.removesuffix("_of").removesuffix("_ms_value") for name in table.columns}
+    assert set(METRICS) <= column_names | set(COLUMN_BY_METRIC)
     assert (row["missing_calls_ok"], row["missing_calls_of"]) == (1, row["schema_of"])
     assert (row["trigger_precision_ok"], row["trigger_precision_of"]) == (0, 1)
     assert row["first_token_ms"] == 40.0
@@ -82,40 +82,42 @@ def test_export_matrix_has_quantiles_beside_the_older_columns(config: RunConfig)
     times = [*(2 * [1000.0 + 10 * index for index in range(1, 11)]), *(1000.0 + 10 * index for index in range(1, 81))]
     for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
         found = compute_quantile(times, q)
-        told = [row[f"{name}_ms_{part}"] for part in ("value", "low", "high")]
-        assert told == [found.value, found.low, found.high]
+        exported = [row[f"{name}_ms_{part}"] for part in ("value", "low", "high")]
+        assert exported == [found.value, found.low, found.high]
     assert row["p99_ms_high"] is None
     assert (row["p50_ms"], row["p95_ms_from_60"]) == ("1050-1400", 1760.0)
 
 
-def test_where_the_case_study_has_no_rule_nothing_is_judged_by_it() -> None:
+def test_matrix_without_a_case_study_rule_has_no_case_study_verdict() -> None:
     config = make_config(make_run())
     make_trial(make_cell(config, "of_a_pack"), "pass", parity_pass=None)
     recompute_stale_cells()
     (shown,) = get_matrix(replace(REAL, metric="parity")).rows
     assert shown.rate is not None
     assert (shown.rate.n, shown.rate.status_text) == (0, "no trials")
-    (lines,) = [lines for title, lines in get_run_metrics(config.run_id).groups if title == "Success"]
-    assert "parity" not in {line.metric.name for line in lines}
+    (success_rows,) = [
+        success_rows for title, success_rows in get_run_metrics(config.run_id).groups if title == "Success"
+    ]
+    assert "parity" not in {line.metric.name for line in success_rows}
     make_trials(make_cell(config), **{"pass": 1, "fail": 2})
     table = export_matrix(REAL)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["parity_ok"], row["parity_of"], row["tool_ok"]) == (1, 3, "2/4")
 
 
-def test_rows_split_by_prompt_version_stay_split(config: RunConfig) -> None:
+def test_export_matrix_keeps_rows_split_by_prompt_version(config: RunConfig) -> None:
     for version, outcome in (("1", "pass"), ("2", "fail")):
         make_trial(make_cell(config, f"happy_{version}"), outcome, prompt_version=version, duration_ms=5.0)
     recompute_stale_cells()
     table = export_matrix(replace(REAL, prompt=SPLIT_BY_PROMPT))
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    told = {row["prompt_version"]: (row["tool_ok"], row["p95_ms"], row["top tool failures"]) for row in rows}
-    assert told["1"] == ("1/1", 5, "-")
-    assert told["2"] == ("0/1", 5, "happy_2 x1; ASSERTION_FAILED x1")
+    rows_by_prompt = {row["prompt_version"]: (row["tool_ok"], row["p95_ms"], row["top tool failures"]) for row in rows}
+    assert rows_by_prompt["1"] == ("1/1", 5, "-")
+    assert rows_by_prompt["2"] == ("0/1", 5, "happy_2 x1; ASSERTION_FAILED x1")
 
 
 @pytest.mark.parametrize(("count", "index"), [(1, 0), (4, 3), (10, 9), (20, 19), (21, 19), (40, 38)])
-def test_p95_is_the_case_studys_place_with_controls_mixed_in(count: int, index: int) -> None:
+def test_export_matrix_p95_includes_controls_at_the_nearest_rank(count: int, index: int) -> None:
     config = make_config(make_run())
     cells = [make_cell(config), make_cell(config, "chat_only")]
     for place in range(count):
@@ -124,19 +126,19 @@ def test_p95_is_the_case_studys_place_with_controls_mixed_in(count: int, index: 
     assert dict(zip(CASE_STUDY_COLUMNS, export_matrix(REAL).rows[0][:7], strict=True))["p95_ms"] == 1000 * (index + 1)
 
 
-def test_the_queries_are_five(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_export_matrix_takes_five_queries(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(5):
         export_matrix(REAL)
 
 
-def test_a_simulated_table_says_so() -> None:
+def test_export_matrix_names_simulated_rows() -> None:
     make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 1})
     table = export_matrix(MatrixQuery(scope="demo"))
     assert any("Simulated" in note for note in table.notes)
     assert dict(zip(table.columns, table.rows[0], strict=True))["simulated"] is True
 
 
-def test_the_published_table_is_the_publication() -> None:
+def test_export_matrix_of_published_scope_equals_the_publication() -> None:
     builtin_data.load_builtin_data()
     table = export_matrix(MatrixQuery(scope="published"))
     assert len(table.rows) == 29

@@ -50,7 +50,7 @@ def test_scenario_grid_has_a_cell_for_each_planned_pair() -> None:
 
 
 @pytest.mark.parametrize("view", ["", "profile", "strategy"])
-def test_each_cell_links_to_exactly_its_trials(view: str) -> None:
+def test_grid_cell_links_to_exactly_its_trials(view: str) -> None:
     run = make_run()
     make_row(run, "alpha", happy_path=10, type_error_recovery=3)
     make_row(run, "alpha", "creative", happy_path=7)
@@ -78,7 +78,7 @@ def test_profile_grid_pools_scenarios_and_puts_the_default_first() -> None:
 
 
 @pytest.mark.parametrize("metric", ["delivered", "schema"])
-def test_control_column_totals_the_rate_of_its_cells(metric: str) -> None:
+def test_scenario_grid_control_column_totals_its_cells(metric: str) -> None:
     config = make_row(make_run(), "alpha", happy_path=10)
     make_trials(make_cell(config, scenario="chat_only"), **{"pass": 3, "fail": 1, "infra": 2})
     grid = read_grid(f"metric={metric}")
@@ -110,7 +110,7 @@ def test_strategy_grid_has_one_row_for_each_scenario() -> None:
         ("nonsense", ["alpha", "beta", "gamma"]),
     ],
 )
-def test_rows_without_a_value_come_last_either_way(sort: str, labels: list[str]) -> None:
+def test_grid_rows_without_a_value_are_sorted_last_both_ways(sort: str, labels: list[str]) -> None:
     run = make_run()
     make_row(run, "alpha", happy_path=9, type_error_recovery=3)
     make_row(run, "beta", happy_path=8)
@@ -118,7 +118,7 @@ def test_rows_without_a_value_come_last_either_way(sort: str, labels: list[str])
     assert [row.label for row in read_grid(f"sort={sort}").rows] == labels
 
 
-def test_cells_without_verdict_say_why() -> None:
+def test_grid_cell_without_verdict_has_a_state_that_says_why() -> None:
     run = make_run()
     config = make_config(run, make_model("alpha"))
     make_trials(make_cell(config, scenario="happy_path"), **{"pass": 4})
@@ -140,14 +140,14 @@ def test_cells_without_verdict_say_why() -> None:
 
 @pytest.mark.parametrize("metric", ["p95", "tokens", "cost", "pass_hat_3", "parse"])
 @pytest.mark.parametrize("view", ["", "profile", "strategy"])
-def test_any_metric_fills_the_cells_without_a_verdict(metric: str, view: str) -> None:
+def test_grid_of_metric_without_target_has_plain_or_unknown_cells(metric: str, view: str) -> None:
     run = make_run()
     make_row(run, "alpha", happy_path=9, type_error_recovery=3)
     states = {state for row in list_states(read_grid(f"metric={metric}&view={view}")) for state in row}
     assert states <= {"plain", "unknown"}
 
 
-def test_causes_are_read_up_to_a_number_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grid_causes_are_read_only_below_max_cause_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "fail", cause="wrong_value")
     recompute_all_stale()

@@ -19,7 +19,7 @@ def read_grid(query: str = "") -> Grid:
     return build_published_grid(published, MatrixQuery.from_query(QueryDict(query)), published.rows)[1]
 
 
-def test_each_cell_is_the_published_split_or_not_published() -> None:
+def test_published_grid_cell_is_the_published_split_or_unpublished() -> None:
     grid = read_grid()
     published = get_published_matrix(90)
     assert published is not None
@@ -36,21 +36,21 @@ def test_each_cell_is_the_published_split_or_not_published() -> None:
                 assert cell.rate == rate
 
 
-def test_columns_that_the_snapshot_lacks_say_so() -> None:
+def test_published_grid_column_without_figures_says_not_published() -> None:
     grid = read_grid("grid_column=p50,p95,p99,cost,control")
     known = {column.name for row in grid.rows for column, value in row.figures if value.is_known}
     assert known == {"p95", "control"}
     assert {column.missing for column in grid.row_columns} == {NOT_PUBLISHED}
 
 
-def test_totals_are_those_of_the_publication() -> None:
+def test_published_grid_totals_equal_the_publication() -> None:
     grid = read_grid()
     assert grid.overall is not None
     assert grid.overall.rate is not None
     assert (grid.overall.rate.k, grid.overall.rate.n) == (1_002, 1_160)
 
 
-def test_profile_grid_has_one_row_for_each_model() -> None:
+def test_published_profile_grid_has_one_row_for_each_model() -> None:
     grid = read_grid("view=profile&sort=-overall")
     assert len({row.title for row in grid.rows}) == len(grid.rows) == 17
     assert grid.columns[0].key == "default"

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from toolbench.lab.results.matrix.query import MatrixQuery
 
 
-def test_the_address_holds_the_whole_state() -> None:
+def test_matrix_query_survives_a_round_trip_through_the_url() -> None:
     query = MatrixQuery(
         scope="runs", runs=(3, 14), metric="delivered", target=95, q="qwen", group="weather", cell="7", view="bars"
     )
@@ -18,15 +18,15 @@ def test_the_address_holds_the_whole_state() -> None:
     assert MatrixQuery.from_query(QueryDict(grid.query())) == grid
 
 
-def test_an_open_row_is_shown_by_the_bars() -> None:
+def test_matrix_query_with_an_open_row_uses_the_bar_view() -> None:
     assert MatrixQuery.from_query(QueryDict("cell=7")).view == "bars"
 
 
-def test_defaults_are_left_out_of_the_address() -> None:
+def test_matrix_query_omits_defaults() -> None:
     assert MatrixQuery(scope="real").query(scope="") == ""
 
 
-def test_runs_alone_mean_their_scope() -> None:
+def test_matrix_query_with_runs_sets_the_scope_to_runs() -> None:
     assert MatrixQuery.from_query(QueryDict("run=3&run=14,15")).runs == (3, 14, 15)
 
 
@@ -43,12 +43,12 @@ def test_runs_alone_mean_their_scope() -> None:
         "target=%F0%9F%98%80",
     ],
 )
-def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
-    asked = MatrixQuery.from_query(QueryDict(query))
-    assert asked.ignored == (query.split("=")[0],)
-    assert asked.query() == ""
+def test_matrix_query_names_and_ignores_unreadable_values(query: str) -> None:
+    matrix_query = MatrixQuery.from_query(QueryDict(query))
+    assert matrix_query.ignored == (query.split("=")[0],)
+    assert matrix_query.query() == ""
 
 
-def test_another_scope_drops_the_runs() -> None:
+def test_matrix_query_with_another_scope_drops_the_runs() -> None:
     query = MatrixQuery(scope="runs", runs=(3,))
     assert query.query(scope="demo") == "scope=demo"

@@ -34,25 +34,25 @@ pytestmark = pytest.mark.django_db
 REAL = MatrixQuery(scope="real")
 
 
-def tried(config: RunConfig, scenario: str = "happy_path", /, **counts: int) -> Cell:
+def make_tried_cell(config: RunConfig, scenario: str = "happy_path", /, **counts: int) -> Cell:
     cell = make_cell(config, scenario, **({"scenario_group": "weather"} if scenario == "weather" else {}))
     make_trials(cell, **counts)
     return cell
 
 
-def test_infrastructure_is_excluded_from_one_rate_and_fails_in_other() -> None:
-    tried(make_config(make_run()), **{"pass": 7, "fail": 1, "infra": 2})
-    given = get_matrix(REAL).rows[0].rate
+def test_matrix_row_infra_errors_count_only_in_end_to_end_success() -> None:
+    make_tried_cell(make_config(make_run()), **{"pass": 7, "fail": 1, "infra": 2})
+    answered = get_matrix(REAL).rows[0].rate
     delivered = get_matrix(MatrixQuery(scope="real", metric="delivered")).rows[0].rate
-    assert given is not None
+    assert answered is not None
     assert delivered is not None
-    assert (given.k, given.n, delivered.k, delivered.n) == (7, 8, 7, 10)
+    assert (answered.k, answered.n, delivered.k, delivered.n) == (7, 8, 7, 10)
 
 
-def test_a_control_is_folded_away_and_never_enters_tool_success() -> None:
+def test_matrix_row_tool_success_excludes_controls() -> None:
     config = make_config(make_run())
-    tried(config, **{"pass": 10})
-    tried(config, "chat_only", **{"fail": 10})
+    make_tried_cell(config, **{"pass": 10})
+    make_tried_cell(config, "chat_only", **{"fail": 10})
     row = get_matrix(REAL).rows[0]
     assert row.rate is not None
     assert (row.rate.k, row.rate.n) == (10, 10)
@@ -61,9 +61,9 @@ def test_a_control_is_folded_away_and_never_enters_tool_success() -> None:
     assert (control.k, control.n, control.target) == (0, 10, None)
 
 
-def test_runs_of_one_config_are_pooled_and_differing_settings_are_named() -> None:
+def test_matrix_row_pools_runs_and_names_differing_settings() -> None:
     for hash_ in ("aaa", "bbb"):
-        tried(make_config(make_run(), policy_hash=hash_), **{"pass": 5})
+        make_tried_cell(make_config(make_run(), policy_hash=hash_), **{"pass": 5})
     matrix = get_matrix(REAL)
     assert [(row.tally.passed, row.differing) for row in matrix.rows] == [(10, ("settings",))]
     assert any("different settings" in warning for warning in matrix.warnings)
@@ -85,8 +85,8 @@ def test_matrix_of_equal_engine_versions_has_no_warning() -> None:
     assert not any("different engine" in warning for warning in matrix.warnings)
 
 
-def behind(query: MatrixQuery) -> list[tuple[int, int]]:
-    """Of each row: the trials it counts, and those its link leads to."""
+def count_row_trials(query: MatrixQuery) -> list[tuple[int, int]]:
+    """Return for each row how many trials it counts and how many its link lists."""
     matrix = get_matrix(query)
     counted = [row.control if matrix.metric.of_control else row.tally for row in matrix.rows]
     listed = [get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total for row in matrix.rows]
@@ -94,7 +94,7 @@ def behind(query: MatrixQuery) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("metric", ["given", "control"])
-def test_a_row_leads_to_exactly_the_trials_it_counts(metric: str) -> None:
+def test_matrix_row_links_to_exactly_the_trials_it_counts(metric: str) -> None:
     for number in range(2):
         run, other = make_run(simulated=False), make_run(instance_kind="drawn")
         twin = make_model("same", provider=make_provider("Other"))
@@ -108,17 +108,17 @@ def test_a_row_leads_to_exactly_the_trials_it_counts(metric: str) -> None:
             make_config(make_run(simulated=True), twin),
         ]
         for place, config in enumerate(configs, start=1):
-            tried(config, **{"pass": place, "fail": number, "queued": 1})
-            tried(config, "weather", **{"fail": 2})
-            tried(config, "chat_only", **{"pass": 3 + place})
+            make_tried_cell(config, **{"pass": place, "fail": number, "queued": 1})
+            make_tried_cell(config, "weather", **{"fail": 2})
+            make_tried_cell(config, "chat_only", **{"pass": 3 + place})
     for query in (MatrixQuery(scope="real"), MatrixQuery(scope="demo"), MatrixQuery(scope="real", group="weather")):
-        assert all(counted == listed for counted, listed in behind(replace(query, metric=metric)))
-    one = MatrixQuery(scope="runs", runs=(make_config(run).run_id, other.pk), metric=metric)
-    assert len(behind(one)) == 6
-    assert all(counted == listed for counted, listed in behind(one))
+        assert all(counted == listed for counted, listed in count_row_trials(replace(query, metric=metric)))
+    named_runs = MatrixQuery(scope="runs", runs=(make_config(run).run_id, other.pk), metric=metric)
+    assert len(count_row_trials(named_runs)) == 6
+    assert all(counted == listed for counted, listed in count_row_trials(named_runs))
 
 
-def test_strategies_methods_and_examples_are_rows_of_their_own() -> None:
+def test_matrix_rows_differ_by_strategy_method_and_examples() -> None:
     run = make_run()
     for name, value in (
         ("strategy", "production"),
@@ -126,46 +126,46 @@ def test_strategies_methods_and_examples_are_rows_of_their_own() -> None:
         ("method", "constrained"),
         ("examples", "w-1"),
     ):
-        tried(make_config(run, None, **{name: value}), **{"pass": 1})
+        make_tried_cell(make_config(run, None, **{name: value}), **{"pass": 1})
     matrix = get_matrix(REAL)
     assert len(matrix.rows) == 4
     assert set(matrix.differing_settings) == {"strategy", "method", "examples"}
 
 
-def test_common_strategy_keeps_its_name_if_an_instance_kind_has_it_too() -> None:
-    tried(make_config(make_run(), strategy="parity"), **{"pass": 1})
+def test_matrix_common_settings_name_strategy_and_instances_apart() -> None:
+    make_tried_cell(make_config(make_run(), strategy="parity"), **{"pass": 1})
     settings = get_matrix(REAL).common_settings
     assert (settings["strategy"], settings["instances"]) == ("parity", "published wording")
 
 
-def test_parity_and_drawn_instances_are_never_one_row() -> None:
+def test_matrix_row_pools_no_published_and_drawn_instances() -> None:
     for kind in ("parity", "drawn"):
-        tried(make_config(make_run(instance_kind=kind)), **{"pass": 1})
+        make_tried_cell(make_config(make_run(instance_kind=kind)), **{"pass": 1})
     assert len(get_matrix(REAL).rows) == 2
 
 
-def test_simulated_and_deleted_runs_never_enter_the_default_scope() -> None:
-    tried(make_config(make_run(simulated=True)), **{"pass": 3})
-    gone = make_config(make_run())
-    tried(gone, **{"pass": 3})
-    Run.objects.filter(pk=gone.run_id).update(deleted_at="2026-01-01T00:00Z")
+def test_matrix_default_scope_excludes_simulated_and_deleted_runs() -> None:
+    make_tried_cell(make_config(make_run(simulated=True)), **{"pass": 3})
+    deleted = make_config(make_run())
+    make_tried_cell(deleted, **{"pass": 3})
+    Run.objects.filter(pk=deleted.run_id).update(deleted_at="2026-01-01T00:00Z")
     assert get_matrix(REAL).rows == ()
     demo = get_matrix(MatrixQuery(scope="demo")).rows
     assert [row.simulated for row in demo] == [True]
 
 
-def test_without_own_runs_the_published_figures_are_shown_first() -> None:
+def test_choose_scope_without_own_runs_is_published() -> None:
     assert choose_scope(MatrixQuery()).scope == "published"
-    tried(make_config(make_run(simulated=True)), **{"pass": 1})
+    make_tried_cell(make_config(make_run(simulated=True)), **{"pass": 1})
     assert choose_scope(MatrixQuery()).scope == "published"
-    tried(make_config(make_run()), **{"pass": 1})
+    make_tried_cell(make_config(make_run()), **{"pass": 1})
     assert choose_scope(MatrixQuery()).scope == "real"
 
 
-def test_groups_of_scenarios_are_never_pooled() -> None:
+def test_matrix_never_pools_scenario_groups() -> None:
     config = make_config(make_run())
-    tried(config, **{"pass": 2})
-    tried(config, "weather", **{"fail": 5})
+    make_tried_cell(config, **{"pass": 2})
+    make_tried_cell(config, "weather", **{"fail": 5})
     matrix = get_matrix(REAL)
     assert matrix.scenario_groups == ("tools", "weather")
     assert matrix.rows[0].tally.ended == 2
@@ -191,14 +191,14 @@ def test_matrix_row_pools_the_times_of_runs_and_scenarios() -> None:
 
 def test_matrix_row_shows_p95_from_one_answer_on() -> None:
     config = make_config(make_run())
-    tried(config, **{"pass": 1})
+    make_tried_cell(config, **{"pass": 1})
     assert render_quantile(get_matrix(REAL).rows[0].times.p95) == "1.0 s [open – open, n = 1]"
-    tried(config, "type_error_recovery", **{"infra": 3})
+    make_tried_cell(config, "type_error_recovery", **{"infra": 3})
     assert render_quantile(get_matrix(REAL).rows[0].times.p95) == "1.0 s [open – open, n = 1]"
 
 
-def test_not_applicable_is_neither_pass_nor_fail() -> None:
-    tried(make_config(make_run(), tool_use_mode="disabled"), **{"na": 10})
+def test_matrix_row_not_applicable_trials_have_no_rate() -> None:
+    make_tried_cell(make_config(make_run(), tool_use_mode="disabled"), **{"na": 10})
     row = get_matrix(REAL).rows[0]
     assert not row.applicable
     assert row.rate is not None
@@ -206,11 +206,11 @@ def test_not_applicable_is_neither_pass_nor_fail() -> None:
     assert get_matrix(REAL).summary.below == 0
 
 
-def answered_alike(cell: Cell, count: int = 10) -> Cell:
+def make_equal_answers(cell: Cell, count: int = 10) -> Cell:
     names = ("calling_turns", "answered_turns", "final_answers", "failed_calls", "arguments_asked")
-    counted: dict[str, Any] = dict.fromkeys(names, 1)
+    counts: dict[str, Any] = dict.fromkeys(names, 1)
     for _ in range(count):
-        make_trial(cell, answer_hash="the same", call_expected=True, **counted)
+        make_trial(cell, answer_hash="the same", call_expected=True, **counts)
     recompute_stale_cells()
     return cell
 
@@ -219,109 +219,109 @@ RATES = [name for name, metric in METRICS.items() if metric.rate and not metric.
 
 
 @pytest.mark.parametrize("metric", RATES)
-def test_intervals_are_withheld_for_deterministic_repeats(metric: str) -> None:
-    answered_alike(make_cell(make_config(make_run()), deterministic=True))
+def test_matrix_rate_of_deterministic_repeats_withholds_interval(metric: str) -> None:
+    make_equal_answers(make_cell(make_config(make_run()), deterministic=True))
     rate = get_matrix(MatrixQuery(scope="real", metric=metric)).rows[0].rate
     assert rate is not None
     assert rate.n
     assert (rate.withheld, rate.target_status, rate.distinct) == (True, "open", 1)
 
 
-def test_equal_answers_of_an_endpoint_that_samples_keep_their_interval() -> None:
+def test_matrix_rate_of_sampled_equal_answers_keeps_interval() -> None:
     config = make_config(make_run())
-    answered_alike(make_cell(config))
+    make_equal_answers(make_cell(config))
     make_trials(make_cell(config, "type_error_recovery", deterministic=True), **{"pass": 3})
     rate = get_matrix(REAL).rows[0].rate
     assert rate is not None
     assert not rate.withheld
 
 
-def test_no_row_is_best_while_intervals_overlap() -> None:
+def test_matrix_summary_counts_rows_that_overlap_the_best() -> None:
     run = make_run()
     for name, passed in (("a", 10), ("b", 9)):
-        tried(make_config(run, make_model(name)), **{"pass": passed, "fail": 10 - passed})
+        make_tried_cell(make_config(run, make_model(name)), **{"pass": passed, "fail": 10 - passed})
     assert get_matrix(REAL).summary.overlapping == 1
 
 
-def in_version(name: str, version: int, passed: int, *, scenario: str = "happy_path") -> None:
+def make_versioned_cell(name: str, version: int, passed: int, *, scenario: str = "happy_path") -> None:
     cell = make_cell(make_config(make_run(), make_model(name)), scenario, scenario_version=version)
     make_trials(cell, **{"pass": passed, "fail": 100 - passed})
 
 
-def test_summary_row_of_an_earlier_version_is_not_ranked() -> None:
+def test_matrix_summary_does_not_rank_an_older_scenario_version() -> None:
     """Version 1 is easier: its row must not be the best, nor overlap with it, nor count as clearing the target."""
     for name, version, passed in (("a", 1, 100), ("b", 2, 70), ("c", 2, 30), ("d", 10, 0)):
-        in_version(name, version, passed, scenario="other" if name == "d" else "happy_path")
+        make_versioned_cell(name, version, passed, scenario="other" if name == "d" else "happy_path")
     matrix = get_matrix(REAL)
     assert {row.model: row.ranked for row in matrix.rows} == {"a": False, "b": True, "c": True, "d": True}
     summary = matrix.summary
     assert (summary.ranked, summary.clears, summary.undecided, summary.below, summary.overlapping) == (3, 0, 0, 3, 0)
     assert summary.trials == 400
-    (said,) = [warning for warning in matrix.warnings if warning.startswith("Not ranked")]
-    assert said.startswith("Not ranked: 1 row with happy_path version 1, since other rows have a newer version.")
+    (not_ranked,) = [warning for warning in matrix.warnings if warning.startswith("Not ranked")]
+    assert not_ranked.startswith("Not ranked: 1 row with happy_path version 1, since other rows have a newer version.")
 
 
-def test_summary_newer_version_without_a_trial_unranks_nothing() -> None:
-    in_version("a", 1, 50)
-    tried_later = make_cell(make_config(make_run(), make_model("b")), scenario_version=2)
-    make_trials(tried_later, queued=3, cancelled=1)
+def test_matrix_summary_newer_version_without_trials_unranks_no_row() -> None:
+    make_versioned_cell("a", 1, 50)
+    newer_cell = make_cell(make_config(make_run(), make_model("b")), scenario_version=2)
+    make_trials(newer_cell, queued=3, cancelled=1)
     matrix = get_matrix(REAL)
     assert [(row.model, row.ranked) for row in matrix.rows] == [("a", True), ("b", False)]
     assert matrix.summary.ranked == 1
     assert not any(warning.startswith("Not ranked") for warning in matrix.warnings)
 
 
-def test_summary_published_and_drawn_versions_unrank_no_other_kind() -> None:
-    in_version("a", 1, 50)
+def test_matrix_summary_drawn_version_unranks_no_published_wording() -> None:
+    make_versioned_cell("a", 1, 50)
     make_trials(make_cell(make_config(make_run(instance_kind="drawn")), scenario_version=2), **{"pass": 9})
     assert [row.ranked for row in get_matrix(REAL).rows] == [True, True]
 
 
-def test_summary_control_is_of_the_newest_version_alone() -> None:
+def test_matrix_summary_control_counts_only_the_newest_version() -> None:
     for name, version, passed in (("a", 1, 0), ("b", 2, 90)):
-        in_version(name, 1, 50)
-        in_version(name, version, passed, scenario="chat_only")
+        make_versioned_cell(name, 1, 50)
+        make_versioned_cell(name, version, passed, scenario="chat_only")
     matrix = get_matrix(REAL)
     assert (matrix.summary.control_success.k, matrix.summary.control_success.n) == (90, 100)
     assert matrix.summary.ranked == 2
-    assert any(said.startswith("Not counted in the control") for said in matrix.warnings)
-    unfolded = get_matrix(replace(REAL, metric="control"))
-    assert {row.model: row.ranked for row in unfolded.rows} == {"a": False, "b": True}
+    assert any(warning.startswith("Not counted in the control") for warning in matrix.warnings)
+    controls = get_matrix(replace(REAL, metric="control"))
+    assert {row.model: row.ranked for row in controls.rows} == {"a": False, "b": True}
 
 
-def test_the_same_model_at_two_providers_is_two_rows_grouped_by_provider() -> None:
+def test_matrix_groups_a_model_at_two_providers_by_provider() -> None:
     run = make_run()
     for name in ("One", "Two"):
-        tried(make_config(run, make_model("same", provider=make_provider(name))), **{"pass": 1})
+        make_tried_cell(make_config(run, make_model("same", provider=make_provider(name))), **{"pass": 1})
     assert [name for name, _ in get_matrix(REAL).rows_by_provider] == ["One", "Two"]
 
 
-def test_published_figures_stand_beside_the_row_they_are_about() -> None:
+def test_matrix_row_has_the_published_figure_of_its_configuration() -> None:
     make_published_snapshot(("vendor/model-a", "default", 36, 10))
-    tried(make_config(make_run()), **{"pass": 1})
+    make_tried_cell(make_config(make_run()), **{"pass": 1})
     assert get_matrix(REAL).rows[0].published == "36/40"
 
 
-def test_where_it_failed_is_named_most_first() -> None:
+def test_matrix_row_failure_summary_names_most_failures_first() -> None:
     config = make_config(make_run())
     for scenario, failed in (("happy_path", 1), ("long_arguments_guard", 4), ("type_error_recovery", 2)):
-        tried(config, scenario, **{"fail": failed})
+        make_tried_cell(config, scenario, **{"fail": failed})
     assert get_matrix(REAL).rows[0].failure_summary == "long_arguments_guard 4, type_error_recovery 2, 1 elsewhere"
 
 
-def test_the_number_of_queries_does_not_grow_with_runs_or_trials() -> None:
+def test_matrix_number_of_queries_does_not_grow() -> None:
     counts = []
     for _ in range(2):
         for name in ("a", "b", "c"):
-            tried(make_config(make_run(), make_model(name)), **{"pass": 3, "fail": 2})
-        with CaptureQueriesContext(connection) as seen:
+            make_tried_cell(make_config(make_run(), make_model(name)), **{"pass": 3, "fail": 2})
+        with CaptureQueriesContext(connection) as queries:
             get_matrix(REAL)
-        counts.append(len(seen))
+        counts.append(len(queries))
     assert counts == [4, 4]
-    assert not any("lab_trial" in query["sql"] or "lab_step" in query["sql"] for query in seen.captured_queries)
+    assert not any("lab_trial" in query["sql"] or "lab_step" in query["sql"] for query in queries.captured_queries)
 
 
-def test_prompt_versions_are_pooled_split_or_chosen() -> None:
+def test_matrix_rows_are_pooled_split_or_filtered_by_prompt_version() -> None:
     config = make_config(make_run())
     cell = make_cell(config)
     for version, outcome in (("1", "pass"), ("1", "pass")):
@@ -334,11 +334,11 @@ def test_prompt_versions_are_pooled_split_or_chosen() -> None:
     assert [(row.prompt, row.rate.k, row.rate.n) for row in split if row.rate] == [("1", 0, 2), ("2", 1, 2)]
     assert len({row.key for row in split}) == 2
     assert get_trials(split[1].trials).total == 1
-    only = get_matrix(MatrixQuery(scope="real", prompt="2"))
-    assert (only.rows[0].tally.failed, only.rows[0].tally.passed) == (1, 0)
+    filtered = get_matrix(MatrixQuery(scope="real", prompt="2"))
+    assert (filtered.rows[0].tally.failed, filtered.rows[0].tally.passed) == (1, 0)
 
 
-def test_when_to_call_is_judged_with_the_controls_beside() -> None:
+def test_matrix_trigger_precision_includes_controls() -> None:
     config = make_config(make_run())
     for scenario, expected in (("happy_path", True), ("chat_plain", False)):
         control = not expected

@@ -25,29 +25,31 @@ def make_ended_run() -> Run:
     return run
 
 
-def test_lines_of_a_run_equal_the_sums_over_its_cells() -> None:
+def test_run_cells_sum_rows_equal_the_sums_over_the_cells() -> None:
     run = make_ended_run()
     expected = sum_cells(Cell.objects.filter(run=run))
-    found = sorted(read_run_cells(run.pk).build_sum_rows(), key=lambda line: (line["model_name"], line["scenario"]))
-    expected.sort(key=lambda line: (line["model_name"], line["scenario"]))
+    found = sorted(read_run_cells(run.pk).build_sum_rows(), key=lambda row: (row["model_name"], row["scenario"]))
+    expected.sort(key=lambda row: (row["model_name"], row["scenario"]))
     derived = {"all_durations", "all_first_tokens"} | {name for name in expected[0] if name.startswith("sum_")}
-    for line, summed in zip(found, expected, strict=True):
-        assert line.keys() == summed.keys()
-        assert build_tally(line) == build_tally(summed)
-        assert build_times(line) == build_times(summed)
-        assert {name: line[name] for name in line.keys() - derived} == {
-            name: summed[name] for name in line.keys() - derived
+    for row, summed in zip(found, expected, strict=True):
+        assert row.keys() == summed.keys()
+        assert build_tally(row) == build_tally(summed)
+        assert build_times(row) == build_times(summed)
+        assert {name: row[name] for name in row.keys() - derived} == {
+            name: summed[name] for name in row.keys() - derived
         }
 
 
-def test_cells_of_an_ended_run_are_kept_until_they_change(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_read_run_cells_of_ended_run_is_cached_until_a_cell_changes(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     run = make_ended_run()
     refresh_pools()
     first = read_run_cells(run.pk)
     with django_assert_num_queries(3):
-        again = read_run_cells(run.pk)
-    assert again.version is not None
-    assert again.cells is first.cells
+        cached = read_run_cells(run.pk)
+    assert cached.version is not None
+    assert cached.cells is first.cells
     cell = Cell.objects.filter(run=run)[0]
     make_trials(cell, fail=1)
     mark_stale([cell.pk])
@@ -57,7 +59,7 @@ def test_cells_of_an_ended_run_are_kept_until_they_change(django_assert_num_quer
     assert sum(cell.failed for cell in changed.cells) == 3
 
 
-def test_cells_of_a_run_that_goes_on_are_read_anew() -> None:
+def test_read_run_cells_of_a_running_run_is_not_cached() -> None:
     run = make_run(state=Run.State.RUNNING)
     make_trials(make_cell(make_config(run)), **{"pass": 1, "queued": 1})
     refresh_pools()

@@ -1,4 +1,4 @@
-"""What makes a run slow is named with its figures."""
+"""The causes of delay that the run page names, with their figures."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def make_running_run(**fields: object) -> tuple[Run, int]:
-    """A run of one provider, and the id of the provider."""
+    """Make a running run of one provider; return it with the id of the provider."""
     provider = make_provider("Mine", concurrency=8, adaptive=True)
     run = make_run(state=Run.State.RUNNING)
     make_cell(make_config(run, make_model(provider=provider)))
@@ -53,7 +53,7 @@ def test_delays_name_the_lowest_limit_a_minute() -> None:
     assert "and as few as 12 requests a minute;" in get_run_page(run.pk).delays[0].sentence
 
 
-def test_delays_leave_out_limits_of_other_times() -> None:
+def test_delays_exclude_limits_of_other_times() -> None:
     run, _ = make_running_run()
     PacePoint.objects.update(at=timezone.now() - timedelta(hours=1))
     assert get_run_page(run.pk).delays == ()

@@ -8,7 +8,7 @@ from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 pytestmark = pytest.mark.django_db
 
 
-def test_every_frozen_key_names_its_layer_and_the_scenario_comes_last() -> None:
+def test_frozen_settings_name_the_layer_of_each_key() -> None:
     run = make_run()
     layers = [["provider default", {"max_turns": 9}], ["preset x", {"max_tool_args_bytes": 1000}]]
     make_cell(make_config(run, layers=layers), "long_arguments_guard")
@@ -20,7 +20,7 @@ def test_every_frozen_key_names_its_layer_and_the_scenario_comes_last() -> None:
     assert "long_arguments_guard" in keys["max_tool_args_bytes"].origin
 
 
-def test_a_key_with_a_dot_in_its_own_name_is_shown_with_its_value() -> None:
+def test_frozen_settings_key_with_a_dot_keeps_its_value() -> None:
     layers = [["run", {"request_overrides": {"vendor.mode": "fast", "nested": {"a.b": 1}}}]]
     frozen = get_frozen_settings(make_config(make_run(), layers=layers).run_id)
     assert frozen is not None
@@ -28,7 +28,7 @@ def test_a_key_with_a_dot_in_its_own_name_is_shown_with_its_value() -> None:
     assert values == {"request_overrides.vendor.mode": "fast", "request_overrides.nested.a.b": 1}
 
 
-def test_layers_of_another_version_are_shown_as_they_stand() -> None:
+def test_frozen_settings_with_unknown_keys_are_shown_unchanged() -> None:
     config = make_config(make_run(), layers=[["profile", {"no_such_key": 1}]])
     frozen = get_frozen_settings(config.run_id)
     assert frozen is not None
@@ -36,7 +36,7 @@ def test_layers_of_another_version_are_shown_as_they_stand() -> None:
 
 
 @pytest.mark.parametrize("config", ["", "x", "9" * 30, "424242"])
-def test_an_unknown_configuration_shows_the_first(config: str) -> None:
+def test_frozen_settings_of_an_unknown_configuration_show_the_first(config: str) -> None:
     first = make_config(make_run())
     make_config(first.run)
     frozen = get_frozen_settings(first.run_id, config=config)
@@ -44,11 +44,11 @@ def test_an_unknown_configuration_shows_the_first(config: str) -> None:
     assert frozen.config == first
 
 
-def test_a_run_without_configurations_has_no_settings() -> None:
+def test_frozen_settings_of_a_run_without_configurations_are_none() -> None:
     assert get_frozen_settings(make_run().pk) is None
 
 
-def test_the_chosen_scenarios_tools_come_with_the_advice_on_them() -> None:
+def test_frozen_settings_of_a_scenario_include_its_tool_lint() -> None:
     run = make_run()
     make_config(run)
     chosen, bare = (get_frozen_settings(run.pk, scenario=slug) for slug in ("happy_path", ""))

@@ -19,7 +19,7 @@ from toolbench.lab.results.run.live_grid import MAX_LATEST_TRIALS, get_run_grid
 pytestmark = pytest.mark.django_db
 
 
-def test_grid_counts_the_trials_of_this_run_only() -> None:
+def test_run_grid_counts_only_trials_of_its_run() -> None:
     cell, other = make_cell(make_config(make_run())), make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 3, "fail": 1, "queued": 6})
     make_trials(other, **{"pass": 9})
@@ -27,7 +27,7 @@ def test_grid_counts_the_trials_of_this_run_only() -> None:
     assert [(found.tally.passed, found.tally.queued) for found in row.cells if found] == [(3, 6)]
 
 
-def test_grid_shows_the_first_rows_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_grid_shows_the_first_rows_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_grid, "MAX_GRID_ROWS", 1)
     run = make_run()
     for name in ("alpha", "beta"):
@@ -37,7 +37,7 @@ def test_grid_shows_the_first_rows_and_counts_all(monkeypatch: pytest.MonkeyPatc
     assert (len(grid.rows), grid.pages) == (2, 2)
 
 
-def test_latest_trials_are_the_newest_that_ended() -> None:
+def test_run_grid_latest_trials_are_the_newest_that_ended() -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     now = timezone.now()
     ended = [make_trial(cell, finished_at=now + timedelta(seconds=number)) for number in range(MAX_LATEST_TRIALS + 2)]
@@ -52,17 +52,17 @@ def test_latest_trials_are_the_newest_that_ended() -> None:
 @pytest.mark.parametrize(
     "query", ["sort=-p95", "group=nonsense", "view=bars", "cell=x", "sort=%00", "metric=x", "run=9"]
 )
-def test_run_page_answers_any_state_of_its_grid(owner_client: Client, query: str) -> None:
+def test_run_page_answers_any_state_of_its_grid_with_200(owner_client: Client, query: str) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 1})
     assert owner_client.get(f"/runs/{cell.run_id}/?{query}").status_code == 200
 
 
-def test_live_part_has_the_grid_with_ids_and_the_part_that_ended(owner_client: Client) -> None:
+def test_run_page_fragment_has_the_grid_and_the_ended_share(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trials(cell, **{"pass": 5, "queued": 5})
-    part = read_html(owner_client.get(f"/runs/{cell.run_id}/", headers={"HX-Request": "true"}))
-    assert 'id="cell-1-1"' in part
-    assert "--ended:50" in part
-    assert "Latest trials" in part
-    assert 'href="/matrix/?scope=runs&amp;cell=' in part
+    fragment = read_html(owner_client.get(f"/runs/{cell.run_id}/", headers={"HX-Request": "true"}))
+    assert 'id="cell-1-1"' in fragment
+    assert "--ended:50" in fragment
+    assert "Latest trials" in fragment
+    assert 'href="/matrix/?scope=runs&amp;cell=' in fragment

@@ -9,7 +9,7 @@ from toolbench.lab.results.run.metrics import get_run_metrics
 pytestmark = pytest.mark.django_db
 
 
-def test_each_configuration_has_a_value_or_says_none() -> None:
+def test_run_metrics_have_a_value_or_none_for_each_configuration() -> None:
     run = make_run()
     calling, silent = make_config(run), make_config(run, profile="other")
     for outcome in ("pass", "pass", "pass", "fail"):
@@ -31,6 +31,6 @@ def test_each_configuration_has_a_value_or_says_none() -> None:
     assert (p95.n, p95.high) == (4, None)
 
 
-def test_an_unknown_run_is_said_to_be_unknown() -> None:
+def test_run_metrics_of_an_unknown_run_raise_does_not_exist() -> None:
     with pytest.raises(Run.DoesNotExist):
         get_run_metrics(1)

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def cells() -> tuple[Cell, Cell, Cell]:
-    """Three cells with 10, 4 and no trials."""
+    """Make three cells with 10, 4 and no trials."""
     config = make_config(make_run())
     full, part, empty = (make_cell(config, name) for name in ("happy_path", "weather", "long_arguments_guard"))
     make_trials(full, **{"pass": 10})
@@ -19,7 +19,7 @@ def cells() -> tuple[Cell, Cell, Cell]:
     return full, part, empty
 
 
-def test_cells_below_the_target_are_listed_and_chosen(cells: tuple[Cell, Cell, Cell]) -> None:
+def test_missing_trials_page_lists_and_chooses_cells_below_the_target(cells: tuple[Cell, Cell, Cell]) -> None:
     _, part, empty = cells
     page = get_missing_trials_page(part.run_id)
     found = {(row.cell.pk, row.trial_count, row.missing_count, row.is_chosen) for row in page.rows}
@@ -27,13 +27,13 @@ def test_cells_below_the_target_are_listed_and_chosen(cells: tuple[Cell, Cell, C
     assert (page.total, page.chosen_cell_count) == (16, 2)
 
 
-def test_only_chosen_cells_count_towards_a_target(cells: tuple[Cell, Cell, Cell]) -> None:
+def test_missing_trials_page_totals_only_chosen_cells(cells: tuple[Cell, Cell, Cell]) -> None:
     page = get_missing_trials_page(cells[0].run_id, target=12, chosen={cells[0].pk})
     assert (len(page.rows), page.total, page.chosen_cell_count) == (3, 2, 1)
     assert get_missing_trials_page(cells[0].run_id, chosen=()).total == 0
 
 
-def test_cells_of_a_deleted_provider_and_without_tools_are_left_out(cells: tuple[Cell, Cell, Cell]) -> None:
+def test_missing_trials_page_excludes_deleted_providers_and_na_cells(cells: tuple[Cell, Cell, Cell]) -> None:
     Cell.objects.filter(pk=cells[2].pk).update(stale=True)
     make_trials(cells[2], na=1)
     assert [row.cell.pk for row in get_missing_trials_page(cells[0].run_id).rows] == [cells[1].pk]
@@ -43,7 +43,7 @@ def test_cells_of_a_deleted_provider_and_without_tools_are_left_out(cells: tuple
     assert get_missing_trials_page(cells[0].run_id).rows == ()
 
 
-def test_estimate_is_that_of_the_missing_trials() -> None:
+def test_missing_trials_page_estimates_only_the_missing_trials() -> None:
     cell = make_cell(make_config(make_run(trials_per_cell=5)))
     for _ in range(5):
         make_trial(cell, "pass", requests=3, cost=0.01)
@@ -58,11 +58,11 @@ def test_estimate_is_that_of_the_missing_trials() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"), [({"imported": True}, "was imported"), ({"state": Run.State.CANCELLING}, "being cancelled")]
 )
-def test_run_that_takes_no_trials_says_why(fields: dict[str, object], words: str) -> None:
+def test_missing_trials_page_of_a_closed_run_names_the_obstacle(fields: dict[str, object], words: str) -> None:
     assert words in get_missing_trials_page(make_run(**fields).pk).obstacle
 
 
-def test_too_many_trials_at_once_are_refused(cells: tuple[Cell, Cell, Cell]) -> None:
+def test_missing_trials_page_refuses_too_many_trials_at_once(cells: tuple[Cell, Cell, Cell]) -> None:
     config = cells[0].config
     for number in range(10):
         make_cell(config, f"scenario_{number}")

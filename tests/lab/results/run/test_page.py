@@ -1,4 +1,4 @@
-"""The run page adds up its cells and says where every setting came from."""
+"""The run page: rates, failures, times, pace and pages of configurations."""
 
 import re
 from datetime import timedelta
@@ -22,7 +22,7 @@ from toolbench.lab.results.run.page import get_run_page
 pytestmark = pytest.mark.django_db
 
 
-def test_the_two_rates_differ_by_infrastructure() -> None:
+def test_run_page_infra_errors_count_only_in_end_to_end_success() -> None:
     run = make_run()
     make_trials(make_cell(make_config(run)), **{"pass": 3, "fail": 1, "infra": 2})
     line = get_run_page(run.pk).config_rows[0]
@@ -30,7 +30,7 @@ def test_the_two_rates_differ_by_infrastructure() -> None:
     assert (line.delivered.k, line.delivered.n) == (3, 6)
 
 
-def test_controls_are_kept_out_of_the_tool_rate() -> None:
+def test_run_page_tool_rate_excludes_controls() -> None:
     run = make_run()
     config = make_config(run)
     make_trials(make_cell(config), **{"pass": 2})
@@ -40,7 +40,7 @@ def test_controls_are_kept_out_of_the_tool_rate() -> None:
     assert line.control.failed == 2
 
 
-def test_failures_are_grouped_by_signature_most_frequent_first() -> None:
+def test_run_page_groups_failures_by_signature_most_frequent_first() -> None:
     run = make_run()
     config = make_config(run)
     make_trials(make_cell(config, "type_error_recovery"), **{"fail": 1})
@@ -51,39 +51,39 @@ def test_failures_are_grouped_by_signature_most_frequent_first() -> None:
     ]
 
 
-def test_only_errors_with_an_existing_provider_can_be_retried() -> None:
+def test_run_page_retryable_errors_need_an_existing_provider() -> None:
     run = make_run()
-    gone = make_config(run, make_model("b", provider=make_provider("Gone")))
-    for config in (make_config(run), gone):
+    deleted_provider_config = make_config(run, make_model("b", provider=make_provider("Gone")))
+    for config in (make_config(run), deleted_provider_config):
         make_trials(make_cell(config), **{"infra": 3})
     Model.objects.filter(name="b").delete()
     Provider.objects.filter(name="Gone").delete()
     assert get_run_page(run.pk).retryable == 3
 
 
-def test_polled_part_reads_no_layers_and_no_request() -> None:
+def test_run_page_reads_no_layers_options_or_requests() -> None:
     run = make_run(state=Run.State.RUNNING)
     make_trials(make_cell(make_config(run)), **{"pass": 1, "fail": 1, "queued": 1})
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         get_run_page(run.pk)
         get_runs("own")
-    read = " ".join(query["sql"] for query in seen.captured_queries)
-    assert not [name for name in ('"layers"', '"options"', '"request"') if name in read]
+    statements = " ".join(query["sql"] for query in queries.captured_queries)
+    assert not [name for name in ('"layers"', '"options"', '"request"') if name in statements]
 
 
-def test_paused_run_is_polled_until_no_trial_is_in_flight() -> None:
+def test_run_page_of_paused_run_is_live_until_trials_are_recounted() -> None:
     run = make_run(state=Run.State.PAUSED)
     cell = make_cell(make_config(run))
     make_trials(cell, **{"running": 1, "queued": 1})
-    seen = [get_run_page(run.pk).live]
+    live_states = [get_run_page(run.pk).live]
     run.trials.filter(state="running").update(state="done", outcome="pass")
-    for verb in (mark_stale, recompute):
-        verb([cell.pk])
-        seen.append(get_run_page(run.pk).live)
-    assert seen == [True, True, False]
+    for update in (mark_stale, recompute):
+        update([cell.pk])
+        live_states.append(get_run_page(run.pk).live)
+    assert live_states == [True, True, False]
 
 
-def test_a_group_of_different_words_is_shown_by_an_example() -> None:
+def test_run_page_failure_group_knows_whether_sentences_differ() -> None:
     run = make_run()
     first, second = make_trials(make_cell(make_config(run)), **{"fail": 2})
     assert get_run_page(run.pk).groups[0].has_one_sentence
@@ -91,7 +91,7 @@ def test_a_group_of_different_words_is_shown_by_an_example() -> None:
     assert not get_run_page(run.pk).groups[0].has_one_sentence
 
 
-def test_the_time_left_has_a_range_around_it() -> None:
+def test_run_page_pace_has_a_range_of_the_time_left() -> None:
     run = make_run(state=Run.State.RUNNING)
     make_trials(make_cell(make_config(run)), **{"pass": 20, "queued": 10})
     Trial.objects.filter(outcome="pass").update(started_at=timezone.now() - timedelta(seconds=60))
@@ -102,20 +102,20 @@ def test_the_time_left_has_a_range_around_it() -> None:
     assert pace.seconds_left_low < pace.seconds_left < pace.seconds_left_high
 
 
-def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
+def test_run_page_names_a_provider_that_is_not_running() -> None:
     run = make_run(state=Run.State.RUNNING)
-    away = make_provider("Away", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
-    cell = make_cell(make_config(run, make_model("tiny", provider=away)))
+    local_provider = make_provider("Away", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
+    cell = make_cell(make_config(run, make_model("tiny", provider=local_provider)))
     make_trials(cell, **{"pass": 1, "queued": 2})
     (line,) = get_run_page(run.pk).blocking_providers
-    assert (line.provider, line.state_text) == (away, "not running")
+    assert (line.provider, line.state_text) == (local_provider, "not running")
     make_trial(cell, "running")
     mark_stale([cell.pk])
     recompute_stale()
     assert get_run_page(run.pk).blocking_providers == ()
 
 
-def test_run_page_at_its_limit_says_to_raise_it() -> None:
+def test_run_page_at_its_request_limit_says_so() -> None:
     run = make_run(state=Run.State.PAUSED, request_cap=10, requests_reserved=10)
     assert get_run_page(run.pk).is_limit_reached
     assert not get_run_page(make_run(request_cap=10, requests_reserved=9).pk).is_limit_reached
@@ -127,13 +127,13 @@ def test_run_page_has_no_pace_before_two_finished_trials() -> None:
     assert get_run_page(run.pk).pace.per_minute is None
 
 
-def test_a_deleted_run_has_no_page() -> None:
+def test_run_page_of_a_deleted_run_raises_does_not_exist() -> None:
     run = make_run(deleted_at=timezone.now())
     with pytest.raises(Run.DoesNotExist):
         get_run_page(run.pk)
 
 
-def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_run_page_number_of_queries_does_not_grow_with_cells(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     run = make_run(state=Run.State.RUNNING)
     for _ in range(6):
         config = make_config(run)
@@ -142,7 +142,7 @@ def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_querie
         get_run_page(run.pk)
 
 
-def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
+def test_run_page_row_pools_the_times_of_tool_scenarios() -> None:
     config = make_config(make_run())
     for scenario, time in (("happy_path", 100.0), ("type_error_recovery", 900.0), ("chat_only", 5_000.0)):
         make_trial(make_cell(config, scenario), duration_ms=time)
@@ -157,12 +157,12 @@ def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
     ]
 
 
-def test_first_attempt_rate_is_shown_if_a_call_was_requested_again() -> None:
+def test_run_page_first_attempt_rate_needs_a_re_prompted_trial() -> None:
     run = make_run()
-    plain, again = make_cell(make_config(run)), make_cell(make_config(run, make_model("b")))
+    plain, re_prompted = make_cell(make_config(run)), make_cell(make_config(run, make_model("b")))
     make_trial(plain, "pass")
-    make_trial(again, "pass", asked_again=1, output_retries=1)
-    make_trial(again, "pass")
+    make_trial(re_prompted, "pass", asked_again=1, output_retries=1)
+    make_trial(re_prompted, "pass")
     recompute_stale()
     first, second = get_run_page(run.pk).config_rows
     assert first.first_attempt is None
@@ -170,7 +170,7 @@ def test_first_attempt_rate_is_shown_if_a_call_was_requested_again() -> None:
     assert (second.first_attempt.k, second.answered.k) == (1, 2)
 
 
-def test_configurations_of_a_large_run_stand_on_several_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_page_splits_many_configurations_into_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_PAGE_ROWS", 2)
     run = make_run()
     for name in ("a", "b", "c"):
@@ -181,7 +181,7 @@ def test_configurations_of_a_large_run_stand_on_several_pages(monkeypatch: pytes
     assert len(get_run_page(run.pk).config_rows) == 3
 
 
-def test_pages_of_a_large_run_are_linked(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_page_links_the_pages_of_a_large_run(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
     run = make_run()
     for name in ("alpha", "beta"):

@@ -11,18 +11,18 @@ from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.results.run.times import PACE_WINDOW, get_pace, measure_active_seconds
 
 pytestmark = pytest.mark.django_db
-BEGAN = timezone.now() - timedelta(hours=1)
+STARTED_AT = timezone.now() - timedelta(hours=1)
 
 
-def at(seconds: float) -> datetime:
-    return BEGAN + timedelta(seconds=seconds)
+def seconds_after_start(seconds: float) -> datetime:
+    return STARTED_AT + timedelta(seconds=seconds)
 
 
-def ran(spans: list[tuple[float, float]]) -> Run:
+def make_run_with_trials(spans: list[tuple[float, float]]) -> Run:
     run = make_run()
     cell = make_cell(make_config(run))
     for started, finished in spans:
-        make_trial(cell, started_at=at(started), finished_at=at(finished))
+        make_trial(cell, started_at=seconds_after_start(started), finished_at=seconds_after_start(finished))
     return run
 
 
@@ -36,24 +36,28 @@ def ran(spans: list[tuple[float, float]]) -> Run:
         ([], None),
     ],
 )
-def test_seconds_with_trials_leaves_out_waits(spans: list[tuple[float, float]], seconds: float | None) -> None:
-    assert measure_active_seconds(ran(spans)) == seconds
+def test_measure_active_seconds_excludes_gaps_between_trials(
+    spans: list[tuple[float, float]], seconds: float | None
+) -> None:
+    assert measure_active_seconds(make_run_with_trials(spans)) == seconds
 
 
-def test_seconds_with_trials_ignores_trials_that_never_ran() -> None:
-    run = ran([(0, 60)])
-    make_trial(run.cells.get(), "cancelled", execution=0, started_at=None, finished_at=at(900))
+def test_measure_active_seconds_ignores_trials_that_never_ran() -> None:
+    run = make_run_with_trials([(0, 60)])
+    make_trial(run.cells.get(), "cancelled", execution=0, started_at=None, finished_at=seconds_after_start(900))
     assert measure_active_seconds(run) == 60
 
 
-def test_run_page_after_later_retry_shows_both_durations() -> None:
-    run = ran([(0, 180), (750, 780)])
-    Run.objects.filter(pk=run.pk).update(created_at=at(0), finished_at=at(780), state=Run.State.FINISHED)
+def test_run_page_after_a_later_retry_has_both_durations() -> None:
+    run = make_run_with_trials([(0, 180), (750, 780)])
+    Run.objects.filter(pk=run.pk).update(
+        created_at=seconds_after_start(0), finished_at=seconds_after_start(780), state=Run.State.FINISHED
+    )
     page = get_run_page(run.pk)
     assert (page.active_seconds, page.total_seconds) == (210, 780)
 
 
-def test_pace_names_the_window_that_was_observed() -> None:
+def test_pace_window_is_the_observed_time() -> None:
     run = make_run(state=Run.State.RUNNING)
     cell = make_cell(make_config(run))
     for _ in range(4):
@@ -66,7 +70,7 @@ def test_pace_names_the_window_that_was_observed() -> None:
     assert pace.per_minute == pytest.approx(60 * 4 / pace.window_seconds)
 
 
-def test_pace_window_ends_at_three_minutes() -> None:
+def test_pace_window_is_at_most_three_minutes() -> None:
     run = make_run(state=Run.State.RUNNING)
     cell = make_cell(make_config(run))
     for _ in range(2):
@@ -77,7 +81,7 @@ def test_pace_window_ends_at_three_minutes() -> None:
     assert pace.window_seconds == pytest.approx(PACE_WINDOW.total_seconds(), abs=1)
 
 
-def test_tally_finished_leaves_out_cancelled_trials() -> None:
+def test_run_page_tally_ended_excludes_cancelled_trials() -> None:
     run = make_run(state=Run.State.CANCELLED)
     make_trials(make_cell(make_config(run)), **{"pass": 2, "fail": 1, "cancelled": 4})
     tally = get_run_page(run.pk).tally

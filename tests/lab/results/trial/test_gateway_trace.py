@@ -43,15 +43,15 @@ def list_titles(trace: GatewayTrace) -> list[str]:
     return [row.title for turn in view.timeline for row in turn.rows]
 
 
-def test_answer_has_the_rows_of_a_trial_step(owner_client: Client) -> None:
+def test_gateway_trace_view_has_the_rows_of_a_trial_step(owner_client: Client) -> None:
     trace = request_scripted(tool_call_reply(CALL))
     assert list_titles(trace) == ["Request", "Raw response", "After transforms, no change", "Parsed calls, 1"]
     address = f"/gateway/traces/{trace.pk}/"
-    shown = read_html(owner_client.get(address))
+    html = read_html(owner_client.get(address))
     for text in ("Turn 1, raw response", "HTTP 200", "Normalised, as the loop read it", "Client to gateway"):
-        assert text in shown
-    assert "/steps/" not in shown
-    assert "Gateway to model" not in shown
+        assert text in html
+    assert "/steps/" not in html
+    assert "Gateway to model" not in html
     for part, texts in {
         "request": ("Raw, as sent", "secrets are masked"),
         "transforms": ("Raw, as received",),
@@ -62,30 +62,30 @@ def test_answer_has_the_rows_of_a_trial_step(owner_client: Client) -> None:
         assert [text for text in texts if text not in page] == []
 
 
-def test_conversation_shows_messages_and_calls(owner_client: Client) -> None:
+def test_gateway_trace_conversation_shows_messages_and_calls(owner_client: Client) -> None:
     trace = request_scripted(tool_call_reply(CALL), body=messages_body(), path="/v1/messages")
-    shown = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?view=conversation"))
+    html = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?view=conversation"))
     for text in ("How is the weather in Berlin?", "1 tool offered: get_weather", "not run", "Berlin"):
-        assert text in shown
-    assert "differences" not in shown
+        assert text in html
+    assert "differences" not in html
 
 
-def test_re_prompt_shows_both_requests_and_says_which_bodies_are_kept(owner_client: Client) -> None:
+def test_gateway_trace_re_prompt_has_both_requests_but_last_bodies(owner_client: Client) -> None:
     trace = request_scripted(tool_call_reply(("get_weather", {"town": 1})), tool_call_reply(CALL))
     assert list_titles(trace)[::4] == ["Request", "Request"]
     view = build_gateway_trace_view(trace, parse_trace_query(QueryDict("step=2.response")))
     assert (view.lacks_bodies, view.step and view.step.title) == (True, "Turn 2, raw response")
-    shown = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?step=1.response"))
-    assert "Bodies are kept of the last request to the model." in shown
+    html = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?step=1.response"))
+    assert "Bodies are kept of the last request to the model." in html
 
 
-def test_failed_request_shows_its_error(owner_client: Client) -> None:
+def test_gateway_trace_of_a_failed_request_shows_its_error(owner_client: Client) -> None:
     trace = request_scripted(error_reply(503, "busy"))
     assert list_titles(trace) == ["Request", "503 answer"]
     assert "busy" in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
 
 
-def test_changes_of_transforms_are_shown_with_their_values(owner_client: Client) -> None:
+def test_gateway_trace_shows_what_transforms_changed(owner_client: Client) -> None:
     async def send() -> None:
         async with simulated_gateway("tool-calls-object") as gateway:
             await post(gateway, chat_body())
@@ -94,19 +94,19 @@ def test_changes_of_transforms_are_shown_with_their_values(owner_client: Client)
     run(send)
     trace = GatewayTrace.objects.get()
     (name,) = trace.changes
-    shown = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?step=1.transforms"))
-    assert f"<code>{name}</code>" in shown
-    assert "What the transforms changed here" in shown
+    html = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?step=1.transforms"))
+    assert f"<code>{name}</code>" in html
+    assert "What the transforms changed here" in html
 
 
-def test_trace_without_steps_shows_its_bodies(owner_client: Client) -> None:
+def test_gateway_trace_without_steps_shows_its_bodies(owner_client: Client) -> None:
     trace = make_gateway_trace(upstream_request=b'{"a": 1}', upstream_response=b"{}")
-    shown = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?view=conversation&step=1.calls"))
-    assert "Gateway to model" in shown
-    assert 'id="steps"' not in shown
+    html = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?view=conversation&step=1.calls"))
+    assert "Gateway to model" in html
+    assert 'id="steps"' not in html
 
 
-def test_trace_without_bodies_has_no_steps() -> None:
+def test_gateway_trace_without_kept_bodies_has_no_steps() -> None:
     async def send() -> None:
         async with scripted_gateway(text_reply("Hi"), keep_bodies=False) as (gateway, _):
             await post(gateway, chat_body())

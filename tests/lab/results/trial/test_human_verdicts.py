@@ -36,7 +36,7 @@ def find(search: str) -> list[int]:
     )
 
 
-def test_verdict_stands_beside_the_judges_and_changes_no_count(trial: Trial, person: User) -> None:
+def test_save_human_verdict_changes_no_outcome_or_count(trial: Trial, person: User) -> None:
     recompute_stale_cells()
     before = Trial.objects.values().get(pk=trial.pk), open_page(trial).answered
     save_human_verdict(trial.pk, person, verdict="pass", reason=" The city is right.\0 ")
@@ -48,7 +48,7 @@ def test_verdict_stands_beside_the_judges_and_changes_no_count(trial: Trial, per
     assert row.differs_from_judge
 
 
-def test_new_verdict_replaces_the_current_one_and_keeps_it(trial: Trial, person: User) -> None:
+def test_save_human_verdict_replaces_and_keeps_the_older_one(trial: Trial, person: User) -> None:
     save_human_verdict(trial.pk, person, verdict="pass", reason="First.")
     save_human_verdict(trial.pk, None, verdict="fail", reason="Second.")
     rows = open_page(trial).human_verdicts
@@ -61,7 +61,7 @@ def test_new_verdict_replaces_the_current_one_and_keeps_it(trial: Trial, person:
     assert open_page(trial).human_verdicts[1].username == "ana"
 
 
-def test_verdict_on_an_earlier_execution_is_not_current(trial: Trial, person: User) -> None:
+def test_human_verdict_on_an_earlier_execution_is_not_current(trial: Trial, person: User) -> None:
     save_human_verdict(trial.pk, person, verdict="pass", reason="Right.")
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     assert [row.current for row in open_page(trial).human_verdicts] == [False]
@@ -77,28 +77,30 @@ def test_verdict_on_an_earlier_execution_is_not_current(trial: Trial, person: Us
         ("fail", "x" * (MAX_REASON_CHARS + 1), "The reason has 4,001 characters. Shorten it to 4,000."),
     ],
 )
-def test_invalid_verdict_is_refused(trial: Trial, person: User, verdict: str, reason: str, message: str) -> None:
+def test_save_human_verdict_refuses_invalid_fields(
+    trial: Trial, person: User, verdict: str, reason: str, message: str
+) -> None:
     with pytest.raises(InvalidFieldsError, match=message):
         save_human_verdict(trial.pk, person, verdict=verdict, reason=reason)
     assert not HumanVerdict.objects.exists()
 
 
 @pytest.mark.parametrize("outcome", ["queued", "running", "infra", "na", "cancelled"])
-def test_trial_without_pass_or_fail_cannot_be_judged(trial: Trial, person: User, outcome: str) -> None:
+def test_save_human_verdict_refuses_trial_without_pass_or_fail(trial: Trial, person: User, outcome: str) -> None:
     other = make_trial(trial.cell, outcome)
     assert not open_page(other).can_be_judged
     with pytest.raises(InvalidFieldsError, match="passed or failed"):
         save_human_verdict(other.pk, person, verdict="pass", reason="So.")
 
 
-def test_trial_of_a_deleted_run_is_unknown(trial: Trial, person: User) -> None:
+def test_save_human_verdict_on_a_deleted_run_raises_does_not_exist(trial: Trial, person: User) -> None:
     trial.run.deleted_at = trial.queued_at
     trial.run.save()
     with pytest.raises(Trial.DoesNotExist):
         save_human_verdict(trial.pk, person, verdict="pass", reason="So.")
 
 
-def test_filter_finds_where_person_and_judge_differ(trial: Trial, person: User) -> None:
+def test_trial_filter_human_term_finds_agreement_and_disagreement(trial: Trial, person: User) -> None:
     agreed, unjudged = make_trial(trial.cell), make_trial(trial.cell)
     save_human_verdict(trial.pk, person, verdict="pass", reason="Right.")
     save_human_verdict(agreed.pk, person, verdict="fail", reason="Wrong.")

@@ -11,19 +11,19 @@ from toolbench.lab.results.trial_list.index import get_trials
 pytestmark = pytest.mark.django_db
 
 
-def test_next_visits_every_filtered_trial_in_order_and_back() -> None:
+def test_get_neighbours_visits_every_filtered_trial_both_ways() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "fail": 2, "infra": 1})
     query = TrialFilter(run=cell.run_id)
     expected = [row.id for row in get_trials(query).rows]
-    seen = [expected[0]]
-    while (following := get_neighbours(Trial.objects.get(pk=seen[-1]), query).next) is not None:
-        assert get_neighbours(Trial.objects.get(pk=following), query).previous == seen[-1]
-        seen.append(following)
-    assert seen == expected
+    visited_ids = [expected[0]]
+    while (next_id := get_neighbours(Trial.objects.get(pk=visited_ids[-1]), query).next) is not None:
+        assert get_neighbours(Trial.objects.get(pk=next_id), query).previous == visited_ids[-1]
+        visited_ids.append(next_id)
+    assert visited_ids == expected
 
 
-def test_next_failed_skips_what_passed() -> None:
+def test_get_neighbours_next_failed_skips_passed_trials() -> None:
     cell = make_cell(make_config(make_run()))
     trials = make_trials(cell, **{"pass": 2, "fail": 1})
     query = TrialFilter(run=cell.run_id, sort="order")

@@ -27,7 +27,7 @@ def make_trial_with_calls(*calls: tuple[str, bool], scenario: str = "happy_path"
     return trial
 
 
-def test_calls_are_named_in_order_with_repeats_counted() -> None:
+def test_call_names_are_in_order_with_repeats_counted() -> None:
     trial = make_trial_with_calls(
         ("state_get", True), ("state_patch", False), ("state_patch", True), ("state_patch", True)
     )
@@ -36,28 +36,32 @@ def test_calls_are_named_in_order_with_repeats_counted() -> None:
     assert found.got == "state_get, state_patch ✗, state_patch ×2"
 
 
-def test_trial_that_was_deleted_meanwhile_has_no_calls() -> None:
+def test_call_names_of_a_deleted_trial_are_empty() -> None:
     trial = make_trial_with_calls(("state_get", True))
     Trial.objects.filter(pk=trial.pk).delete()
     assert read_call_names([trial])[trial.pk].got == ""
 
 
-def test_task_without_a_call_and_unknown_version_say_so() -> None:
+def test_call_names_expected_of_control_or_unknown_version_say_so() -> None:
     control = make_trial_with_calls(scenario="chat_only")
     unknown = make_trial_with_calls(scenario_version=99)
-    gone = make_trial_with_calls(scenario="no_such_scenario")
-    found = read_call_names([control, unknown, gone])
-    assert [found[trial.pk].expected for trial in (control, unknown, gone)] == [NO_CALL, UNKNOWN_CALLS, UNKNOWN_CALLS]
+    unknown_scenario = make_trial_with_calls(scenario="no_such_scenario")
+    found = read_call_names([control, unknown, unknown_scenario])
+    assert [found[trial.pk].expected for trial in (control, unknown, unknown_scenario)] == [
+        NO_CALL,
+        UNKNOWN_CALLS,
+        UNKNOWN_CALLS,
+    ]
     assert found[control.pk].got == ""
 
 
-def test_steps_of_an_earlier_execution_are_not_calls_of_the_trial() -> None:
+def test_call_names_exclude_steps_of_an_earlier_execution() -> None:
     trial = make_trial_with_calls(("state_get", True))
     Trial.objects.filter(pk=trial.pk).update(execution=trial.execution + 1)
     assert read_call_names([trial])[trial.pk].got == ""
 
 
-def test_number_and_length_of_names_are_bounded() -> None:
+def test_call_names_bound_their_number_and_length() -> None:
     calls = [(f"{'x' * 150}{number}", True) for number in range(MAX_NAMED_CALLS)]
     trial = make_trial_with_calls(*calls, ("last", True))
     got = read_call_names([trial])[trial.pk].got
@@ -65,14 +69,14 @@ def test_number_and_length_of_names_are_bounded() -> None:
     assert len(got) < 2_000
 
 
-def test_calls_of_many_trials_are_read_with_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_call_names_of_many_trials_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     trials = list(Trial.objects.select_related("run").filter(pk__in=[make_trial(cell).pk for _ in range(20)]))
     with django_assert_num_queries(1):
         assert len(read_call_names(trials)) == 20
 
 
-def test_expected_calls_of_a_users_case_take_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_call_names_of_a_users_case_take_one_more_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     definition: JsonObject = {
         "messages": [{"role": "user", "content": "Book it."}],
         "tools": [{"type": "function", "function": {"name": "book", "parameters": {"type": "object"}}}],

@@ -27,7 +27,7 @@ def test_facets_count_the_matching_trials_by_value() -> None:
     assert list_counts(TrialFilter(model="b"))["outcome"] == {"pass": 4}
 
 
-def test_each_value_links_to_as_many_trials_as_it_counts() -> None:
+def test_facet_value_links_to_as_many_trials_as_it_counts() -> None:
     run = make_run()
     for name in ("a", "b"):
         make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 3, "fail": 2})
@@ -39,7 +39,7 @@ def test_each_value_links_to_as_many_trials_as_it_counts() -> None:
             assert get_trials(opened).total == (10 if value.is_chosen else value.count)
 
 
-def test_counts_and_order_stop_at_the_newest_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trial_list_counts_and_sorts_only_the_newest_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "MAX_COUNTED_TRIALS", 4)
     cell = make_cell(make_config(make_run()))
     older, newer = make_trials(cell, fail=2), make_trials(cell, **{"pass": 4})

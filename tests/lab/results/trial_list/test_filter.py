@@ -7,18 +7,18 @@ from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.results.trial_list.filter import MAX_LISTED, TrialFilter, filter_trials, join_ids
 
 
-def test_a_filter_survives_the_way_through_the_address() -> None:
+def test_trial_filter_survives_a_round_trip_through_the_url() -> None:
     query = TrialFilter(run=3, outcome="fail", signature="A · happy_path · $.ops", sort="order")
     assert TrialFilter.from_query(QueryDict(query.query())) == query
 
 
-def test_a_long_list_of_runs_and_a_long_signature_survive_it_whole() -> None:
+def test_trial_filter_keeps_long_runs_and_cluster_in_the_url() -> None:
     query = TrialFilter(runs=",".join(str(100_000 + number) for number in range(50)), cluster="x" * 240)
     assert TrialFilter.from_query(QueryDict(query.query())) == query
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "built_filter",
     [
         TrialFilter(runs=",".join(str(100_000 + number) for number in range(150))),
         TrialFilter(without=",".join(f"a_case_with_a_rather_long_name_{number}@2" for number in range(40))),
@@ -27,17 +27,17 @@ def test_a_long_list_of_runs_and_a_long_signature_survive_it_whole() -> None:
         TrialFilter(cells="3-7,9"),
     ],
 )
-def test_trial_filter_of_a_page_is_read_back_whole(asked: TrialFilter) -> None:
-    assert TrialFilter.from_query(QueryDict(asked.query())) == asked
+def test_trial_filter_built_by_a_page_survives_the_url(built_filter: TrialFilter) -> None:
+    assert TrialFilter.from_query(QueryDict(built_filter.query())) == built_filter
 
 
-def test_join_ids_neighbours_become_ranges() -> None:
+def test_join_ids_joins_neighbours_into_ranges() -> None:
     assert join_ids([5, 3, 4, 9, 9]) == "3-5,9"
     assert join_ids([]) == ""
 
 
 @pytest.mark.django_db
-def test_matching_cells_selects_only_theirs() -> None:
+def test_filter_trials_by_cells_selects_only_their_trials() -> None:
     cells = [make_cell(make_config(make_run(simulated=number == 1))) for number in range(3)]
     for cell in cells:
         make_trials(cell, **{"pass": 2})
@@ -55,7 +55,7 @@ def test_matching_cells_selects_only_theirs() -> None:
         f"without={'a@1,' * MAX_LISTED}a@1",
     ],
 )
-def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
-    asked = TrialFilter.from_query(QueryDict(query))
-    assert asked.ignored == (query.split("=")[0],) or query == "run=%00"
-    assert asked.query() == ""
+def test_trial_filter_names_and_ignores_unreadable_values(query: str) -> None:
+    trial_filter = TrialFilter.from_query(QueryDict(query))
+    assert trial_filter.ignored == (() if query == "run=%00" else (query.split("=")[0],))  # NUL alone is no value
+    assert trial_filter.query() == ""

@@ -10,33 +10,33 @@ from toolbench.lab.results.trial_list.index import get_trials
 pytestmark = pytest.mark.django_db
 
 
-def test_failures_come_first_then_infrastructure() -> None:
+def test_trial_list_sorts_failures_then_infra_errors_first() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "infra": 1, "fail": 1})
     assert [row.mark for row in get_trials(TrialFilter(run=cell.run_id)).rows] == ["fail", "infra", "pass", "pass"]
 
 
-def test_simulated_runs_stay_out_unless_asked_for() -> None:
+def test_trial_list_excludes_simulated_runs_unless_demo() -> None:
     make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 1})
     assert get_trials(TrialFilter()).total == 0
     assert get_trials(TrialFilter(demo="1")).total == 1
 
 
-def test_deleted_runs_are_gone_from_the_list() -> None:
+def test_trial_list_excludes_deleted_runs() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 1})
     type(cell.run).objects.update(deleted_at="2026-01-01T00:00Z")
     assert get_trials(TrialFilter(run=cell.run_id)).total == 0
 
 
-def test_a_page_of_the_list_takes_a_fixed_number_of_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_trial_list_page_takes_two_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
     with django_assert_num_queries(2):
         assert len(get_trials(TrialFilter(run=cell.run_id)).rows) == 50
 
 
-def test_names_of_calls_take_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_trial_list_call_names_take_one_more_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
     with django_assert_num_queries(3):
@@ -44,7 +44,7 @@ def test_names_of_calls_take_one_query_more(django_assert_num_queries: DjangoAss
     assert {row.calls.expected for row in rows if row.calls} == {"state_patch"}
 
 
-def test_outcomes_of_the_list_are_counted() -> None:
+def test_trial_list_counts_outcomes_with_their_share() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 3, "fail": 1})
     counts = [(outcome.value, outcome.count, outcome.bar_percent) for outcome in get_trials(TrialFilter()).outcomes]
     assert counts == [("pass", 3, 75.0), ("fail", 1, 25.0)]

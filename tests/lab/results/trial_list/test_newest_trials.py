@@ -14,7 +14,9 @@ def read(trial_filter: TrialFilter, *, start: int = 0, size: int = 50, most: int
     return read_newest_trials(trial_filter, start=start, size=size, max_counted=most)
 
 
-def test_page_and_counts_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_read_newest_trials_takes_one_query_for_page_and_counts(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     run = make_run()
     make_trials(make_cell(make_config(run, make_model("a"))), **{"pass": 3, "running": 1})
     make_trials(make_cell(make_config(run, make_model("b"))), fail=2)
@@ -27,14 +29,14 @@ def test_page_and_counts_take_one_query(django_assert_num_queries: DjangoAssertN
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_pages_continue_each_other_in_every_order(sort: str) -> None:
+def test_read_newest_trials_pages_continue_each_other_in_every_order(sort: str) -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 4, "fail": 3, "queued": 2})
-    whole = read(TrialFilter(sort=sort)).ids
-    assert [*read(TrialFilter(sort=sort), size=5).ids, *read(TrialFilter(sort=sort), start=5).ids] == list(whole)
-    assert len(set(whole)) == 9
+    all_ids = read(TrialFilter(sort=sort)).ids
+    assert [*read(TrialFilter(sort=sort), size=5).ids, *read(TrialFilter(sort=sort), start=5).ids] == list(all_ids)
+    assert len(set(all_ids)) == 9
 
 
-def test_only_the_newest_are_counted_and_sorted() -> None:
+def test_read_newest_trials_counts_and_sorts_only_the_newest() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, fail=2)
     newer = make_trials(cell, **{"pass": 3})
@@ -43,13 +45,13 @@ def test_only_the_newest_are_counted_and_sorted() -> None:
     assert found.facets["outcome"] == {"pass": 3}
 
 
-def test_filter_that_nothing_can_match_is_empty() -> None:
+def test_read_newest_trials_without_a_match_is_empty() -> None:
     make_trials(make_cell(make_config(make_run())), fail=1)
-    for nothing in (TrialFilter(alike=999_999), TrialFilter(model="nothing")):
-        found = read(nothing)
+    for unmatched in (TrialFilter(alike=999_999), TrialFilter(model="nothing")):
+        found = read(unmatched)
         assert (found.ids, found.total, found.is_more) == ((), 0, False)
 
 
-def test_search_with_a_percent_sign_is_no_parameter() -> None:
+def test_read_newest_trials_search_may_have_a_percent_sign() -> None:
     make_trials(make_cell(make_config(make_run())), fail=1)
     assert read(TrialFilter(search='"100 %s of it"')).total == 0

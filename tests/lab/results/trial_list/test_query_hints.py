@@ -30,5 +30,5 @@ def test_list_query_hints_says_what_to_write(text: str, advice: str) -> None:
         *('"foo:bar"', '"say model=glm now"', '"model is time>5s'),
     ],
 )
-def test_list_query_hints_is_silent_for_filters_and_plain_text(text: str) -> None:
+def test_list_query_hints_of_filters_and_plain_text_is_empty(text: str) -> None:
     assert list_query_hints(text) == ()

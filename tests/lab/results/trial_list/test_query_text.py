@@ -19,14 +19,14 @@ WRONG_CITY = [{"code": "wrong_argument", "path": "$.cities[2].city", "turn": 0}]
 
 def find(search: str) -> set[str]:
     """Return the labels of the trials that a text finds."""
-    chosen = TrialFilter.from_query(QueryDict(urlencode({"search": search})))
-    assert chosen.ignored == ()
-    return set(filter_trials(chosen).values_list("label", flat=True))
+    trial_filter = TrialFilter.from_query(QueryDict(urlencode({"search": search})))
+    assert trial_filter.ignored == ()
+    return set(filter_trials(trial_filter).values_list("label", flat=True))
 
 
 @pytest.fixture
 def trials(db: None) -> None:
-    """Two trials of different models: "old" passed a day ago, "new" failed just now with a wrong city."""
+    """Make two trials: "old" passed a day ago; "new", of another model, failed just now with a wrong city."""
     now = timezone.now()
     old = make_config(make_run(), make_model("vendor/glm-4.7"), profile="creative")
     new = make_config(make_run(), make_model("vendor/qwen3"))
@@ -98,18 +98,18 @@ def trials(db: None) -> None:
         ("", {"old", "new"}),
     ],
 )
-def test_text_finds_the_trials_for_which_all_terms_hold(trials: None, search: str, found: set[str]) -> None:
+def test_query_text_finds_trials_that_match_all_terms(trials: None, search: str, found: set[str]) -> None:
     assert find(search) == found
 
 
-def test_started_on_a_day_means_that_whole_day(trials: None) -> None:
+def test_query_text_started_date_means_the_whole_day(trials: None) -> None:
     day = Trial.objects.get(label="old").started_at
     assert day is not None
     assert "old" in find(f"started:{day:%Y-%m-%d}")
     assert find(f"started>{day:%Y-%m-%d}") | find(f"started<={day:%Y-%m-%d}") == {"old", "new"}
 
 
-def test_run_and_trial_are_found_by_number(trials: None) -> None:
+def test_query_text_finds_run_and_trial_by_number(trials: None) -> None:
     trial = Trial.objects.get(label="old")
     assert find(f"run:{trial.run_id}") == {"old"}
     assert find(f"trial:#{trial.pk}") == {"old"}
@@ -123,27 +123,27 @@ def test_run_and_trial_are_found_by_number(trials: None) -> None:
     ],
 )
 @pytest.mark.django_db
-def test_terms_that_cannot_be_read_are_named_and_do_not_filter(term: str) -> None:
-    chosen = TrialFilter.from_query(QueryDict(urlencode({"search": term})))
-    list(filter_trials(chosen))
-    assert chosen.ignored == ((term,) if term != "tokens<" else ())
+def test_query_text_names_and_ignores_unreadable_terms(term: str) -> None:
+    trial_filter = TrialFilter.from_query(QueryDict(urlencode({"search": term})))
+    list(filter_trials(trial_filter))
+    assert trial_filter.ignored == ((term,) if term != "tokens<" else ())
 
 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("value", ["%", "'", '"', "\\", "x" * 900, "💣", "$..[", "0", "-1", "1.5"])
 @pytest.mark.django_db
-def test_no_value_of_any_field_breaks_the_query(field: str, value: str) -> None:
+def test_query_text_accepts_any_value_of_any_field(field: str, value: str) -> None:
     for operator in (":", ">", "<="):
         list(filter_trials(TrialFilter(search=f"{field}{operator}{value} x")))
 
 
-def test_words_are_what_remains_of_a_text() -> None:
+def test_parse_query_text_separates_terms_and_words() -> None:
     query = parse_query_text('  lost model:glm "a b"  http://x ms>5 ')
     assert [term.text for term in query.terms] == ["model:glm", "ms>5"]
     assert query.words == 'lost "a b" http://x'
 
 
-def test_seen_condition_can_use_the_index_of_causes(trials: None) -> None:
+def test_build_seen_condition_can_use_the_index_of_causes(trials: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")
@@ -152,7 +152,7 @@ def test_seen_condition_can_use_the_index_of_causes(trials: None) -> None:
     assert "causes_at_any_index" in found.explain()
 
 
-def test_path_condition_can_use_the_indexes_of_paths(trials: None) -> None:
+def test_build_seen_condition_of_a_path_can_use_both_indexes(trials: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")

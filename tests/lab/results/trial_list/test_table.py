@@ -17,12 +17,12 @@ from toolbench.lab.results.trial_list.table import (
 pytestmark = pytest.mark.django_db
 
 
-def test_every_sort_of_a_column_exists_and_is_ordered() -> None:
+def test_trial_columns_sorts_exist_and_have_sort_columns() -> None:
     used = {name for column in TRIAL_COLUMNS.values() for name, _ in column.sorts}
     assert used <= SORTS.keys() == SORT_COLUMNS.keys()
 
 
-def test_second_click_on_a_head_sorts_the_other_way() -> None:
+def test_list_heads_of_the_sorted_column_reverse_the_order() -> None:
     columns = choose_trial_columns(["time"])
     (first,) = list_heads(columns, TrialFilter())
     (second,) = list_heads(columns, TrialFilter(sort="slow"))
@@ -31,20 +31,20 @@ def test_second_click_on_a_head_sorts_the_other_way() -> None:
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_list_is_read_in_every_order(sort: str) -> None:
+def test_trial_list_is_read_in_every_order(sort: str) -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 2, "fail": 1})
     assert len(get_trials(TrialFilter(sort=sort)).rows) == 3
 
 
 @pytest.mark.parametrize(("sort", "models"), [("model", ["alpha", "beta"]), ("-model", ["beta", "alpha"])])
-def test_list_is_sorted_by_model(sort: str, models: list[str]) -> None:
+def test_trial_list_is_sorted_by_model(sort: str, models: list[str]) -> None:
     run = make_run()
     for name in ("beta", "alpha"):
         make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 1})
     assert [row.model for row in get_trials(TrialFilter(sort=sort)).rows] == models
 
 
-def test_trials_without_a_cause_come_last_by_cause() -> None:
+def test_trial_list_sorted_by_cause_has_trials_without_cause_last() -> None:
     cell = make_cell(make_config(make_run()))
     for cause in ("", "b_cause", "a_cause"):
         make_trial(cell, "fail", cause=cause)
@@ -60,14 +60,14 @@ def test_trials_without_a_cause_come_last_by_cause() -> None:
         ("Turn the page: now.", "Turn the page: now."),
     ],
 )
-def test_first_problem_is_shown_without_its_place(sentence: str, shown: str) -> None:
+def test_trial_list_first_problem_omits_its_turn(sentence: str, shown: str) -> None:
     make_trial(make_cell(make_config(make_run())), "fail", sentence=sentence)
     (row,) = get_trials(TrialFilter()).rows
     (cell,) = list_cells(row, choose_trial_columns(["why"]))
     assert (cell.value, cell.title) == (shown, sentence)
 
 
-def test_cells_follow_the_chosen_columns() -> None:
+def test_list_cells_follows_the_chosen_columns() -> None:
     make_trial(make_cell(make_config(make_run())), "fail", turns=3)
     (row,) = get_trials(TrialFilter(), needs_call_names=True).rows
     cells = list_cells(row, choose_trial_columns(["turns", "outcome", "expected"]))
@@ -78,7 +78,7 @@ def test_cells_follow_the_chosen_columns() -> None:
     ]
 
 
-def test_export_has_every_column_in_the_order_of_the_list() -> None:
+def test_export_trial_list_has_every_column_in_list_order() -> None:
     make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 2, "fail": 1})
     table = export_trial_list(TrialFilter(demo="1", sort="-failed"))
     assert table.columns[2:] == tuple(column.export for column in TRIAL_COLUMNS.values())

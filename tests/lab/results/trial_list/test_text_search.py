@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def trial_names() -> dict[int, str]:
-    """Two failed trials: `bern` called with {"city": "Bern"}, `path` ended with a sentence about /draft/note_1."""
+    """Make two failed trials: `bern` called with {"city": "Bern"}, `path` has a sentence about /draft/note_1."""
     cell = make_cell(make_config(make_run(), make_model("vendor/Model-X")))
     bern, path = make_trial(cell, "fail", sentence="wrong city"), make_trial(cell, "fail", sentence="no /draft/note_1")
     make_step(bern, kind="tool", ordinal=2, tool_name="get_weather", bodies={"request": b'{"city": "Bern"}'})
@@ -41,11 +41,11 @@ def trial_names() -> dict[int, str]:
         ("北京", ""),
     ],
 )
-def test_search_finds_trials_by_words_and_quoted_parts(trial_names: dict[int, str], search: str, found: str) -> None:
+def test_trial_filter_search_finds_words_and_quoted_parts(trial_names: dict[int, str], search: str, found: str) -> None:
     trials = filter_trials(TrialFilter(search=search))
     assert sorted(trial_names[trial.pk] for trial in trials) == found.split()
 
 
-def test_search_combines_with_other_filters(trial_names: dict[int, str]) -> None:
+def test_trial_filter_search_combines_with_other_filters(trial_names: dict[int, str]) -> None:
     assert filter_trials(TrialFilter(search="bern", model="vendor/Model-X", outcome="fail")).count() == 1
     assert filter_trials(TrialFilter(search="bern", outcome="pass")).count() == 0

@@ -19,7 +19,7 @@ from tests.factories import (
     make_trials,
     recompute_stale_cells,
 )
-from tests.lab.results.trial.test_page import failed_trial
+from tests.lab.results.trial.test_page import make_failed_trial
 from tests.page_html import read_html
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import AuditEntry, Trial
@@ -55,7 +55,7 @@ def test_nul_and_lone_surrogates_in_an_answer_are_shown(owner_client: Client) ->
 
 
 def test_the_address_of_a_step_opens_that_step(owner_client: Client) -> None:
-    trial = failed_trial()
+    trial = make_failed_trial()
     text = read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.response"))
     assert "Turn 1, raw response" in text
 
@@ -70,7 +70,7 @@ def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Clien
 
 
 def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:
-    trial = failed_trial()
+    trial = make_failed_trial()
     owner_client.post(f"/trials/{trial.pk}/note/", {"label": "odd", "note": "ask them", "next": "https://evil.test/"})
     after = Trial.objects.get(pk=trial.pk)
     assert (after.label, after.note, after.outcome) == ("odd", "ask them", "fail")
@@ -143,7 +143,7 @@ def test_trial_page_needs_12_queries_at_most(
 
 
 def test_conversation_comes_first_and_leads_to_each_step(owner_client: Client) -> None:
-    text = read_html(owner_client.get(f"/trials/{failed_trial().pk}/"))
+    text = read_html(owner_client.get(f"/trials/{make_failed_trial().pk}/"))
     assert 'aria-current="page">Conversation' in text
     assert 'href="?step=0.calls#step"' in text
     assert 'id="step"' not in text
@@ -151,13 +151,13 @@ def test_conversation_comes_first_and_leads_to_each_step(owner_client: Client) -
 
 
 def test_steps_open_at_the_first_bad_one(owner_client: Client) -> None:
-    text = read_html(owner_client.get(f"/trials/{failed_trial().pk}/?view=steps"))
+    text = read_html(owner_client.get(f"/trials/{make_failed_trial().pk}/?view=steps"))
     assert "Turn 1, dispatch of state_patch" in text
     assert 'aria-current="step"' in text
 
 
 def test_human_verdict_is_saved_shown_and_recorded(owner_client: Client) -> None:
-    trial = failed_trial()
+    trial = make_failed_trial()
     page = f"/trials/{trial.pk}/"
     answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "reason": SCRIPT, "next": f"{page}?step=0.calls"})
     assert answer.headers["Location"] == f"{page}?step=0.calls"
@@ -170,7 +170,7 @@ def test_human_verdict_is_saved_shown_and_recorded(owner_client: Client) -> None
 
 
 def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Client) -> None:
-    page = f"/trials/{failed_trial().pk}/"
+    page = f"/trials/{make_failed_trial().pk}/"
     answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "next": "https://evil.test/"}, follow=True)
     assert answer.redirect_chain == [(page, 302)]
     assert "Nothing was saved. The reason is missing. Enter one." in read_html(answer)
@@ -179,7 +179,7 @@ def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Clien
 
 
 def test_columns_and_density_of_the_list_are_held_by_the_address(owner_client: Client) -> None:
-    failed_trial()
+    make_failed_trial()
     address = "/trials/?outcome=fail&trial_column=path&trial_column=got&density=comfortable"
     text = read_html(owner_client.get(address))
     assert re.findall(r'<th scope="col" class="col-([a-z]+)', text) == ["trial", "path", "got"]

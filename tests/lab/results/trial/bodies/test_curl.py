@@ -18,13 +18,13 @@ HOSTILE_TEXTS = ["it's", '$(touch owned) `id` $HOME \\ "', "@/etc/passwd", "a\nb
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
-    """A server on this machine: its address, and path, headers and body of each request."""
-    seen: list[tuple[str, dict[str, str], bytes]] = []
+    """Serve on this machine; yield the address, and the path, headers and body of each request."""
+    requests: list[tuple[str, dict[str, str], bytes]] = []
 
     class Recorder(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
             self.send_response(200)
             self.end_headers()
 
@@ -34,7 +34,7 @@ def server() -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
     server = HTTPServer(("127.0.0.1", 0), Recorder)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", seen
+    yield f"http://127.0.0.1:{server.server_port}", requests
     server.shutdown()
     thread.join()
     server.server_close()
@@ -45,26 +45,26 @@ def run_shell(command: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
-def test_shell_sends_exactly_the_bytes_of_the_body(server: Any, text: str) -> None:
-    url, seen = server
+def test_curl_command_sends_exactly_the_bytes_of_the_body(server: Any, text: str) -> None:
+    url, requests = server
     body = text.encode("utf-8", "surrogateescape")
     run_shell(render_curl(f"{url}/v1/x?a=[1]&b={{2}}", {"X-Text": text.split("\n")[0].strip(), "Host": "evil"}, body))
-    ((path, headers, received),) = seen
+    ((path, headers, received),) = requests
     assert received == body
     assert path == "/v1/x?a=[1]&b={2}"
     assert headers["host"] == url.removeprefix("http://")
 
 
-def test_body_longer_than_an_argument_is_sent_exactly(server: Any) -> None:
-    url, seen = server
+def test_curl_command_sends_a_body_longer_than_an_argument(server: Any) -> None:
+    url, requests = server
     body = b"{'" + b"x" * 300_000 + b"%s\\n'}"
     run_shell(render_curl(url, {"Content-Type": "application/json"}, body))
-    assert seen[0][2] == body
-    assert seen[0][1]["content-type"] == "application/json"
+    assert requests[0][2] == body
+    assert requests[0][1]["content-type"] == "application/json"
 
 
-def test_key_is_read_from_the_environment_whatever_the_header(server: Any) -> None:
-    url, seen = server
+def test_curl_command_reads_the_key_from_the_environment(server: Any) -> None:
+    url, requests = server
     headers = {
         "Authorization": f"Bearer {SECRET}",
         "x-api-key": f"{SECRET} with a blank",
@@ -75,13 +75,13 @@ def test_key_is_read_from_the_environment_whatever_the_header(server: Any) -> No
     command = render_curl(url, headers, b"{}")
     assert SECRET.encode() not in command
     run_shell(command)
-    sent = seen[0][1]
-    assert sent["authorization"] == "Bearer from-env"
-    assert {sent[name] for name in ("x-api-key", "api-key", "x-goog-api-key")} == {"from-env"}
-    assert sent["x-org"] == "********"
+    sent_headers = requests[0][1]
+    assert sent_headers["authorization"] == "Bearer from-env"
+    assert {sent_headers[name] for name in ("x-api-key", "api-key", "x-goog-api-key")} == {"from-env"}
+    assert sent_headers["x-org"] == "********"
 
 
-def test_names_that_are_no_header_names_are_left_out() -> None:
+def test_render_curl_omits_invalid_header_names() -> None:
     command = render_curl("https://example.test/", {"a b": "1", "@file": "2", "x\n": "3", "ok": ""}, b"{}")
     assert command == b"curl -g https://example.test/ \\\n  -H 'ok;' \\\n  --data-raw '{}'"
 
@@ -94,7 +94,7 @@ def make_request_step(**fields: Any) -> Step:
 
 
 @pytest.mark.django_db
-def test_command_of_a_step_has_address_headers_and_body() -> None:
+def test_get_curl_has_url_headers_and_body_of_the_step() -> None:
     lines = get_curl(make_request_step(request=b'{"model": "m"}').pk).decode().splitlines()
     assert lines == [
         "curl -g https://example.test/v1/chat \\",
@@ -104,17 +104,17 @@ def test_command_of_a_step_has_address_headers_and_body() -> None:
 
 
 @pytest.mark.django_db
-def test_command_says_what_it_cannot_hold() -> None:
-    cut = get_curl(make_request_step(body_cut=True, request_bytes=99, request=b"a\0b").pk).decode()
-    assert cut.startswith(TRUNCATED_NOTE + NUL_NOTE)
-    assert "--data-raw ab" in cut
+def test_get_curl_notes_truncated_bodies_nul_bytes_and_no_request() -> None:
+    truncated = get_curl(make_request_step(body_cut=True, request_bytes=99, request=b"a\0b").pk).decode()
+    assert truncated.startswith(TRUNCATED_NOTE + NUL_NOTE)
+    assert "--data-raw ab" in truncated
     trial = make_trial(make_cell(make_config(make_run())))
     for step in (make_step(trial), make_step(trial, kind="tool", url="https://example.test/")):
         assert get_curl(step.pk).decode() == NO_REQUEST
 
 
 @pytest.mark.django_db
-def test_step_of_a_deleted_run_has_no_command() -> None:
+def test_get_curl_of_a_deleted_run_raises_does_not_exist() -> None:
     step = make_request_step()
     step.trial.run.deleted_at = step.trial.queued_at
     step.trial.run.save()

@@ -30,15 +30,18 @@ REQUEST = json.dumps(
 
 
 def make_weather_trial(city: str | None, **fields: Any) -> Trial:
-    """A trial of the weather scenario whose one call asks for `city`; None for the right one."""
+    """Make a trial of the weather scenario with one call for `city`; None stands for the expected city."""
     scenario = scenarios.lookup_scenario("weather")
     cell = make_cell(make_config(make_run()), "weather", scenario_version=scenario.version, instance_kind="drawn")
     trial = make_trial(cell, "fail", instance_seed=7, end="FINAL", first_bad_ordinal=1, **fields)
-    right = scenario.draw_instance(7).values["city"]
-    call = {"id": "c1", "name": "get_weather", "arguments": json.dumps({"city": city or right, "unit": "C"})}
+    expected_city = scenario.draw_instance(7).values["city"]
+    call = {"id": "c1", "name": "get_weather", "arguments": json.dumps({"city": city or expected_city, "unit": "C"})}
     facts = {"text": "I look it up.", "calls": [call], "message": {"reasoning_content": "Hm."}}
     make_step(trial, bodies={"request": REQUEST, "facts": facts}, output_tokens=1234)
-    result = {"arguments": {"city": city or right, "unit": "C"}, "envelope": {"ok": True, "data": {"degrees": 7}}}
+    result = {
+        "arguments": {"city": city or expected_city, "unit": "C"},
+        "envelope": {"ok": True, "data": {"degrees": 7}},
+    }
     make_step(trial, kind="tool", tool_name="get_weather", bodies={"facts": result})
     return trial
 
@@ -49,7 +52,7 @@ def read_conversation(trial: Trial) -> TrialConversation:
     return conversation
 
 
-def test_roles_come_in_order_with_tools_and_texts() -> None:
+def test_conversation_has_roles_in_order_with_tools_and_texts() -> None:
     turns = read_conversation(make_weather_trial(None)).messages
     assert [turn.role for turn in turns] == ["system", "user", "assistant", "assistant", "tool"]
     assert turns[0].notes == ("1 tool offered: get_weather",)
@@ -61,14 +64,14 @@ def test_roles_come_in_order_with_tools_and_texts() -> None:
     assert turns[4].result is not None
 
 
-def test_right_call_is_marked_and_shown_alone() -> None:
+def test_conversation_marks_an_expected_call_without_a_comparison() -> None:
     conversation = read_conversation(make_weather_trial(None))
     (call,) = conversation.messages[3].calls
     assert (call.mark, call.word, call.differences, call.expected) == ("pass", "as expected", (), None)
     assert (conversation.missing, conversation.note) == ((), "")
 
 
-def test_wrong_call_stands_beside_the_expected_one() -> None:
+def test_conversation_shows_a_wrong_call_beside_the_expected_one() -> None:
     (call,) = read_conversation(make_weather_trial("Atlantis")).messages[3].calls
     assert (call.mark, call.word, call.is_first_bad) == ("fail", "arguments differ", True)
     assert call.expected is not None
@@ -76,14 +79,14 @@ def test_wrong_call_stands_beside_the_expected_one() -> None:
     assert [(line.path, line.word) for line in call.made.lines if line.mark == "bad"] == [("$.city", "differs")]
 
 
-def test_expected_call_that_was_not_made_is_listed() -> None:
+def test_conversation_lists_an_expected_call_that_is_missing() -> None:
     trial = make_weather_trial(None)
     trial.steps.all().delete()
     make_step(trial, bodies={"facts": {"text": "It rains."}})
     assert [tool for tool, _ in read_conversation(trial).missing] == ["get_weather"]
 
 
-def test_refused_call_shows_path_missing_and_the_tools_error() -> None:
+def test_conversation_shows_argument_problems_and_the_tools_error() -> None:
     trial = make_trial(make_cell(make_config(make_run()), "type_error_recovery"), "fail", first_bad_ordinal=1)
     call: JsonObject = {"id": "c1", "name": "state_patch", "arguments": {"ops": "[]"}}
     make_step(trial, bodies={"facts": {"calls": [call], "said": "Go on."}})
@@ -99,14 +102,14 @@ def test_refused_call_shows_path_missing_and_the_tools_error() -> None:
     conversation = read_conversation(trial)
     assert "no fixed arguments for state_patch" in conversation.note
     assert [turn.role for turn in conversation.messages] == ["user", "assistant", "tool"]
-    (shown,) = conversation.messages[1].calls
-    assert [(line.mark, line.path, line.word) for line in shown.made.lines if line.mark] == [
+    (call_shown,) = conversation.messages[1].calls
+    assert [(line.mark, line.path, line.word) for line in call_shown.made.lines if line.mark] == [
         ("bad", "$.ops", "string"), ("gone", "$.workspace_id", "missing"),
     ]  # fmt: skip
     assert conversation.messages[2].problem == ("INVALID_ARGUMENT_TYPE", "$.ops must be an array.")
 
 
-def test_failed_request_stands_in_its_place() -> None:
+def test_conversation_shows_a_failed_request_in_its_place() -> None:
     trial = make_weather_trial(None)
     make_step(trial, ok=False, status=429, error_code="RATE_LIMITED", error_message="Slow down.", turn=1)
     make_step(trial, turn=1, attempt=2, bodies={"facts": {"text": "Done.", "notice": "Tool not executed: no call."}})
@@ -124,7 +127,7 @@ def test_failed_request_stands_in_its_place() -> None:
         ({"messages": [{"role": "odd", "content": "?"}]}, "user", "?"),
     ],
 )
-def test_every_wire_format_gives_messages(body: JsonObject, role: str, text: str) -> None:
+def test_conversation_reads_messages_of_every_wire_format(body: JsonObject, role: str, text: str) -> None:
     trial = make_trial(make_cell(make_config(make_run())))
     make_step(trial, bodies={"request": json.dumps(body).encode()})
     first = read_conversation(trial).messages[0]
@@ -133,27 +136,27 @@ def test_every_wire_format_gives_messages(body: JsonObject, role: str, text: str
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"messages": 1, "tools": {}}', b'{"messages": [1, {"content": 2}]}'])
-def test_request_that_cannot_be_read_gives_no_messages(body: bytes) -> None:
+def test_conversation_of_an_unreadable_request_has_no_messages_of_it(body: bytes) -> None:
     trial = make_trial(make_cell(make_config(make_run())))
     make_step(trial, bodies={"request": body, "facts": {"text": "Hi"}})
     assert [turn.role for turn in read_conversation(trial).messages] == ["assistant"]
 
 
-def test_unknown_version_and_imported_log_say_why_nothing_is_expected() -> None:
+def test_conversation_notes_why_no_call_is_expected() -> None:
     trial = make_weather_trial(None, scenario_version=99)
     assert "Version 99 of" in read_conversation(trial).note
     Run.objects.update(origin={"kind": "inspect"}, imported=True)
     assert "imported from a log" in read_conversation(trial).note
 
 
-def test_executed_call_of_an_imported_trial_is_not_shown_as_not_run() -> None:
+def test_conversation_marks_call_of_an_imported_trial_not_applicable() -> None:
     trial = make_weather_trial(None)
     Run.objects.update(origin={"kind": "inspect"}, imported=True)
     (call,) = read_conversation(trial).messages[3].calls
     assert (call.mark, call.word) == ("na", "")
 
 
-def test_case_of_a_user_needs_one_query_more(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_conversation_of_a_users_case_takes_one_more_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     definition: JsonObject = {
         "messages": [{"role": "user", "content": "Book it."}],
         "tools": [{"type": "function", "function": {"name": "book", "parameters": {"type": "object"}}}],
@@ -166,11 +169,11 @@ def test_case_of_a_user_needs_one_query_more(django_assert_num_queries: DjangoAs
     make_step(trial, bodies={"facts": {"calls": [call]}})
     make_step(trial, kind="tool", tool_name="book", bodies={"facts": {"arguments": {"seats": "two"}}})
     with django_assert_num_queries(7):
-        (shown,) = read_conversation(trial).messages[0].calls
-    assert [(one.path, one.got) for one in shown.differences] == [("$.seats", "differs")]
+        (call_shown,) = read_conversation(trial).messages[0].calls
+    assert [(difference.path, difference.got) for difference in call_shown.differences] == [("$.seats", "differs")]
 
 
-def test_missing_step_details_leave_the_call_uncompared() -> None:
+def test_conversation_call_without_step_details_is_not_compared() -> None:
     trial = make_weather_trial(None)
     trial.steps.filter(kind="tool").delete()
     (call,) = read_conversation(trial).messages[3].calls
