@@ -1,4 +1,4 @@
-"""A real headless Chromium, and a watch on what it complains of."""
+"""Headless Chromium, and a recorder of the errors that it reports."""
 
 import os
 from dataclasses import dataclass, field
@@ -8,26 +8,29 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 from toolbench.running.chromium import find_chromium
 
 TIMEOUT_MS = 20_000
-# What htmx writes of a poll that ends because the page is left; an answer that failed has lines of its own.
+# Messages of htmx about a poll that ends because the page is left. A failed answer has other messages.
 _ABORTED_REQUEST_MESSAGES = ("htmx:afterRequest", "htmx:sendAbort")
 
 
 def find_browser() -> str:
-    """The browser to use. A missing one is a failure, never a skip."""
+    """Return the path of the browser. A missing browser fails the test; it is never skipped."""
     found = find_chromium()
     assert found is not None, "No Chromium was found: run `make test`, which fetches one, or set SKIP_BROWSER=1."
     return found
 
 
 def list_chromium_flags() -> list[str]:
-    """Chromium's own sandbox refuses root."""
+    """Return the flags of Chromium: as root it runs without its sandbox, which refuses root."""
     return ["--no-sandbox"] if os.geteuid() == 0 else []
 
 
 @dataclass
 class ComplaintRecorder:
-    """Collects what a page must not do: errors on the console (a breach of the content policy is one), uncaught
-    exceptions, requests that failed. `expected` holds parts of complaints that a test brings about on purpose."""
+    """Recorder of errors on pages: console errors (also of the content policy), uncaught exceptions, failed requests.
+
+    Attributes:
+        expected: parts of complaints that a test causes on purpose.
+    """
 
     complaints: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)

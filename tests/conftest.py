@@ -1,4 +1,4 @@
-"""Fixtures for every room. Servers, workers and browsers are started only when a test asks for them."""
+"""Fixtures for all tests. Servers, workers and browsers start only when a test requests them."""
 
 import os
 import shutil
@@ -30,13 +30,13 @@ LONGEST_TEST_FILES = (
 )
 _STARTED = pytest.StashKey[TestServers]()
 
-# No test asserts a wall-clock time: by default Hypothesis fails an example that takes 200 ms.
+# No test asserts a wall-clock time, but by default Hypothesis fails an example that takes 200 ms.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Under xdist the controller starts the servers, since they must outlive each worker."""
+    """Start the servers in the controller under xdist, since they must outlive each worker."""
     if getattr(config.option, "numprocesses", None) and not WORKER_ID:
         config.stash[_STARTED] = TestServers.start()
 
@@ -49,8 +49,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that drives a browser is one of the browser tests, without saying so again. The longest files are begun
-    first, so that none is still running when the others have ended."""
+    """Mark the tests that use a browser, and sort the longest files first, so that none runs on alone at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST_TEST_FILES))
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
@@ -59,14 +58,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest) -> None:
-    """PostgreSQL and Valkey run from here to the end of the session."""
+    """PostgreSQL and Valkey, running until the end of the session."""
     if not WORKER_ID and _STARTED not in request.config.stash:
         request.config.stash[_STARTED] = TestServers.start()
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
-    """pytest-django asks for this before it makes the database."""
+    """Start the servers before pytest-django creates the database, and replace its cleanup by a cheaper one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty_tables())
         yield
@@ -82,7 +81,7 @@ def strict_templates() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_unknown_template_names(strict_templates: None) -> Iterator[None]:
-    """Fail the test whose page named something unknown, also where a tag caught the exception."""
+    """Fail the test if a template used an unknown name, even if a tag caught the exception."""
     UNKNOWN_NAMES.clear()
     yield
     assert UNKNOWN_NAMES == []
@@ -90,7 +89,7 @@ def no_unknown_template_names(strict_templates: None) -> Iterator[None]:
 
 @pytest.fixture
 def owner(db: None) -> User:
-    """The owner's account."""
+    """Account of the owner."""
     return get_first_owner()
 
 
@@ -104,7 +103,7 @@ def owner_client(owner: User) -> Client:
 
 @pytest.fixture
 def new_worker(transactional_db: None) -> Iterator[WorkerProcess]:
-    """A Celery worker that is not started yet."""
+    """Celery worker that has not been started."""
     process = WorkerProcess(f"worker{WORKER_ID}")
     yield process
     process.stop()
@@ -112,15 +111,18 @@ def new_worker(transactional_db: None) -> Iterator[WorkerProcess]:
 
 @pytest.fixture
 def worker(new_worker: WorkerProcess) -> WorkerProcess:
-    """A real Celery worker in a process of its own, on the test database and the test broker."""
+    """Celery worker in its own process, with the test database and the test broker."""
     new_worker.start()
     return new_worker
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium for the tests of one file. While it lives, this thread has an event loop: Django's guard against
-    that is off, and `asyncio.run` has to go to another thread."""
+    """Chromium for the tests of one file.
+
+    While it runs, this thread has an event loop, so Django's check against that is off, and `asyncio.run` must be
+    called in another thread.
+    """
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setitem(os.environ, "DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         launched = playwright.chromium.launch(executable_path=find_browser(), args=list_chromium_flags())
@@ -130,13 +132,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def watch() -> ComplaintRecorder:
-    """What the browser complained of; a test adds to `expected` what it brings about on purpose."""
+    """Recorder of the browser's complaints. A test adds complaints that it causes on purpose to `expected`."""
     return ComplaintRecorder()
 
 
 @pytest.fixture
 def visitor_page(browser: Browser, live_server: LiveServer, watch: ComplaintRecorder) -> Iterator[Page]:
-    """A page of the real site for somebody who is not signed in. Paths are relative: `page.goto("/runs/")`."""
+    """Page of the live server without a sign-in. Paths are relative: `page.goto("/runs/")`."""
     context = browser.new_context(base_url=live_server.url)
     context.set_default_timeout(TIMEOUT_MS)
     watch.over(context)
@@ -147,7 +149,7 @@ def visitor_page(browser: Browser, live_server: LiveServer, watch: ComplaintReco
 
 @pytest.fixture
 def browser_page(visitor_page: Page, live_server: LiveServer, owner_client: Client) -> Page:
-    """The same, signed in as the owner. Any complaint of the browser fails the test."""
+    """Page of the live server, signed in as the owner. A complaint of the browser fails the test."""
     name = settings.SESSION_COOKIE_NAME
     session = owner_client.cookies[name].value
     visitor_page.context.add_cookies([{"name": name, "value": session, "url": live_server.url}])

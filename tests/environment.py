@@ -1,7 +1,7 @@
-"""Read by pytest before anything else, so that Django's settings point at servers of our own.
+"""Environment of the tests, loaded by pytest first, so that Django's settings name the servers of the test session.
 
-Nothing is started here. The session makes one private folder for sockets and data; each xdist worker has a database,
-a broker number and a var folder of its own.
+This module starts nothing. A session has one private folder for sockets and data; each xdist worker has its own
+database, broker number and var folder.
 """
 
 import os
@@ -16,7 +16,7 @@ SOCKET_FOLDER = SESSION_FOLDER / "s"
 VAR_FOLDER = SESSION_FOLDER / (WORKER_ID or "main")
 _WORKER_NUMBER = int(WORKER_ID.removeprefix("gw") or 0) if WORKER_ID else 0
 
-if sys.dont_write_bytecode:  # then every process would compile every file anew; the session keeps that to itself
+if sys.dont_write_bytecode:  # without bytecode each process would compile every file
     sys.dont_write_bytecode = False
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(SESSION_FOLDER / "bytecode")
     del os.environ["PYTHONDONTWRITEBYTECODE"]

@@ -1,4 +1,4 @@
-"""Values that nobody expects where a number belongs, and every place in a valid example where one does."""
+"""Extreme values in place of numbers, and the paths of the numbers in a valid example."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 JsonPath = tuple[str | int, ...]
 
-# As they are written in JSON; some of them are none.
+# JSON literals; some of them are no JSON numbers.
 EXTREME_NUMBERS = (
     "0", "-1", "0.5", "1e9", "1000000001", "2147483648", "9223372036854775808", "1" + "0" * 30, "1e308", "-1e308",
     "1e400", "NaN", "Infinity", "-Infinity", "9" * 5000, "true", '"many"', '"7"', "null", "[]", "[1]", "{}",
@@ -15,7 +15,7 @@ _PLACEHOLDER = '"@here@"'
 
 
 def iter_number_paths(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
-    """Yield where the numbers of a JSON value stand; the first of a list stands for all of them."""
+    """Yield the paths of the numbers in a JSON value; of a list only those in its first element."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from iter_number_paths(part, (*path, key))
@@ -27,7 +27,7 @@ def iter_number_paths(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
 
 
 def render_with_literal(value: Any, path: JsonPath, literal: str) -> str:
-    """Return the JSON text of `value` with `literal` at `path`, whether JSON has it or not."""
+    """Return the JSON text of `value` with `literal` at `path`, even if the result is no valid JSON."""
     return json.dumps(_replace_at(value, path, json.loads(_PLACEHOLDER))).replace(_PLACEHOLDER, literal)
 
 

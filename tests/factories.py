@@ -1,4 +1,4 @@
-"""Rows for tests of reads and pages, made without a worker: plain functions, sensible defaults, every field open."""
+"""Factories of rows for tests, without a worker: functions with defaults for every field."""
 
 import json
 import uuid
@@ -47,7 +47,7 @@ def make_run(**fields: Any) -> Run:
 
 
 def make_config(run: Run, model: Model | None = None, **fields: Any) -> RunConfig:
-    """A configuration with names copied from `model`, as a launch does."""
+    """Make a configuration with the names of `model`, as a launch does."""
     model = model or make_model()
     defaults = {
         "provider": model.provider,
@@ -65,7 +65,7 @@ def make_config(run: Run, model: Model | None = None, **fields: Any) -> RunConfi
 
 
 def make_measured_config(model: Model) -> RunConfig:
-    """The configuration of a launched run of 72 trials that all passed."""
+    """Launch a run of 72 trials, mark all as passed, and return its configuration."""
     run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=72, instance_kind="drawn"))
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=100.0)
     Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
@@ -81,7 +81,7 @@ def make_cell(config: RunConfig, scenario: str = "happy_path", **fields: Any) ->
 
 
 def make_trial(cell: Cell, outcome: str = "pass", **fields: Any) -> Trial:
-    """One trial: `outcome` is an outcome of a finished trial, or "queued" or "running"."""
+    """Make a trial. `outcome` is the outcome of a finished trial, or "queued" or "running"."""
     index = cell.trials.count() + 1
     done = outcome not in {"queued", "running"}
     now = timezone.now()
@@ -116,14 +116,14 @@ def make_trial(cell: Cell, outcome: str = "pass", **fields: Any) -> Trial:
 
 
 def make_trials(cell: Cell, **counts: int) -> list[Trial]:
-    """Trials by outcome (`make_trials(cell, passed=8)` is spelled `**{"pass": 8, "fail": 2}`), the cell recomputed."""
+    """Make trials by outcome, such as `**{"pass": 8, "fail": 2}`, and recount the cell."""
     trials = [make_trial(cell, outcome) for outcome, count in counts.items() for _ in range(count)]
     recompute_stale_cells()
     return trials
 
 
 def make_step(trial: Trial, *, kind: str = "exchange", bodies: dict[str, Any] | None = None, **fields: Any) -> Step:
-    """A step with its bytes. `bodies` holds request, response (bytes) and facts (JSON-able)."""
+    """Make a step with its bodies: `request` and `response` are bytes, `facts` is a JSON value."""
     defaults: dict[str, Any] = {"execution": trial.execution, "ordinal": trial.steps.count(), "kind": kind, "turn": 0}
     defaults |= {"started_ms": 0.0, "duration_ms": 120.0, "ok": True}
     step = Step.objects.create(trial=trial, **(defaults | fields))
@@ -138,7 +138,7 @@ def make_step(trial: Trial, *, kind: str = "exchange", bodies: dict[str, Any] | 
 
 
 def make_published_snapshot(*cells: tuple[str, str, int, int], **fields: Any) -> PublishedSnapshot:
-    """A snapshot; `cells` are (model, profile, tool_ok of 40, control_ok of 10)."""
+    """Make a published snapshot. `cells` are (model, profile, tool_ok of 40, control_ok of 10)."""
     tool_ok, control_ok = sum(cell[2] for cell in cells), sum(cell[3] for cell in cells)
     tool_runs, control_runs = 40 * len(cells), 10 * len(cells)
     totals = {"overall": [tool_ok + control_ok, tool_runs + control_runs], "tool": [tool_ok, tool_runs]}

@@ -1,4 +1,4 @@
-"""HTML of pages as tests compare it: without the line breaks and the indentation of the templates."""
+"""HTML of pages without the line breaks and the indentation of the templates, for comparison in tests."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _AROUND_BLOCKS = re.compile(rf"\s*(</?(?:{_BLOCKS})\b[^<>]*>)\s*")
 
 
 class Response(Protocol):
-    """What a test client returns."""
+    """Response of a test client."""
 
     @property
     def content(self) -> bytes: ...

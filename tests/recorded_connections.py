@@ -1,4 +1,4 @@
-"""Which addresses this process connects to, as the interpreter itself reports it."""
+"""Addresses that this process connects to, as audit events of the interpreter report them."""
 
 import sys
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ _listeners: list[list[object]] = []
 
 
 def _record_event(event: str, arguments: tuple[object, ...]) -> None:
-    """An audit hook cannot be removed: it hears nothing while nobody listens."""
+    """Record connections for each listener. The hook stays installed, since audit hooks cannot be removed."""
     if event in ("socket.connect", "socket.getaddrinfo"):
-        where = arguments[1] if event == "socket.connect" else arguments[:2]
-        if isinstance(where, tuple):  # the path of a unix socket is a text
-            for heard in _listeners:
-                heard.append(where)
+        address = arguments[1] if event == "socket.connect" else arguments[:2]
+        if isinstance(address, tuple):  # the path of a unix socket is a text
+            for recorded in _listeners:
+                recorded.append(address)
 
 
 @cache
@@ -24,11 +24,11 @@ def _install_hook() -> None:
 
 @contextmanager
 def record_connections() -> Iterator[list[object]]:
-    """Give a list to which every TCP connection and every look-up of a host is added meanwhile."""
+    """Yield a list that gets the address of every TCP connection and host look-up during the block."""
     _install_hook()
-    heard: list[object] = []
-    _listeners.append(heard)
+    recorded: list[object] = []
+    _listeners.append(recorded)
     try:
-        yield heard
+        yield recorded
     finally:
-        _listeners.remove(heard)
+        _listeners.remove(recorded)

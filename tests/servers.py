@@ -1,4 +1,4 @@
-"""The servers of a test session."""
+"""Servers of a test session."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ _TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class TestServers:
-    """A PostgreSQL without safety against a crash of the machine, and a Valkey."""
+    """PostgreSQL without durability after a crash of the machine, and Valkey."""
 
     __test__ = False
     children: tuple[ChildProcess, ...]
 
     @classmethod
     def start(cls) -> "TestServers":
-        """Returns when both answer."""
+        """Start both servers and return as soon as both answer."""
         postgres = Postgres(SESSION_FOLDER / "postgres", SOCKET_FOLDER, is_durable=False)
         postgres.prepare(SESSION_FOLDER / "postgres.log")
         valkey = Valkey(SESSION_FOLDER / "valkey", SOCKET_FOLDER)

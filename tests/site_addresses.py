@@ -1,4 +1,4 @@
-"""One row of everything that has a page, and the address of every page about it."""
+"""One row of everything that has a page, and the addresses of these pages."""
 
 from io import BytesIO
 
@@ -21,7 +21,7 @@ NAMED = {str(pattern.name): pattern for pattern in urlpatterns if isinstance(pat
 
 
 def make_one_of_everything(base_url: str) -> Trial:
-    """Make a failed trial with a step, and what `build_addresses` needs beside it.
+    """Make a failed trial with a step, and the other rows that `build_addresses` needs.
 
     Args:
         base_url: the address of its provider.
@@ -38,7 +38,7 @@ def make_one_of_everything(base_url: str) -> Trial:
 
 
 def build_addresses(trial: Trial) -> dict[str, str]:
-    """Return the address of every page by its name; what has no row yet is made.
+    """Return the address of every page by its name, and make the rows that are missing.
 
     Args:
         trial: of `make_one_of_everything`.
@@ -46,7 +46,7 @@ def build_addresses(trial: Trial) -> dict[str, str]:
     owner = get_first_owner()
     delivery = make_alert_delivery(trial.run)
     assert trial.config.model_id is not None
-    found: dict[str, object] = {
+    values: dict[str, object] = {
         "run_id": trial.run_id,
         "trial_id": trial.pk,
         "provider_id": trial.provider_id,
@@ -77,9 +77,9 @@ def build_addresses(trial: Trial) -> dict[str, str]:
             "file": "openai.py",
         },
     }
-    own = {"case-export": {"kind": "jsonl", "file_format": "jsonl"}}
-    wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
+    special_values = {"case-export": {"kind": "jsonl", "file_format": "jsonl"}}
+    argument_names = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
     return {
-        name: reverse(name, kwargs={key: (found | own.get(name, {}))[key] for key in keys})
-        for name, keys in wanted.items()
+        name: reverse(name, kwargs={key: (values | special_values.get(name, {}))[key] for key in keys})
+        for name, keys in argument_names.items()
     }

@@ -1,5 +1,7 @@
-"""Templates that must name what exists: Django takes an unknown name for an empty one, also in `if`, `for` and
-`with`, so that a misspelt branch is never taken and no test notices."""
+"""Strict lookup of template variables.
+
+Django treats an unknown name as empty, also in `if`, `for` and `with`, so no test would notice a misspelt name.
+"""
 
 import inspect
 from typing import Any
@@ -7,13 +9,13 @@ from typing import Any
 from django.template.base import Variable
 from django.template.context import BaseContext
 
-UNKNOWN_NAMES: list[str] = []  # what was found since a test last emptied it: operators of `if` catch every exception
+UNKNOWN_NAMES: list[str] = []  # a test empties it; needed since operators of `if` catch every exception
 
 
 class UnknownTemplateNameError(AssertionError):
     """A template names something that does not exist, or a callable that cannot be called without arguments.
 
-    It is no `VariableDoesNotExist`, so no filter takes it for an empty value. Each is also noted in `UNKNOWN_NAMES`.
+    It is no `VariableDoesNotExist`, so filters do not treat it as empty. Each is also added to `UNKNOWN_NAMES`.
     """
 
     def __init__(self, variable: Variable, reason: str) -> None:
@@ -66,7 +68,7 @@ def _call_value(value: Any, variable: Variable) -> Any:
         return value
     try:
         inspect.signature(value).bind()
-    except ValueError:  # a built-in method that tells no signature
+    except ValueError:  # a built-in method without a signature
         pass
     except TypeError:
         raise UnknownTemplateNameError(variable, "a callable that needs arguments") from None

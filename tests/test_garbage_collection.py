@@ -1,4 +1,4 @@
-"""Garbage collection of long-running processes, in a process of its own since it changes the whole interpreter."""
+"""Garbage collection of long-running processes, tested in its own process since it changes the interpreter."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Log lines of gunicorn: JSON like all others where it is chosen, and never an address with a token."""
+"""Log lines of gunicorn: JSON if chosen, and never an address with a token."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests.wait import wait_until
 from toolbench.installation import ROOT
 
 
-def test_server_writes_json_lines_without_addresses(tmp_path: Path) -> None:
+def test_gunicorn_config_writes_json_lines_without_addresses(tmp_path: Path) -> None:
     log = tmp_path / "web.log"
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -34,7 +34,7 @@ def test_server_writes_json_lines_without_addresses(tmp_path: Path) -> None:
 
 
 def answer(environment: object, start_response: object) -> list[bytes]:
-    """A WSGI application."""
+    """WSGI application that gunicorn serves in this test."""
     assert callable(start_response)
     start_response("204 No Content", [])
     return []

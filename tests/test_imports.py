@@ -1,4 +1,4 @@
-"""Who may import whom, proved on the real modules."""
+"""Imports between packages, checked on the real modules."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ print(len([name for name in sys.modules if name.startswith("toolbench.")]))
 """
 
 
-def test_the_import_contracts_hold() -> None:
+def test_import_contracts_are_kept() -> None:
     linted = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
         cwd=BASE_DIR,
@@ -34,7 +34,7 @@ def test_the_import_contracts_hold() -> None:
     assert linted.returncode == 0, linted.stdout
 
 
-def test_engine_and_evals_need_no_framework_and_no_network() -> None:
+def test_engine_and_evals_import_without_frameworks() -> None:
     imported = subprocess.run(
         [sys.executable, "-c", _IMPORT_ALL.format(forbidden=_FORBIDDEN)],
         cwd=BASE_DIR,
@@ -46,7 +46,7 @@ def test_engine_and_evals_need_no_framework_and_no_network() -> None:
     assert int(imported.stdout) > 2
 
 
-def test_a_page_publishes_to_our_broker(client: Client) -> None:
+def test_celery_app_uses_configured_broker_after_a_page(client: Client) -> None:
     answer = client.get("/sign-in/")
 
     assert answer.status_code == 200
@@ -54,7 +54,7 @@ def test_a_page_publishes_to_our_broker(client: Client) -> None:
         assert connection.as_uri(include_password=True).split("?")[0] == settings.CELERY_BROKER_URL.split("?")[0]
 
 
-def test_a_fresh_web_process_publishes_to_our_broker() -> None:
+def test_celery_app_of_new_web_process_uses_configured_broker() -> None:
     script = (
         "import toolbench.wsgi, celery; from django.conf import settings; "
         "assert celery.current_app.conf.broker_url == settings.CELERY_BROKER_URL, celery.current_app.conf.broker_url"

@@ -1,7 +1,8 @@
-"""Everything that reads input does work in proportion to its size, counted in lines and calls, not in seconds.
+"""Readers of input do work in proportion to its size, counted in lines and calls, not in seconds.
 
-Lines and calls do not show what one expression does inside C, so slices in comparisons are searched for in the source
-as well."""
+Lines and calls do not show the work of an expression inside C, so the sources are also searched for slices in
+comparisons.
+"""
 
 import ast
 import sys
@@ -14,23 +15,23 @@ import pytest
 from benchmarks.input_readers import READER_BY_NAME, InputReader
 
 SIZE = 3000
-# The scripts that simulated models follow are Toolbench's own, of a few calls each.
+# The scripts of simulated models have a few calls each and come from Toolbench itself.
 SOURCES = sorted(set(Path("toolbench").rglob("*.py")) - {Path("toolbench/providers/simulated/next_move.py")})
 
 
-class _Work:
-    """Counts executed lines and calls of functions, Python's and C's."""
+class _WorkCounter:
+    """Counter of executed lines and of calls of Python and C functions."""
 
     def __init__(self) -> None:
         self.steps = 0
 
-    def of(self, reader: InputReader, given: Any) -> int:
+    def count(self, reader: InputReader, text: Any) -> int:
         self.steps = 0
         before = sys.gettrace(), sys.getprofile()
         sys.settrace(self._line)
         sys.setprofile(self._call)
         try:
-            reader.read(given)
+            reader.read(text)
         finally:
             sys.settrace(before[0])
             sys.setprofile(before[1])
@@ -45,19 +46,19 @@ class _Work:
 
 
 @pytest.mark.parametrize("name", READER_BY_NAME)
-def test_reader_does_linear_work(name: str) -> None:
-    reader, work = READER_BY_NAME[name], _Work()
-    given, larger = reader.make(SIZE), reader.make(4 * SIZE)
-    work.of(reader, given)  # what is made on first use does not count
+def test_input_reader_does_linear_work(name: str) -> None:
+    reader, work = READER_BY_NAME[name], _WorkCounter()
+    text, larger_text = reader.make(SIZE), reader.make(4 * SIZE)
+    work.count(reader, text)  # values that are made on first use do not count
 
-    small, large = work.of(reader, given), work.of(reader, larger)
+    small, large = work.count(reader, text), work.count(reader, larger_text)
 
     assert large <= 5 * small + 500
     assert large <= reader.steps * 4 * SIZE + 500
 
 
-def _slice_searches(path: Path) -> list[str]:
-    """Places in which something is looked for in a copied part of a sequence, which is quadratic in a loop."""
+def _find_slice_searches(path: Path) -> list[str]:
+    """Return the places that search a copied part of a sequence, which takes quadratic time in a loop."""
     compared = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Compare))
     return [
         f"{path}:{node.lineno}"
@@ -68,19 +69,19 @@ def _slice_searches(path: Path) -> list[str]:
 
 
 def _is_long_slice(node: ast.expr) -> bool:
-    """Whether it is a slice whose ends are not written as numbers."""
+    """Return whether the node is a slice without a number as one of its ends."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
         return False
     ends = (end.operand if isinstance(end, ast.UnaryOp) else end for end in (node.slice.lower, node.slice.upper))
     return not any(isinstance(end, ast.Constant) for end in ends)
 
 
-def test_source_searches_no_growing_slice() -> None:
-    assert [place for path in SOURCES for place in _slice_searches(path)] == []
+def test_sources_search_no_growing_slice() -> None:
+    assert [place for path in SOURCES for place in _find_slice_searches(path)] == []
 
 
-def test_slice_search_is_found_where_there_is_one(tmp_path: Path) -> None:
-    """The rule itself: the line that made a duplicate key slow."""
+def test_find_slice_searches_finds_only_growing_slice(tmp_path: Path) -> None:
+    """The first line once made the report of a duplicate key slow."""
     source = tmp_path / "source.py"
     source.write_text("found = [n for p, n in enumerate(names) if n in names[:p]]\nnear = n in names[-2:]\n")
-    assert _slice_searches(source) == [f"{source}:1"]
+    assert _find_slice_searches(source) == [f"{source}:1"]

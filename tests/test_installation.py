@@ -13,11 +13,11 @@ from toolbench.cli.verbs import IMPORT_COMMANDS, VERBS
 from toolbench.installation import build_command, get_var_folder
 
 
-def test_checkout_keeps_data_beside_the_package() -> None:
+def test_get_var_folder_of_checkout_is_beside_package() -> None:
     assert get_var_folder({"HOME": "/home/me"}) == Path(installation.__file__).resolve().parents[1] / "var"
 
 
-def test_named_folder_wins_and_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_var_folder_makes_toolbench_var_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
     assert get_var_folder({"TOOLBENCH_VAR": "data"}) == tmp_path / "data"
@@ -27,7 +27,7 @@ def test_named_folder_wins_and_is_absolute(tmp_path: Path, monkeypatch: pytest.M
     ("environment", "expected"),
     [({"XDG_DATA_HOME": "/data"}, Path("/data/toolbench")), ({}, Path.home() / ".local/share/toolbench")],
 )
-def test_wheel_keeps_data_in_the_folder_of_the_user(
+def test_get_var_folder_of_wheel_is_in_user_folder(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: Path
 ) -> None:
     monkeypatch.setattr(installation, "IS_WHEEL", True)
@@ -44,14 +44,12 @@ def test_wheel_keeps_data_in_the_folder_of_the_user(
         ("reclassify", "", "manage.py reclassify", "toolbench manage reclassify"),
     ],
 )
-def test_build_command_names_what_the_installation_has(
-    verb: str, arguments: str, in_checkout: str, in_wheel: str
-) -> None:
+def test_build_command_follows_kind_of_installation(verb: str, arguments: str, in_checkout: str, in_wheel: str) -> None:
     assert build_command(verb, arguments, is_wheel=False) == in_checkout
     assert build_command(verb, arguments, is_wheel=True) == in_wheel
 
 
-def test_build_command_of_a_wheel_begins_with_a_verb_that_exists() -> None:
+def test_build_command_of_wheel_begins_with_existing_verb() -> None:
     for name in ("up", "link", *get_commands()):
         words = build_command(name, is_wheel=True).split()
         assert words[1] in VERBS
@@ -59,7 +57,7 @@ def test_build_command_of_a_wheel_begins_with_a_verb_that_exists() -> None:
 
 
 def list_texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a module that are no docstrings."""
+    """Yield the string constants of a module except docstrings."""
     tree = ast.parse(path.read_text())
     statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -67,7 +65,7 @@ def list_texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
-def test_texts_name_no_command_that_only_a_checkout_has() -> None:
+def test_texts_name_no_command_of_checkouts_only() -> None:
     command = re.compile(r"manage\.py \w|\bmake (?:up|link|worker|reset)\b")
     package = Path(installation.__file__).parent
     modules = {path: "\n".join(list_texts(path)) for path in package.rglob("*.py")}
@@ -77,5 +75,5 @@ def test_texts_name_no_command_that_only_a_checkout_has() -> None:
         for path, text in (modules | templates).items()
         if command.search(text)
     }
-    # The first runs in a checkout only; the second has both commands.
+    # The first file runs in a checkout only; the second one has both commands.
     assert found == {"toolbench/running/bootstrap.py", "toolbench/running/options.py"}

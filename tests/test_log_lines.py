@@ -1,4 +1,4 @@
-"""Log lines as JSON: their ids, their masking, and the settings that choose them."""
+"""Log lines as JSON: ids, masking, and the settings for the format."""
 
 import io
 import json
@@ -23,7 +23,7 @@ KEY = "sk-test-0123456789abcdef"
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """Where the logger `toolbench.tested` writes JSON lines."""
+    """Stream to which the logger `toolbench.tested` writes JSON lines."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLineFormatter())
@@ -37,7 +37,7 @@ def read_lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_line_has_the_ids_of_its_blocks(lines: io.StringIO) -> None:
+def test_json_line_formatter_writes_ids_of_enclosing_blocks(lines: io.StringIO) -> None:
     logger = logging.getLogger("toolbench.tested")
     with log_ids(run=3, provider=5):
         with log_ids(trial=7):
@@ -52,12 +52,12 @@ def test_line_has_the_ids_of_its_blocks(lines: io.StringIO) -> None:
     assert outside.keys() == {"time", "level", "logger", "message", "process"}
 
 
-def test_ids_of_a_framework_that_are_objects_are_left_out(lines: io.StringIO) -> None:
+def test_json_line_formatter_omits_ids_that_are_objects(lines: io.StringIO) -> None:
     logging.getLogger("toolbench.tested").warning("x", extra={"request": object()})
     assert "request" not in read_lines(lines)[0]
 
 
-def test_known_key_is_masked_in_message_and_traceback(lines: io.StringIO) -> None:
+def test_masked_record_masks_key_in_message_and_traceback(lines: io.StringIO) -> None:
     build_masker(KEY, ())
     assert logging.getLogRecordFactory() is MaskedRecord
     try:
@@ -70,19 +70,19 @@ def test_known_key_is_masked_in_message_and_traceback(lines: io.StringIO) -> Non
     assert "Traceback" in line["traceback"]
 
 
-def test_config_is_text_and_warnings_by_default() -> None:
+def test_build_logging_config_defaults_to_text_and_warnings() -> None:
     config = build_logging_config({})
     assert config["loggers"]["toolbench"]["level"] == "WARNING"
     assert list(config["formatters"]) == ["text"]
 
 
 @pytest.mark.parametrize("variable", ["TOOLBENCH_LOG_FORMAT", "TOOLBENCH_LOG_LEVEL"])
-def test_unknown_value_is_refused_with_the_known_ones(variable: str) -> None:
+def test_build_logging_config_refuses_unknown_value(variable: str) -> None:
     with pytest.raises(ValueError, match=f"{variable} must be .* or .*, not 'loud'"):
         build_logging_config({variable: "loud"})
 
 
-def test_processes_write_json_lines_when_the_environment_says_so() -> None:
+def test_logging_config_of_environment_writes_json_lines() -> None:
     code = "import django, logging; django.setup(); logging.getLogger('toolbench.x').info('Begun')"
     chosen = {"TOOLBENCH_LOG_FORMAT": "json", "TOOLBENCH_LOG_LEVEL": "INFO", "TOOLBENCH_VAR": str(VAR_FOLDER)}
     command = [sys.executable, "-c", code]

@@ -1,4 +1,4 @@
-"""The command line without a database."""
+"""Commands of manage.py without a database."""
 
 import json
 import os
@@ -9,22 +9,22 @@ from pathlib import Path
 from django.conf import settings
 
 
-def test_a_link_leads_to_the_address_of_what_runs(tmp_path: Path) -> None:
+def test_base_url_is_address_of_running_instance(tmp_path: Path) -> None:
     running = {"base": "", "sockets": "", "environment": {"TOOLBENCH_BASE": "http://127.0.0.1:8733"}}
     (tmp_path / "running.json").write_text(json.dumps(running))
     environment = {**os.environ, "TOOLBENCH_VAR": str(tmp_path)}
     environment.pop("TOOLBENCH_BASE", None)
     command = [sys.executable, "-c", "from toolbench import settings; print(settings.BASE_URL)"]
-    ran = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "http://127.0.0.1:8733"
+    result = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "http://127.0.0.1:8733"
 
 
-def test_a_database_that_does_not_answer_gets_one_sentence() -> None:
+def test_manage_without_database_prints_one_sentence() -> None:
     environment = {**os.environ, "DATABASE_URL": "postgresql://me:hush@127.0.0.1:9/bench"}
     command = [sys.executable, "manage.py", "sweep"]
-    ran = subprocess.run(
+    result = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=False, timeout=60
     )
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("The database does not answer: start `make up`, or correct DATABASE_URL.")
-    assert len(ran.stderr.splitlines()) == 1
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("The database does not answer: start `make up`, or correct DATABASE_URL.")
+    assert len(result.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Files for their owner alone are whole or not there, whoever comes at the same time."""
+"""Private files: complete or absent, also for simultaneous readers and writers."""
 
 import os
 import subprocess
@@ -13,25 +13,25 @@ from toolbench.installation import ROOT
 from toolbench.private_files import create_once, replace_file
 from toolbench.running.paths import State, read_state
 
-_AT_ONCE = 8
+_THREADS = 8
 
 
-def test_threads_that_come_at_once_read_the_same_whole_file(tmp_path: Path) -> None:
-    together = Barrier(_AT_ONCE)
+def test_create_once_in_threads_returns_same_complete_file(tmp_path: Path) -> None:
+    barrier = Barrier(_THREADS)
     path = tmp_path / "below" / "key"
 
     def make() -> bytes:
-        together.wait()
+        barrier.wait()
         return os.urandom(32)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = set(pool.map(lambda _: create_once(path, make), range(_AT_ONCE)))
-    assert read == {path.read_bytes()}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        contents = set(pool.map(lambda _: create_once(path, make), range(_THREADS)))
+    assert contents == {path.read_bytes()}
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_reader_never_finds_a_replaced_file_half_written(tmp_path: Path) -> None:
+def test_replace_file_never_shows_partial_content(tmp_path: Path) -> None:
     path = tmp_path / "running.json"
     State("http://old", "/tmp/s", {}).write(path)
     with path.open() as reading:
@@ -44,13 +44,13 @@ def test_a_reader_never_finds_a_replaced_file_half_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"base": ""}', '{"environment": 1}'])
-def test_the_settings_load_beside_a_state_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+def test_settings_load_with_unreadable_state_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "running.json").write_text(text)
     code = "from toolbench import settings; print(settings.REDIS_URL, settings.SECRET_KEY)"
-    plain = {name: value for name, value in os.environ.items() if name not in ("REDIS_URL", "SECRET_KEY")}
+    environment = {name: value for name, value in os.environ.items() if name not in ("REDIS_URL", "SECRET_KEY")}
     run = subprocess.run(
         [sys.executable, "-c", code],
-        env=plain | {"TOOLBENCH_VAR": str(tmp_path)},
+        env=environment | {"TOOLBENCH_VAR": str(tmp_path)},
         cwd=ROOT,
         capture_output=True,
         text=True,

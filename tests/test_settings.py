@@ -1,4 +1,4 @@
-"""Settings that depend on addresses: of the site and of the database."""
+"""Settings that depend on the addresses of the site and of the database."""
 
 import os
 import runpy
@@ -20,10 +20,10 @@ def read_settings(**environment: str) -> dict[str, Any]:
         return runpy.run_path(str(settings.BASE_DIR / "toolbench" / "settings.py"))
 
 
-def cookie_names(base: str) -> dict[str, str]:
+def read_cookie_names(base: str) -> dict[str, str]:
     """Return the setting of every cookie's name for a site at this address."""
-    told = read_settings(TOOLBENCH_BASE=base)
-    return {name: value for name, value in told.items() if name.endswith("_COOKIE_NAME")}
+    values = read_settings(TOOLBENCH_BASE=base)
+    return {name: value for name, value in values.items() if name.endswith("_COOKIE_NAME")}
 
 
 @pytest.mark.parametrize(
@@ -37,42 +37,42 @@ def cookie_names(base: str) -> dict[str, str]:
         ({"TOOLBENCH_BASE": "http://[::1]:8002"}, 8002),
     ],
 )
-def test_cookie_names_carry_the_public_port(environment: dict[str, str], port: int) -> None:
-    told = read_settings(**environment)
+def test_cookie_names_contain_public_port(environment: dict[str, str], port: int) -> None:
+    values = read_settings(**environment)
 
-    assert told["SESSION_COOKIE_NAME"] == f"toolbench_session_{port}"
-    assert told["CSRF_COOKIE_NAME"] == f"toolbench_csrf_{port}"
+    assert values["SESSION_COOKIE_NAME"] == f"toolbench_session_{port}"
+    assert values["CSRF_COOKIE_NAME"] == f"toolbench_csrf_{port}"
 
 
-def test_two_instances_on_one_host_share_no_cookie() -> None:
-    one, other = cookie_names("http://127.0.0.1:8000"), cookie_names("http://127.0.0.1:8001")
+def test_cookie_names_of_two_instances_differ() -> None:
+    one, other = read_cookie_names("http://127.0.0.1:8000"), read_cookie_names("http://127.0.0.1:8001")
 
     assert len(one) == 3
     assert not set(one.values()) & set(other.values())
 
 
-def test_database_connections_have_timeouts_that_the_address_replaces() -> None:
-    told = read_settings(DATABASE_URL="postgresql://ana@db.example.org/bench?connect_timeout=4&sslmode=require")
+def test_database_options_have_timeouts_that_url_overrides() -> None:
+    values = read_settings(DATABASE_URL="postgresql://ana@db.example.org/bench?connect_timeout=4&sslmode=require")
 
-    options = told["DATABASES"]["default"]["OPTIONS"]
+    options = values["DATABASES"]["default"]["OPTIONS"]
     assert (options["connect_timeout"], options["sslmode"]) == (4, "require")
     assert options["tcp_user_timeout"] == 30_000
 
 
-def test_database_accepts_the_timeouts(db: None) -> None:
-    told = connection.connection.info.get_parameters()
+def test_database_connection_uses_timeouts(db: None) -> None:
+    values = connection.connection.info.get_parameters()
 
-    assert (told["connect_timeout"], told["tcp_user_timeout"]) == ("10", "30000")
+    assert (values["connect_timeout"], values["tcp_user_timeout"]) == ("10", "30000")
 
 
-def test_forms_are_taken_from_the_public_address_with_its_port() -> None:
-    told = read_settings(TOOLBENCH_BASE="https://bench.example.org:8443/")
+def test_csrf_trusted_origins_contain_public_address() -> None:
+    values = read_settings(TOOLBENCH_BASE="https://bench.example.org:8443/")
 
-    assert told["BASE_URL"] in told["CSRF_TRUSTED_ORIGINS"]
-    assert told["BASE_URL"] == "https://bench.example.org:8443"
+    assert values["BASE_URL"] in values["CSRF_TRUSTED_ORIGINS"]
+    assert values["BASE_URL"] == "https://bench.example.org:8443"
 
 
 @pytest.mark.parametrize("base", ["bench.example.org", "https://bench.example.org:port", "ftp://bench.example.org"])
-def test_unusable_public_address_gets_a_sentence(base: str) -> None:
+def test_settings_refuse_invalid_public_address(base: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="TOOLBENCH_BASE must be an address such as"):
         read_settings(TOOLBENCH_BASE=base)

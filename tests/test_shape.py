@@ -1,4 +1,4 @@
-"""The shape of the code: short files, short functions, few parameters, no drawers for odds and ends."""
+"""Shape of the code: lengths of files and functions, parameters, names and packages."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ SOURCES = sorted(
     if "migrations" not in path.parts
 )
 PRODUCT = [path for path in SOURCES if path.is_relative_to(ROOT / "toolbench")]
-NOT_HERE = {"utils", "util", "helpers", "helper", "common", "base", "misc", "views", "managers"}
+UNSPECIFIC_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "views", "managers"}
 VAGUE_NAMES = {
     *("one", "asked", "wanted", "told", "said", "own", "some", "every", "to", "heard", "says", "door", "spoken", "way"),
     "world",
@@ -27,8 +27,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
-class Found:
-    """A function and where it stands."""
+class FoundFunction:
+    """Function and its file."""
 
     path: Path
     node: Function
@@ -47,10 +47,10 @@ class Found:
 
 
 @cache
-def _functions() -> tuple[Found, ...]:
-    """Read when the first test asks: whoever only collects this file reads no source."""
+def _functions() -> tuple[FoundFunction, ...]:
+    """Return every function of the sources. The first call reads them, so that collecting the tests stays fast."""
     nodes = ((path, node) for path in SOURCES for node in ast.walk(_tree(path)))
-    return tuple(Found(path, node) for path, node in nodes if isinstance(node, Function))
+    return tuple(FoundFunction(path, node) for path, node in nodes if isinstance(node, Function))
 
 
 @cache
@@ -58,8 +58,8 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def _views() -> list[Found]:
-    """Functions of web/views or api/views that take a request."""
+def _views() -> list[FoundFunction]:
+    """Return the functions of views that take a request."""
     views = [found for found in _functions() if "views" in found.path.parts and found.node.args.args]
     return [found for found in views if found.node.args.args[0].arg == "request"]
 
@@ -73,41 +73,41 @@ def _p95(values: list[int]) -> int:
     return ordered[len(ordered) * 95 // 100]
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
+def test_files_have_400_lines_at_most() -> None:
     assert [f"{path}: {_length(path)}" for path in SOURCES if _length(path) > 400] == []
 
 
-def test_nearly_every_file_has_300_lines_at_most() -> None:
+def test_files_have_300_lines_at_most_in_95_percent() -> None:
     assert _p95([_length(path) for path in SOURCES]) <= 300
 
 
-def test_no_function_is_longer_than_50_lines() -> None:
+def test_functions_have_50_lines_at_most() -> None:
     assert [str(found) for found in _functions() if found.lines > 50] == []
 
 
-def test_nearly_every_function_has_30_lines_at_most() -> None:
+def test_functions_have_30_lines_at_most_in_95_percent() -> None:
     assert _p95([found.lines for found in _functions()]) <= 30
 
 
-def test_a_view_has_15_lines_at_most() -> None:
+def test_views_have_15_lines_at_most() -> None:
     assert [str(found) for found in _views() if found.lines > 15] == []
 
 
-def test_a_view_says_which_methods_it_takes() -> None:
-    """But what answers errors, whatever the method."""
+def test_views_declare_their_http_methods() -> None:
+    """Error pages are exempt, since they answer every method."""
     pages = [found for found in _views() if not found.node.name.startswith("_") and found.path.stem != "errors"]
     required = {"require_safe", "require_GET", "require_POST", "require_http_methods"}
 
     assert [str(found) for found in pages if not found.decorators & required] == []
 
 
-def test_a_task_has_6_lines_at_most() -> None:
+def test_tasks_have_6_lines_at_most() -> None:
     tasks = [found for found in _functions() if found.decorators & {"shared_task", "app.task"}]
 
     assert [str(found) for found in tasks if len(found.node.body) > 6 or found.lines > 8] == []
 
 
-def test_a_function_has_6_parameters_at_most() -> None:
+def test_functions_have_6_parameters_at_most() -> None:
     """`self` and `cls` are not counted."""
 
     def count(node: Function) -> int:
@@ -118,26 +118,26 @@ def test_a_function_has_6_parameters_at_most() -> None:
     assert [str(found) for found in source if count(found.node) > 6] == []
 
 
-def test_nothing_is_called_utils() -> None:
-    assert [str(path) for path in SOURCES if path.stem in NOT_HERE] == []
+def test_file_names_are_not_unspecific() -> None:
+    assert [str(path) for path in SOURCES if path.stem in UNSPECIFIC_FILE_NAMES] == []
 
 
-def test_nothing_is_imported_inside_a_function() -> None:
-    """But LabConfig.ready, without which the web process would publish to Celery's default broker."""
-    late = [
+def test_functions_contain_no_imports() -> None:
+    """LabConfig.ready is exempt: without it the web process would publish to Celery's default broker."""
+    functions_with_imports = [
         str(found)
         for found in _functions()
         if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(found.node))
     ]
-    assert [line for line in late if not line.startswith("toolbench/lab/apps.py")] == []
+    assert [line for line in functions_with_imports if not line.startswith("toolbench/lab/apps.py")] == []
 
 
-def test_the_package_and_the_engine_have_an_empty_front_door() -> None:
+def test_init_files_of_package_and_engine_are_empty() -> None:
     assert (ROOT / "toolbench/__init__.py").read_text() == ""
     assert (ROOT / "toolbench/engine/__init__.py").read_text() == ""
 
 
-def test_types_are_ignored_a_handful_of_times_and_each_says_why() -> None:
+def test_type_ignores_are_few_and_have_reasons() -> None:
     ignores = [
         (path, match["rest"])
         for path in SOURCES
@@ -148,39 +148,39 @@ def test_types_are_ignored_a_handful_of_times_and_each_says_why() -> None:
     assert len(ignores) <= 5
 
 
-def test_pages_and_lab_write_no_html_in_python() -> None:
+def test_web_api_and_lab_have_no_html_in_python() -> None:
     markup = re.compile(r"""["'].*<(div|span|table|td|tr|p|a|li|ul|h[1-6])[ >]""")
     sources = [path for path in SOURCES if path.parts[len(ROOT.parts) :][1] in ("web", "api", "lab")]
 
     assert [str(path) for path in sources if markup.search(path.read_text())] == []
 
 
-def test_no_class_name_stands_for_two_classes() -> None:
+def test_class_names_are_unique() -> None:
     """Classes that Django names and choices inside a model may share a name."""
     names = Counter(node.name for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.ClassDef))
     allowed = {"Command", "Migration", "Meta", "State", "Kind", "Outcome"}
     assert {name for name, count in names.items() if count > 1} <= allowed
 
 
-def test_parameter_and_variable_names_say_what_they_hold() -> None:
+def test_parameter_and_variable_names_are_not_vague() -> None:
     """`for trial in trials`, not `for one in trials`."""
     names = {node.arg for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.arg)}
     names |= {node.id for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.Name)}
     assert names & VAGUE_NAMES == set()
 
 
-def test_name_of_a_test_has_70_characters_at_most() -> None:
+def test_names_of_tests_have_70_characters_at_most() -> None:
     names = [found.node.name for found in _functions() if found.node.name.startswith("test_")]
     assert [name for name in names if len(name) > 70] == []
 
 
-def test_no_file_is_named_after_its_package() -> None:
+def test_file_names_do_not_repeat_package_name() -> None:
     """A file does not repeat a word of its package's name: `compare/query.py`, not `compare_query.py`."""
     repeated = [path.name for path in PRODUCT if path.parent.name.rstrip("s") in path.stem.split("_")]
     assert repeated == []
 
 
-def test_a_package_has_3_to_20_files() -> None:
+def test_packages_have_3_to_20_files() -> None:
     """Two files may stand beside packages of the same kind; the text formats have one file for each family, and
     Django looks for commands in one folder."""
     counts = Counter(path.parent.relative_to(ROOT) for path in PRODUCT if path.name != "__init__.py")
@@ -191,8 +191,8 @@ def test_a_package_has_3_to_20_files() -> None:
     assert {str(folder) for folder, count in whole.items() if count < 3} == pairs
 
 
-def test_no_file_is_shorter_than_15_lines() -> None:
-    """But entry points that a framework names, errors, and the one transform of results beside those of other kinds."""
+def test_files_have_15_lines_at_least() -> None:
+    """Exempt are entry points that a framework names, errors, and the only transform of results."""
     named = {"__init__.py", "__main__.py", "apps.py", "asgi.py", "celery.py", "errors.py", "urls.py", "wsgi.py"}
     files = [path for path in PRODUCT if path.name not in named and "commands" not in path.parts]
     short = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) < 15}

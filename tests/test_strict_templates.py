@@ -1,4 +1,4 @@
-"""The check that makes a page with an unknown name fail."""
+"""Strict lookup of template variables: a page with an unknown name fails."""
 
 from contextlib import suppress
 
@@ -22,8 +22,8 @@ RATE = next(metric for metric in METRICS.values() if metric.rate is not None)
 
 @pytest.mark.parametrize("construct", CONSTRUCTS)
 @pytest.mark.parametrize("name", ["nothing", "metric.nothing", "metric.rate", "metric.label.nothing"])
-def test_template_with_unknown_name_fails(construct: str, name: str) -> None:
-    """`metric.rate` is the callable that once made a branch of the matrix dead."""
+def test_resolve_strict_with_unknown_name_fails(construct: str, name: str) -> None:
+    """`metric.rate` is a callable that once made a branch of the matrix page unreachable."""
     template = Engine().from_string(construct % name)
 
     with suppress(UnknownTemplateNameError):
@@ -33,9 +33,12 @@ def test_template_with_unknown_name_fails(construct: str, name: str) -> None:
     UNKNOWN_NAMES.clear()
 
 
-@pytest.mark.parametrize("name", ["metric.label", "absent.nothing", "stored.nothing", "stored.items", "short.3"])
-def test_template_with_known_name_renders(name: str) -> None:
-    """A known name may have no value: None, a key that stored JSON lacks, a place after the end of a list."""
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("metric.label", "x"), ("absent.nothing", ""), ("stored.nothing", ""), ("stored.items", ""), ("short.3", "")],
+)
+def test_resolve_strict_with_known_name_renders(name: str, text: str) -> None:
+    """A known name may have no value: None, a key that stored JSON lacks, an index after the end of a list."""
     template = Engine().from_string(CONSTRUCTS[2] % name)
 
-    assert template.render(Context({"metric": RATE, "absent": None, "stored": {}, "short": [1]})) in ("", "x")
+    assert template.render(Context({"metric": RATE, "absent": None, "stored": {}, "short": [1]})) == text

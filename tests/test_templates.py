@@ -1,4 +1,4 @@
-"""Every template can be read by Django, and keeps to the content policy."""
+"""Templates: they compile, follow the content policy and have no CSRF token in GET forms."""
 
 import re
 from pathlib import Path
@@ -18,19 +18,19 @@ INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|\so
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_template_compiles(name: str) -> None:
+def test_template_compiles(name: str) -> None:
     assert get_template(name) is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_templates_that_a_template_includes_exist(name: str) -> None:
+def test_template_includes_only_existing_templates(name: str) -> None:
     included = re.findall(r'{% (?:include|include_cached|extends) "([^"#]+)', (FOLDER / name).read_text())
 
     assert [path for path in included if not (FOLDER / path).exists()] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_template_included_without_the_context_has_no_form_with_a_token(name: str) -> None:
+def test_template_included_without_context_has_no_csrf_token(name: str) -> None:
     """The token is not part of the context of an `include` with `only`, so each form would be refused."""
     isolated = re.findall(r'{% include "([^"]+)"[^%]* only %}', (FOLDER / name).read_text())
 
@@ -38,14 +38,14 @@ def test_template_included_without_the_context_has_no_form_with_a_token(name: st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_line_of_a_template_is_longer_than_120_characters(name: str) -> None:
+def test_template_lines_have_120_characters_at_most(name: str) -> None:
     long = [number for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1) if len(line) > 120]
 
     assert long == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_template_has_no_inline_script_and_no_foreign_address(name: str) -> None:
+def test_template_has_no_inline_script_and_no_external_address(name: str) -> None:
     text = (FOLDER / name).read_text()
 
     assert INLINE_SCRIPT.findall(text) == []
@@ -53,13 +53,13 @@ def test_a_template_has_no_inline_script_and_no_foreign_address(name: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_template_names_pages_and_spells_out_no_address_of_theirs(name: str) -> None:
-    """But the start page's, which error pages lead to."""
+def test_template_contains_no_hard_coded_address(name: str) -> None:
+    """The address of the first page is exempt, since error pages link to it."""
     assert re.findall(r"""(?:href|action|hx-get|hx-post)="/[a-z][^"]*\"""", (FOLDER / name).read_text()) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_form_that_can_be_sent_by_get_has_no_token(name: str) -> None:
+def test_template_get_form_has_no_csrf_token(name: str) -> None:
     """A button that posts may carry the token as its own value: it is sent with that button alone."""
     forms = FORM.findall((FOLDER / name).read_text())
 
@@ -67,7 +67,7 @@ def test_form_that_can_be_sent_by_get_has_no_token(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_regions_of_a_template_have_different_names(name: str) -> None:
+def test_template_regions_have_different_names(name: str) -> None:
     text = (FOLDER / name).read_text()
     headings = dict(HEADING.findall(text))
     headed = set(HEADED_SECTION.findall(text)) & headings.keys()  # a section may stand in two branches of a condition

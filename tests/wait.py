@@ -1,4 +1,4 @@
-"""Waiting for what another process or thread is about to do."""
+"""Waiting for a condition that another process or thread fulfils."""
 
 import time
 from collections.abc import Callable
@@ -7,24 +7,24 @@ MAX_WAIT_SECONDS = 180
 
 
 def wait_until(
-    is_so: Callable[[], bool],
+    is_true: Callable[[], bool],
     *,
     every: float = 0.05,
     seconds: float = MAX_WAIT_SECONDS,
     describe: Callable[[], object] = lambda: "it never came about",
 ) -> None:
-    """Return when `is_so` is true.
+    """Return as soon as `is_true` returns True.
 
     Args:
-        is_so: called at once, and then again after each pause.
-        every: seconds of a pause.
-        seconds: patience.
-        describe: returns what is said on a failure; called only then.
+        is_true: the condition; called immediately, and again after each pause.
+        every: the pause in seconds.
+        seconds: the longest wait.
+        describe: returns the message of a failure; called only then.
 
     Raises:
-        AssertionError: it is not so after `seconds`.
+        AssertionError: the condition is still False after `seconds`.
     """
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, describe()
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline, describe()
         time.sleep(every)

@@ -1,4 +1,4 @@
-"""A real Celery worker beside the tests, on the test database."""
+"""Celery worker process for tests, with the test database."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from toolbench.running.confine import die_with_parent
 _TIMEOUT_SECONDS = 60
 _LEASE_SECONDS = 60
 _ROOT = Path(settings.BASE_DIR)
-# What a worker imports is imported once for all that follow; each is a process of its own all the same.
+# The fork server imports these modules once; each worker is still its own process.
 _PRELOADED_MODULES = ["toolbench.wsgi", "toolbench.web.urls", "toolbench.lab.tasks"]
 _PRELOADED_MODULES += ["celery.bin.celery", "celery.apps.worker", "celery.concurrency.thread", "kombu.transport.redis"]
 _FORKSERVER = get_context("forkserver")
@@ -37,7 +37,7 @@ class WorkerProcess:
         self._process: ForkServerProcess | None = None
 
     def start(self) -> None:
-        """Returns when the worker takes messages."""
+        """Start the worker and return as soon as it takes messages."""
         self._log.write_text("")
         arguments = ["worker", "-P", "threads", "-c", "4", "-n", f"{self.name}@test", "-l", "INFO"]
         arguments += ["--without-gossip", "--without-mingle"]
@@ -51,7 +51,7 @@ class WorkerProcess:
         assert self._process.is_alive(), self._describe()
 
     def stop(self) -> None:
-        """By force."""
+        """Kill the worker."""
         if self._process:
             self._process.kill()
             self._process.join()
@@ -74,8 +74,10 @@ def _run_worker(arguments: list[str], log: Path) -> None:
 
 
 def build_environment() -> dict[str, str]:
-    """In which a process of its own sees what this test sees. Only committed rows: the test needs
-    `transactional_db`."""
+    """Return the environment in which another process uses the test database.
+
+    The process sees only committed rows, so the test needs `transactional_db`.
+    """
     database = connection.settings_dict
     url = f"postgresql://postgres@{quote(database['HOST'], safe='')}/{database['NAME']}"
     return {"DATABASE_URL": url, "PYTHONPATH": str(_ROOT)}

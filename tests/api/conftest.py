@@ -1,4 +1,4 @@
-"""What the tests of the API share: a token of the owner, and a client that sends it."""
+"""Fixtures of the API tests: a token of the owner, and a client that sends it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def api(secret: str) -> ApiClient:
 
 @pytest.fixture
 def generated_rows(db: None, settings: Settings) -> Iterator[dict[str, Any]]:
-    """Rows for generated requests, which no limit stops.
+    """Rows for generated requests, which are not rate-limited.
 
     A request to the WSGI application leaves the connection of the test open, as Django's test client does.
     """

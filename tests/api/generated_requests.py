@@ -24,7 +24,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
 
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
-# What a schema cannot say: names that do not exist, states that do not allow it, rules that several fields make.
+# A schema cannot express names that do not exist, states that forbid an action and rules on several fields.
 ANSWERS_TO_VALID_REQUESTS = {401, 403, 404, 409, 422, 429}
 CHECKS = [
     schemathesis.checks.not_a_server_error,
@@ -40,17 +40,17 @@ SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.f
 
 
 def load_schema(*, every_boundary: bool) -> schemathesis.BaseSchema:
-    """Return the document as schemathesis reads it.
+    """Return the OpenAPI document as a schema of schemathesis.
 
     Args:
-        every_boundary: whether each bound of each field is tried, some 40 requests for each operation.
+        every_boundary: whether to test each bound of each field: about 40 requests per operation.
     """
     config = SchemathesisConfig.from_dict({"phases": {"coverage": {"enabled": every_boundary}}})
     return schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application(), config=config)
 
 
 def make_rows() -> dict[str, Any]:
-    """A row for each kind of path parameter; the values by name."""
+    """Make a row for each kind of path parameter and return the parameters' values by name."""
     model = make_model(provider=make_provider("Generated", base_url=NOBODY))
     trial = make_trial(make_cell(make_config(make_run(), model)), "fail")
     step = make_step(trial)
@@ -69,7 +69,7 @@ def make_rows() -> dict[str, Any]:
 
 
 def send_and_check(case: schemathesis.Case[Any], secret: str, known: dict[str, Any]) -> None:
-    """Send a generated request, every second valid one about rows that exist, and check the answer."""
+    """Send a generated request and check the answer; about every second valid request names existing rows."""
     is_valid = case.meta is None or case.meta.generation.mode == GenerationMode.POSITIVE
     if is_valid and len(json.dumps(case.query, default=str)) % 2:
         case.path_parameters.update({name: known[name] for name in case.path_parameters if name in known})

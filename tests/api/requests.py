@@ -1,4 +1,4 @@
-"""Requests to the API as a program sends them: JSON in, JSON out, through all middleware."""
+"""Client that sends JSON requests to the API through all middleware."""
 
 import json
 from typing import Any, cast
@@ -11,19 +11,19 @@ PREFIX = "/api/v1"
 
 
 class ApiClient:
-    """Django's test client with a token. An answer that is not of the expected status fails the test."""
+    """Django's test client with an API token. An answer with an unexpected status fails the test."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
         self._client = Client()
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> HttpResponse:
-        """The whole answer, whatever its status."""
-        given = {"Authorization": f"Bearer {self.secret}"} | {
+        """Send a request and return its answer, whatever the status."""
+        all_headers = {"Authorization": f"Bearer {self.secret}"} | {
             name.replace("_", "-"): text for name, text in headers.items()
         }
         data, kind = ("", "application/octet-stream") if body is None else (json.dumps(body), "application/json")
-        answer: Any = self._client.generic(method, PREFIX + path, data, kind, headers=given)
+        answer: Any = self._client.generic(method, PREFIX + path, data, kind, headers=all_headers)
         assert isinstance(answer, HttpResponseBase)
         return cast(HttpResponse, answer)
 
@@ -34,7 +34,7 @@ class ApiClient:
         return self._expect(self.send("POST", path, body, **headers), status)
 
     def problem(self, method: str, path: str, body: Any = None, *, status: int) -> Any:
-        """The problem document that a request leads to."""
+        """Send a request and return its problem document."""
         answer = self.send(method, path, body)
         assert answer.headers["Content-Type"] == "application/problem+json", answer.content[:500]
         found = self._expect(answer, status)

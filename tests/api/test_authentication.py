@@ -1,4 +1,4 @@
-"""Who may send what: tokens, scopes, roles, cookies, refusals."""
+"""Authentication at the API: tokens, scopes, roles and session cookies."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from toolbench.lab.models import ApiToken, Run
 pytestmark = pytest.mark.django_db
 
 
-def test_request_without_a_token_is_told_how_to_send_one(client: Client) -> None:
+def test_api_without_token_returns_401_with_instructions(client: Client) -> None:
     answer = client.get("/api/v1/runs")
     assert answer.status_code == 401
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -25,13 +25,13 @@ def test_request_without_a_token_is_told_how_to_send_one(client: Client) -> None
 
 
 @pytest.mark.parametrize("header", ["Bearer no", "Bearer ", "Basic eDp5", "x", "Bearer tb_\xff"])
-def test_wrong_token_is_refused(client: Client, db: None, header: str) -> None:
+def test_api_with_invalid_token_returns_401(client: Client, db: None, header: str) -> None:
     answer = client.get("/api/v1/runs", headers={"Authorization": header})
     assert answer.status_code == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def test_revoked_expired_and_closed_tokens_are_refused(api: ApiClient, owner: User) -> None:
+def test_api_refuses_expired_revoked_and_inactive_token(api: ApiClient, owner: User) -> None:
     token = ApiToken.objects.get()
     api.get("/runs")
     ApiToken.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -45,7 +45,7 @@ def test_revoked_expired_and_closed_tokens_are_refused(api: ApiClient, owner: Us
     assert api.send("GET", "/runs").status_code == 401
 
 
-def test_role_of_the_maker_limits_a_token_at_once(api: ApiClient, owner: User) -> None:
+def test_api_token_is_limited_by_current_role_of_its_user(api: ApiClient, owner: User) -> None:
     run = make_run(state=Run.State.RUNNING)
     set_role(owner, Role.VIEWER)
     owner.save()
@@ -54,21 +54,21 @@ def test_role_of_the_maker_limits_a_token_at_once(api: ApiClient, owner: User) -
     api.get("/runs")
 
 
-def test_missing_scope_is_named(owner: User) -> None:
+def test_api_names_missing_scope(owner: User) -> None:
     reader = ApiClient(create_api_token(owner, "reader", [Scope.READ], None)[1])
     answer = reader.send("POST", "/runs", {})
     assert answer.status_code == 403
     assert 'scope="launch"' in answer.headers["WWW-Authenticate"]
 
 
-def test_session_reads_and_changes_nothing(owner_client: Client) -> None:
+def test_api_session_cookie_reads_but_cannot_change(owner_client: Client) -> None:
     run = make_run(state=Run.State.RUNNING)
     assert owner_client.get("/api/v1/runs").status_code == 200
     assert owner_client.post(f"/api/v1/runs/{run.pk}/pause").status_code == 401
     assert Run.objects.get().state == Run.State.RUNNING
 
 
-def test_use_is_noted_at_most_once_a_minute(api: ApiClient) -> None:
+def test_api_token_last_use_is_stored_once_per_minute(api: ApiClient) -> None:
     api.get("/runs")
     first = ApiToken.objects.get().last_used_at
     assert first is not None

@@ -1,4 +1,4 @@
-"""Malformed bodies of every kind get a sentence that says what to change."""
+"""Malformed request bodies: the API refuses them and says what to change."""
 
 import pytest
 from django.test import Client
@@ -25,7 +25,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_malformed_body_is_named(api: ApiClient, client: Client, body: str) -> None:
+def test_api_refuses_malformed_body_with_reason(api: ApiClient, client: Client, body: str) -> None:
     content, status, words = BODIES[body]
     run = make_run(label="kept")
     headers = {"Authorization": f"Bearer {api.secret}"}
@@ -36,7 +36,7 @@ def test_malformed_body_is_named(api: ApiClient, client: Client, body: str) -> N
     assert run.label == "kept"
 
 
-def test_body_of_another_type_is_refused(api: ApiClient, client: Client) -> None:
+def test_api_refuses_body_of_other_content_type(api: ApiClient, client: Client) -> None:
     run = make_run()
     headers = {"Authorization": f"Bearer {api.secret}"}
     answer = client.patch(f"/api/v1/runs/{run.pk}", b"label=x", content_type="text/plain", headers=headers)
@@ -44,7 +44,7 @@ def test_body_of_another_type_is_refused(api: ApiClient, client: Client) -> None
     assert "Content-Type: application/json" in answer.json()["detail"]
 
 
-def test_unknown_address_and_method_are_problems(api: ApiClient) -> None:
+def test_api_unknown_path_and_method_return_problem_document(api: ApiClient) -> None:
     assert "/api/v1/docs" in api.problem("GET", "/nothing", status=404)["detail"]
     assert "Use " in api.problem("PUT", "/runs", status=405)["detail"]
     assert api.send("PUT", "/runs").headers["Allow"]

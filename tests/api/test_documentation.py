@@ -11,7 +11,7 @@ from tests.page_html import read_html
 pytestmark = pytest.mark.django_db
 
 
-def test_document_is_open_to_everybody_and_names_scopes(client: Client) -> None:
+def test_openapi_document_is_public_and_names_scopes(client: Client) -> None:
     answer = client.get("/api/v1/openapi.json")
     document = answer.json()
     assert document["openapi"].startswith("3.1")
@@ -20,7 +20,7 @@ def test_document_is_open_to_everybody_and_names_scopes(client: Client) -> None:
     assert client.get("/api/v1/openapi.json", headers={"If-None-Match": answer.headers["ETag"]}).status_code == 304
 
 
-def test_page_lists_every_operation_without_scripts(client: Client, owner_client: Client) -> None:
+def test_api_docs_page_lists_every_operation(client: Client, owner_client: Client) -> None:
     document = client.get("/api/v1/openapi.json").json()
     page = read_html(owner_client.get("/api/v1/docs"))
     for methods in document["paths"].values():
@@ -30,8 +30,8 @@ def test_page_lists_every_operation_without_scripts(client: Client, owner_client
     assert client.get("/api/v1/docs").status_code == 302
 
 
-def test_every_address_of_the_how_to_is_an_operation(client: Client) -> None:
-    """With the method that curl sends: POST with a body, the one of -X, else GET."""
+def test_api_how_to_commands_match_operations(client: Client) -> None:
+    """Compare path and method; curl sends the method of -X, else POST with a body and GET without."""
     document = client.get("/api/v1/openapi.json").json()
     patterns = {
         (method.upper(), re.compile(re.sub(r"{[^}]+}", "[^/]+", path) + "$")): path

@@ -14,7 +14,7 @@ SCHEMA = load_schema(every_boundary=False)
 
 @SCHEMA.parametrize()
 @hypothesis.settings(max_examples=3, deadline=None, suppress_health_check=SLOW, derandomize=True)
-def test_generated_requests_are_answered_as_documented(
+def test_api_answers_generated_requests_as_documented(
     case: schemathesis.Case[Any], secret: str, generated_rows: dict[str, Any]
 ) -> None:
     send_and_check(case, secret, generated_rows)

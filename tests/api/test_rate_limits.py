@@ -1,4 +1,4 @@
-"""Too many requests in a minute are refused with the time to wait."""
+"""Rate limits of the API: refusal with 429 and the time to wait."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def empty_broker(servers: None, settings: Settings) -> Iterator[None]:
-    """No count of another test is left."""
+    """Delete the counts of other tests."""
     Redis.from_url(settings.REDIS_URL).flushdb()
     yield
     Redis.from_url(settings.REDIS_URL).flushdb()
 
 
-def test_reads_and_changes_are_limited_apart(api: ApiClient, settings: Settings) -> None:
+def test_rate_limit_counts_reads_and_changes_separately(api: ApiClient, settings: Settings) -> None:
     run = make_run()
     settings.API_READS_PER_MINUTE, settings.API_CHANGES_PER_MINUTE = 1_000, 1
     api.send("PATCH", f"/runs/{run.pk}", {"label": "a"})
@@ -31,7 +31,7 @@ def test_reads_and_changes_are_limited_apart(api: ApiClient, settings: Settings)
     api.get("/runs")
 
 
-def test_wrong_tokens_from_one_address_are_limited(client: Client, api: ApiClient, settings: Settings) -> None:
+def test_rate_limit_refuses_wrong_tokens_of_one_address(client: Client, api: ApiClient, settings: Settings) -> None:
     settings.API_REFUSALS_PER_MINUTE = 2
     for _ in range(2):
         assert client.get("/api/v1/runs", headers={"Authorization": "Bearer no"}).status_code == 401

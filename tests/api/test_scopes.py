@@ -1,4 +1,4 @@
-"""The scope and the role of every operation: a new operation without a row fails."""
+"""Scope and role of every operation. A new operation needs a row in the table."""
 
 import re
 from typing import Any
@@ -53,7 +53,7 @@ RANKS = list(Role)
 
 
 def list_operations() -> dict[str, tuple[str, str]]:
-    """Method and an address of each operation; what it names does not exist."""
+    """Return method and path of each operation; the path's ids do not exist."""
     return {
         details["operationId"]: (method.upper(), re.sub(r"{[^}]+}", "999999", path).removeprefix("/api/v1"))
         for path, methods in DOCUMENT["paths"].items()
@@ -61,7 +61,7 @@ def list_operations() -> dict[str, tuple[str, str]]:
     }
 
 
-def test_every_operation_has_a_row_with_its_scope() -> None:
+def test_operations_table_has_scope_of_every_operation() -> None:
     declared = {
         details["operationId"]: details["x-scope"]
         for methods in DOCUMENT["paths"].values()
@@ -71,7 +71,7 @@ def test_every_operation_has_a_row_with_its_scope() -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_each_role_and_scope_gets_403_exactly_where_it_lacks_the_right(owner: User, role: Role) -> None:
+def test_operation_returns_403_only_without_required_role_and_scope(owner: User, role: Role) -> None:
     clients = {scope: ApiClient(create_api_token(owner, scope, [scope], None)[1]) for scope in Scope}
     set_role(owner, role)
     owner.save()
@@ -79,17 +79,17 @@ def test_each_role_and_scope_gets_403_exactly_where_it_lacks_the_right(owner: Us
         needed = next(scope for scope, names in OPERATIONS.items() if name in names)
         for scope, client in clients.items():
             status = client.send(method, path).status_code
-            may = scope == needed and RANKS.index(role) >= RANKS.index(ROLES_BY_SCOPE[needed])
-            assert (status != 403) == may, (name, scope, status)
+            is_allowed = scope == needed and RANKS.index(role) >= RANKS.index(ROLES_BY_SCOPE[needed])
+            assert (status != 403) == is_allowed, (name, scope, status)
             assert status < 500, name
 
 
-def test_every_operation_needs_a_token(client: Client, db: None) -> None:
+def test_operation_without_token_returns_401(client: Client, db: None) -> None:
     for name, (method, path) in list_operations().items():
         assert client.generic(method, f"/api/v1{path}").status_code == 401, name
 
 
-def test_no_operation_takes_a_cookie_for_a_change(owner_client: Client) -> None:
+def test_changing_operation_refuses_session_cookie(owner_client: Client) -> None:
     for name, (method, path) in list_operations().items():
         if method != "GET":
             assert owner_client.generic(method, f"/api/v1{path}").status_code == 401, name

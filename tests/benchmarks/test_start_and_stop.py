@@ -6,7 +6,7 @@ from benchmarks.start_and_stop import StartAndStop
 
 
 class RecordedPart(StartAndStop):
-    """Records what is called; its start fails if `error` is not None."""
+    """Part that records its calls; its start fails if `error` is not None."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.calls: list[str] = []
@@ -21,14 +21,14 @@ class RecordedPart(StartAndStop):
         self.calls.append("stop")
 
 
-def test_part_is_started_and_stopped_once() -> None:
+def test_start_and_stop_calls_each_once() -> None:
     with RecordedPart() as part:
         assert part.calls == ["start"]
     assert part.calls == ["start", "stop"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no network"), KeyboardInterrupt()])
-def test_part_whose_start_fails_is_stopped(error: BaseException) -> None:
+def test_start_and_stop_stops_part_whose_start_fails(error: BaseException) -> None:
     part = RecordedPart(error)
     with pytest.raises(type(error)), part:
         pytest.fail("the block began")

@@ -64,7 +64,7 @@ def make_alias(provider: Provider, model: str, name: str = "", *, price: object 
 
 
 async def in_database(work: Callable[..., _Value], *arguments: object, **fields: object) -> _Value:
-    """Call a function that uses the database in a thread, close its connections and return its result."""
+    """Call a function that uses the database in a thread, close the thread's connections and return the result."""
 
     def call() -> _Value:
         try:
@@ -134,7 +134,7 @@ async def simulated_gateway(persona: str) -> AsyncIterator[RunningGateway]:
 
 
 def stream_reply(*texts: str, arguments: str = "", pause: float = 0.0) -> ScriptedReply:
-    """Reply of a stream with these texts and, with `arguments`, a call of get_weather."""
+    """Return a streamed reply with these texts and, with `arguments`, a call of get_weather."""
     deltas: list[Any] = [{"content": text} for text in texts]
     function = {"name": "get_weather", "arguments": arguments}
     deltas += [{"tool_calls": [{"index": 0, "id": "c1", "function": function}]}] if arguments else []

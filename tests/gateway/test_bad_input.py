@@ -1,4 +1,4 @@
-"""Bad input of every kind, in every dialect: the error of the dialect with a sentence, and nothing is sent on."""
+"""Bad request bodies in every dialect: the dialect's error with a message, and no request to the provider."""
 
 import io
 from collections.abc import Callable
@@ -54,7 +54,7 @@ RESULT_BLOCK = {"type": "tool_result", "tool_use_id": "c", "content": "x"}
 CALL_ITEM = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 RESULT_ITEM = {"type": "function_call_output", "call_id": "c", "output": "x"}
 
-# Bodies by what is wrong with them, each with a part of the sentence.
+# Bodies by their error, each with a part of the message.
 BAD_JSON: dict[str, tuple[Any, str]] = {
     "cut": (b'{"model": "weather", "messages": [{"role": "us', "not JSON"),
     "empty": (b"", "not JSON"),
@@ -111,7 +111,7 @@ BAD_CHAT: dict[str, tuple[Any, str]] = {
     "description is a number": (chat_body(tools=chat_tool(description=7)), "description is not a text"),
     "strict is a text": (chat_body(tools=chat_tool(strict="yes")), "strict is not true or false"),
     "tools is an object": (chat_body(tools={}), "tools cannot be read"),
-    "tool of the maker": (chat_body(tools=[{"type": "web_search"}]), "tools cannot be read"),
+    "built-in tool of the vendor": (chat_body(tools=[{"type": "web_search"}]), "tools cannot be read"),
     "two tools of one name": (chat_body(tools=TOOLS * 2), "same name"),
     "129 tools": (chat_body(tools=[tool for at in range(129) for tool in chat_tool(name=f"f{at}")]), "at most 128"),
     "choice of another tool": (
@@ -165,7 +165,10 @@ BAD_MESSAGES: dict[str, tuple[Any, str]] = {
     ),
     "schema of an unknown type": (messages_body(tools=[{"name": "f", "input_schema": {"type": "oops"}}]), "Tool f"),
     "schema is a list": (messages_body(tools=[{"name": "f", "input_schema": []}]), "not a JSON Schema"),
-    "tool of the maker": (messages_body(tools=[{"type": "bash_20250124", "name": "bash"}]), "tools cannot be read"),
+    "built-in tool of the vendor": (
+        messages_body(tools=[{"type": "bash_20250124", "name": "bash"}]),
+        "tools cannot be read",
+    ),
     "two tools of one name": (messages_body(tools=MESSAGES_TOOLS * 2), "same name"),
     "129 tools": (
         messages_body(tools=[{"name": f"f{at}", "input_schema": {"type": "object"}} for at in range(129)]),
@@ -216,7 +219,7 @@ BAD_RESPONSES: dict[str, tuple[Any, str]] = {
         responses_body(tools=[{"type": "function", "name": "f", "parameters": []}]),
         "not a JSON Schema",
     ),
-    "tool of the maker": (responses_body(tools=[{"type": "web_search"}]), "without OpenAI's own tools"),
+    "built-in tool of the vendor": (responses_body(tools=[{"type": "web_search"}]), "without OpenAI's own tools"),
     "two tools of one name": (responses_body(tools=RESPONSES_TOOLS * 2), "same name"),
     "129 tools": (responses_body(tools=[{"type": "function", "name": f"f{at}"} for at in range(129)]), "at most 128"),
     "choice of another tool": (
@@ -245,7 +248,7 @@ DIALECTS: dict[str, tuple[dict[str, tuple[Any, str]], Callable[[Any], None], dic
 
 
 @pytest.mark.parametrize("path", DIALECTS)
-def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on(path: str) -> None:
+def test_gateway_bad_body_returns_dialect_error_and_sends_nothing(path: str) -> None:
     bad_bodies, check_error, _ = DIALECTS[path]
 
     async def body() -> None:
@@ -260,7 +263,7 @@ def test_bad_input_gets_the_error_of_the_dialect_and_is_not_sent_on(path: str) -
 
 
 @pytest.mark.parametrize("path", DIALECTS)
-def test_body_over_16_mb_and_unknown_alias_are_refused(path: str) -> None:
+def test_gateway_refuses_body_over_16_mib_and_unknown_alias(path: str) -> None:
     _, check_error, good_body = DIALECTS[path]
 
     async def body() -> None:
@@ -287,7 +290,7 @@ def list_good_tools(path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", DIALECTS)
-def test_128_tools_and_a_body_of_15_mb_are_answered(path: str) -> None:
+def test_gateway_answers_128_tools_and_body_of_15_mib(path: str) -> None:
     async def body() -> None:
         async with scripted_gateway(text_reply("Hi")) as (gateway, upstream):
             good_body = {**DIALECTS[path][2], "tools": list_good_tools(path)}
@@ -302,7 +305,7 @@ def test_128_tools_and_a_body_of_15_mb_are_answered(path: str) -> None:
     run(body)
 
 
-def test_fields_with_an_effect_reach_the_provider_and_the_answer() -> None:
+def test_gateway_passes_known_fields_to_provider_and_answer() -> None:
     async def body() -> None:
         async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, upstream):
             await post(gateway, chat_body(store=True, metadata={"a": "b"}, user="ann", seed=7, stop=["x"]))

@@ -1,4 +1,4 @@
-"""Values that requests share: refreshed in the background, and kept while the database does not answer."""
+"""Cached values that requests share: refreshed in the background, kept while the database does not answer."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -33,7 +33,7 @@ class ScriptedRead:
         return call
 
 
-class Scene:
+class CacheSetup:
     """Cache with a scripted read and a clock that is set by hand."""
 
     def __init__(self) -> None:
@@ -48,114 +48,114 @@ class Scene:
             await asyncio.sleep(0)
 
 
-def run_scene(body: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+def run_with_cache(body: Callable[[CacheSetup], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        await body(Scene())
+        await body(CacheSetup())
 
     asyncio.run(run())
 
 
-def test_requests_at_once_share_one_read() -> None:
-    async def body(scene: Scene) -> None:
-        assert await asyncio.gather(*(scene.cache.get() for _ in range(20))) == [1] * 20
-        assert scene.read.calls == 1
+def test_cached_read_concurrent_requests_share_one_read() -> None:
+    async def body(setup: CacheSetup) -> None:
+        assert await asyncio.gather(*(setup.cache.get() for _ in range(20))) == [1] * 20
+        assert setup.read.calls == 1
 
-    run_scene(body)
-
-
-def test_value_is_refreshed_before_it_is_too_old_and_no_request_waits() -> None:
-    async def body(scene: Scene) -> None:
-        await scene.cache.get()
-        await scene.pass_time(REFRESH_SECONDS / 2)
-        assert (await scene.cache.get(), scene.read.calls) == (1, 1)
-        scene.read.permission.clear()
-        await scene.pass_time(REFRESH_SECONDS)
-        assert await scene.cache.get() == 1  # the read is under way and does not end
-        scene.read.permission.set()
-        await scene.pass_time(0)
-        assert (await scene.cache.get(), scene.read.calls) == (2, 2)
-
-    run_scene(body)
+    run_with_cache(body)
 
 
-def test_request_waits_for_the_refresh_of_an_old_value() -> None:
-    async def body(scene: Scene) -> None:
-        await scene.cache.get()
-        await scene.pass_time(MAX_AGE_SECONDS + 1)
-        assert await scene.cache.get() == 2
+def test_cached_read_refreshes_aging_value_without_waiting() -> None:
+    async def body(setup: CacheSetup) -> None:
+        await setup.cache.get()
+        await setup.pass_time(REFRESH_SECONDS / 2)
+        assert (await setup.cache.get(), setup.read.calls) == (1, 1)
+        setup.read.permission.clear()
+        await setup.pass_time(REFRESH_SECONDS)
+        assert await setup.cache.get() == 1  # the read is under way and does not end
+        setup.read.permission.set()
+        await setup.pass_time(0)
+        assert (await setup.cache.get(), setup.read.calls) == (2, 2)
 
-    run_scene(body)
+    run_with_cache(body)
 
 
-def test_value_is_kept_while_the_database_is_away_but_not_for_ever() -> None:
-    async def body(scene: Scene) -> None:
-        await scene.cache.get()
-        scene.read.is_failing = True
-        await scene.pass_time(MAX_OUTAGE_SECONDS - 1)
-        assert await scene.cache.get() == 1
-        await scene.pass_time(2)
+def test_cached_read_waits_for_refresh_of_expired_value() -> None:
+    async def body(setup: CacheSetup) -> None:
+        await setup.cache.get()
+        await setup.pass_time(MAX_AGE_SECONDS + 1)
+        assert await setup.cache.get() == 2
+
+    run_with_cache(body)
+
+
+def test_cached_read_keeps_value_for_limited_time_in_outage() -> None:
+    async def body(setup: CacheSetup) -> None:
+        await setup.cache.get()
+        setup.read.is_failing = True
+        await setup.pass_time(MAX_OUTAGE_SECONDS - 1)
+        assert await setup.cache.get() == 1
+        await setup.pass_time(2)
         with pytest.raises(GatewayError) as raised:
-            await scene.cache.get()
+            await setup.cache.get()
         assert (raised.value.status, raised.value.retry_after) == (503, cached_read.RETRY_AFTER_SECONDS)
-        scene.read.is_failing = False
-        await scene.pass_time(DATABASE_RETRY_SECONDS)
-        assert await scene.cache.get() == scene.read.calls
+        setup.read.is_failing = False
+        await setup.pass_time(DATABASE_RETRY_SECONDS)
+        assert await setup.cache.get() == setup.read.calls
 
-    run_scene(body)
+    run_with_cache(body)
 
 
-def test_failed_read_is_not_repeated_by_every_request() -> None:
-    async def body(scene: Scene) -> None:
-        scene.read.is_failing = True
+def test_cached_read_does_not_repeat_failed_read_per_request() -> None:
+    async def body(setup: CacheSetup) -> None:
+        setup.read.is_failing = True
         for _ in range(5):
             with pytest.raises(GatewayError):
-                await scene.cache.get()
-        assert scene.read.calls == 2  # a read is tried twice, since the connection may have been closed
+                await setup.cache.get()
+        assert setup.read.calls == 2  # a read is tried twice, since the connection may have been closed
 
-    run_scene(body)
+    run_with_cache(body)
 
 
-def test_failed_reads_of_one_outage_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def body(scene: Scene) -> None:
+def test_cached_read_logs_one_warning_per_outage(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(setup: CacheSetup) -> None:
         for is_failing in (True, True, False, True, True):
-            scene.read.is_failing = is_failing
-            await scene.pass_time(MAX_OUTAGE_SECONDS + 1)
-            await asyncio.gather(scene.cache.get(), return_exceptions=True)
+            setup.read.is_failing = is_failing
+            await setup.pass_time(MAX_OUTAGE_SECONDS + 1)
+            await asyncio.gather(setup.cache.get(), return_exceptions=True)
 
-    run_scene(body)
+    run_with_cache(body)
     assert [record.levelname for record in caplog.records if record.name == cached_read.__name__] == ["WARNING"] * 2
 
 
-def test_request_does_not_wait_for_a_read_that_hangs() -> None:
-    async def body(scene: Scene) -> None:
-        await scene.cache.get()
-        scene.read.permission.clear()
-        await scene.pass_time(MAX_AGE_SECONDS + 1)
-        waiting = asyncio.create_task(scene.cache.get())
-        await scene.pass_time(0)  # it waits for the read
-        await scene.pass_time(cached_read.MAX_WAIT_SECONDS)
-        late = asyncio.create_task(scene.cache.get())
-        await scene.pass_time(0)
+def test_cached_read_does_not_wait_for_hanging_read() -> None:
+    async def body(setup: CacheSetup) -> None:
+        await setup.cache.get()
+        setup.read.permission.clear()
+        await setup.pass_time(MAX_AGE_SECONDS + 1)
+        waiting = asyncio.create_task(setup.cache.get())
+        await setup.pass_time(0)  # it waits for the read
+        await setup.pass_time(cached_read.MAX_WAIT_SECONDS)
+        late = asyncio.create_task(setup.cache.get())
+        await setup.pass_time(0)
         assert (late.done(), await late) == (True, 1)  # the read began long ago
-        scene.read.permission.set()
+        setup.read.permission.set()
         assert await waiting == 2
 
-    run_scene(body)
+    run_with_cache(body)
 
 
 @pytest.mark.parametrize("age", [None, MAX_OUTAGE_SECONDS + 1])
-def test_request_waits_longer_for_a_value_while_there_is_none(age: float | None) -> None:
-    async def body(scene: Scene) -> None:
+def test_cached_read_without_value_waits_longer(age: float | None) -> None:
+    async def body(setup: CacheSetup) -> None:
         if age is not None:
-            await scene.cache.get()
-            await scene.pass_time(age)
-        scene.read.permission.clear()
-        first = asyncio.create_task(scene.cache.get())
-        await scene.pass_time(FIRST_WAIT_SECONDS - 1)
-        second = asyncio.create_task(scene.cache.get())
-        await scene.pass_time(0)
-        scene.read.permission.set()
-        assert (await first, await second) == (scene.read.calls, scene.read.calls)
-        assert scene.read.calls == (1 if age is None else 2)
+            await setup.cache.get()
+            await setup.pass_time(age)
+        setup.read.permission.clear()
+        first = asyncio.create_task(setup.cache.get())
+        await setup.pass_time(FIRST_WAIT_SECONDS - 1)
+        second = asyncio.create_task(setup.cache.get())
+        await setup.pass_time(0)
+        setup.read.permission.set()
+        assert (await first, await second) == (setup.read.calls, setup.read.calls)
+        assert setup.read.calls == (1 if age is None else 2)
 
-    run_scene(body)
+    run_with_cache(body)

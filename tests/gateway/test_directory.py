@@ -1,4 +1,4 @@
-"""Tokens in the cache of the gateway: shared reads, bounds, wrong ones, and a database that is away."""
+"""Cache of tokens in the gateway: shared reads, bounds, wrong tokens, and a database outage."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -63,7 +63,7 @@ async def find_refusal(directory: Directory, secret: str) -> tuple[int, str]:
     return raised.value.status, raised.value.code
 
 
-def test_requests_at_once_share_the_read_of_a_token(settings: LazySettings, reads: list[str]) -> None:
+def test_check_token_concurrent_requests_share_one_read(settings: LazySettings, reads: list[str]) -> None:
     settings.API_REFUSALS_PER_MINUTE = 3
 
     async def body(directory: Directory) -> None:
@@ -75,7 +75,7 @@ def test_requests_at_once_share_the_read_of_a_token(settings: LazySettings, read
     run_directory(body)
 
 
-def test_first_requests_with_many_valid_tokens_are_not_limited(settings: LazySettings) -> None:
+def test_check_token_does_not_limit_new_valid_tokens(settings: LazySettings) -> None:
     settings.API_REFUSALS_PER_MINUTE = 3
 
     async def body(directory: Directory) -> None:
@@ -86,7 +86,7 @@ def test_first_requests_with_many_valid_tokens_are_not_limited(settings: LazySet
     run_directory(body)
 
 
-def test_wrong_tokens_beyond_the_limit_are_not_read(settings: LazySettings, reads: list[str]) -> None:
+def test_check_token_does_not_read_wrong_tokens_beyond_limit(settings: LazySettings, reads: list[str]) -> None:
     settings.API_REFUSALS_PER_MINUTE = 3
 
     async def body(directory: Directory) -> None:
@@ -102,7 +102,9 @@ def test_wrong_tokens_beyond_the_limit_are_not_read(settings: LazySettings, read
     run_directory(body)
 
 
-def test_wrong_tokens_do_not_displace_valid_ones(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_token_wrong_tokens_do_not_evict_valid_ones(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.API_REFUSALS_PER_MINUTE = 1_000
     monkeypatch.setattr(directory_module, "MAX_TOKENS", 3)
 
@@ -117,11 +119,11 @@ def test_wrong_tokens_do_not_displace_valid_ones(settings: LazySettings, monkeyp
     run_directory(body)
 
 
-def take_database_away(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-    """Make everything fail that a thread of the gateway does with its connection, until the patch is undone.
+def break_database_connection(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """Make every use of the database connection by a gateway thread fail until the patch is undone.
 
     Returns:
-        A list that gets what failed.
+        The functions that failed; the list grows while the patch is applied.
     """
     failed: list[Callable[[], object]] = []
 
@@ -134,13 +136,13 @@ def take_database_away(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], obj
 
 
 @pytest.mark.parametrize(("path", "body"), [(CHAT, chat_body()), (MESSAGES, messages_body())])
-def test_known_token_and_alias_serve_while_the_database_is_away(path: str, body: Any) -> None:
+def test_gateway_serves_known_token_and_alias_in_database_outage(path: str, body: Any) -> None:
     async def exchange() -> None:
         token = await in_database(make_token)
         async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, _):
             assert (await post(gateway, body, path))[0] == 200
             with pytest.MonkeyPatch.context() as monkeypatch:
-                failed = take_database_away(monkeypatch)
+                failed = break_database_connection(monkeypatch)
                 async with asyncio.timeout(POLL_TIMEOUT_SECONDS):
                     while not failed:  # a value is read again when it is used
                         assert (await gateway.session.get("/v1/models")).status == 200
@@ -150,6 +152,6 @@ def test_known_token_and_alias_serve_while_the_database_is_away(path: str, body:
                 assert (status, headers["retry-after"]) == (503, "5")
                 assert answer["error"]["type"] == "api_error"
                 assert "database" in answer["error"]["message"]
-            assert len(await read_traces(2)) == 2  # the second one waited until the database was back
+            assert len(await read_traces(2)) == 2  # the second trace is stored after the outage
 
     run(exchange)

@@ -1,4 +1,4 @@
-"""Traces of exchanges whose bodies are no recorded traffic: streams and Anthropic's dialect become drafts too."""
+"""Traces of gateway exchanges in every dialect, streamed or not, imported as drafts of test cases."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ ARGUMENTS = '{"city": "Berlin"}'
         (CHAT, chat_body(), tool_call_reply(("get_weather", {"city": "Berlin"}))),
     ],
 )
-def test_trace_of_every_dialect_becomes_a_draft(path: str, body: Any, reply: ScriptedReply) -> None:
+def test_build_traffic_line_is_importable_in_every_dialect(path: str, body: Any, reply: ScriptedReply) -> None:
     async def exchange() -> None:
         async with scripted_gateway(reply) as (gateway, _):
             async with gateway.session.post(path, json=body) as response:

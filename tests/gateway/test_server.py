@@ -67,7 +67,7 @@ async def wait_for_request(upstream: ScriptedServer) -> None:
     assert await asyncio.to_thread(upstream.arrived.acquire, timeout=POLL_TIMEOUT_SECONDS)
 
 
-def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
+def test_gateway_returns_call_with_alias_header_and_explanation() -> None:
     async def body() -> None:
         async with scripted_gateway(tool_call_reply(("get_weather", {"city": "Berlin"}))) as (gateway, upstream):
             status, answer, headers = await post(gateway, chat_body(temperature=0.3), **{"x-toolbench-explain": "1"})
@@ -82,7 +82,7 @@ def test_call_is_repaired_validated_and_named_in_header_and_body() -> None:
     run(body)
 
 
-def test_name_of_a_message_is_left_out_and_named_in_the_header() -> None:
+def test_gateway_removes_message_name_and_reports_it_in_header() -> None:
     async def body() -> None:
         async with scripted_gateway(text_reply("Rain.")) as (gateway, upstream):
             answer = {"role": "assistant", "content": "Which city?", "name": "weather"}
@@ -95,7 +95,7 @@ def test_name_of_a_message_is_left_out_and_named_in_the_header() -> None:
     run(body)
 
 
-def test_call_that_breaks_the_schema_gets_one_re_prompt() -> None:
+def test_gateway_re_prompts_once_for_call_that_breaks_schema() -> None:
     async def body() -> None:
         replies = (
             tool_call_reply(("get_weather", {"town": "Berlin"})),
@@ -110,7 +110,7 @@ def test_call_that_breaks_the_schema_gets_one_re_prompt() -> None:
     run(body)
 
 
-def test_invalid_call_without_repair_names_tool_and_argument() -> None:
+def test_gateway_without_repairs_names_tool_and_invalid_argument() -> None:
     async def body() -> None:
         async with scripted_gateway(tool_call_reply(("get_weather", {"city": 7})), repairs=False) as (gateway, _):
             status, answer, _ = await post(gateway, chat_body())
@@ -121,7 +121,7 @@ def test_invalid_call_without_repair_names_tool_and_argument() -> None:
     run(body)
 
 
-def test_fallback_answers_when_the_provider_fails() -> None:
+def test_gateway_uses_fallback_alias_when_provider_fails() -> None:
     async def body() -> None:
         with ScriptedServer([text_reply("From the second.")]) as second:
             provider = await in_database(make_provider_at, second.base_url)
@@ -136,7 +136,7 @@ def test_fallback_answers_when_the_provider_fails() -> None:
     run(body)
 
 
-def test_revoked_token_is_refused_soon() -> None:
+def test_gateway_refuses_token_after_revocation() -> None:
     async def body() -> None:
         async with scripted_gateway(*[text_reply("Hi")] * 3) as (gateway, _):
             assert (await post(gateway, chat_body()))[0] == 200
@@ -150,7 +150,7 @@ def test_revoked_token_is_refused_soon() -> None:
 @pytest.mark.parametrize(
     ("header", "status"), [("", 401), ("Bearer tb_unknown", 401), ("Basic x", 401), ("Bearer  ", 401)]
 )
-def test_request_without_a_valid_token_is_refused(header: str, status: int) -> None:
+def test_gateway_refuses_request_without_valid_token(header: str, status: int) -> None:
     async def body() -> None:
         async with scripted_gateway() as (gateway, upstream), aiohttp.ClientSession(gateway.url) as session:
             async with session.post(CHAT, json=chat_body(), headers={"authorization": header}) as response:
@@ -162,7 +162,7 @@ def test_request_without_a_valid_token_is_refused(header: str, status: int) -> N
     run(body)
 
 
-def test_token_needs_the_scope_serve() -> None:
+def test_gateway_refuses_token_without_serve_scope() -> None:
     async def body() -> None:
         async with scripted_gateway() as (gateway, _):
             other = await in_database(make_token, "read")
@@ -172,7 +172,7 @@ def test_token_needs_the_scope_serve() -> None:
     run(body)
 
 
-def test_spent_budget_refuses_with_429_and_sends_nothing() -> None:
+def test_gateway_with_spent_budget_returns_429_and_sends_nothing() -> None:
     async def body() -> None:
         async with scripted_gateway(text_reply("Hi")) as (gateway, upstream):
             await in_database(lambda: spend(Provider.objects.get(), 2.0))
@@ -185,7 +185,7 @@ def test_spent_budget_refuses_with_429_and_sends_nothing() -> None:
     run(body)
 
 
-def test_client_that_leaves_a_stream_gets_a_trace_with_499() -> None:
+def test_gateway_trace_of_abandoned_stream_has_status_499() -> None:
     async def body() -> None:
         texts = [f"word {number} " * 500 for number in range(200)]
         async with scripted_gateway(stream_reply(*texts, pause=0.01), price=PRICE) as (gateway, _):
@@ -200,7 +200,7 @@ def test_client_that_leaves_a_stream_gets_a_trace_with_499() -> None:
     run(body)
 
 
-def test_requests_beyond_the_limit_of_the_provider_get_429() -> None:
+def test_gateway_beyond_concurrency_limit_returns_429() -> None:
     async def body() -> None:
         may_answer = threading.Event()
 
@@ -208,8 +208,10 @@ def test_requests_beyond_the_limit_of_the_provider_get_429() -> None:
             assert may_answer.wait(POLL_TIMEOUT_SECONDS)
             yield cast(bytes, text_reply("Hi").body)
 
-        held = ScriptedReply(200, {"content-type": "application/json"}, wait_and_answer(), ending=ConnectionEnd.CLOSE)
-        async with scripted_gateway(held) as (gateway, upstream):
+        blocked_reply = ScriptedReply(
+            200, {"content-type": "application/json"}, wait_and_answer(), ending=ConnectionEnd.CLOSE
+        )
+        async with scripted_gateway(blocked_reply) as (gateway, upstream):
             await in_database(lambda: Provider.objects.update(concurrency=1))
             first = asyncio.create_task(post(gateway, chat_body()))
             await wait_for_request(upstream)
@@ -232,7 +234,7 @@ def join_text(events: list[Any]) -> str:
     return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
 
 
-def test_stream_sends_text_in_order_and_hides_calls_in_text() -> None:
+def test_gateway_stream_keeps_text_order_and_hides_calls_in_text() -> None:
     call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Berlin"}}</tool_call>'
 
     async def body() -> None:
@@ -258,7 +260,7 @@ def test_stream_sends_text_in_order_and_hides_calls_in_text() -> None:
         (stream_reply(arguments='{"city": "Berlin"}'), False),
     ],
 )
-def test_stream_with_other_text_after_a_re_prompt_is_an_error(second: ScriptedReply, is_error: bool) -> None:
+def test_gateway_stream_fails_only_if_re_prompt_changes_sent_text(second: ScriptedReply, is_error: bool) -> None:
     async def body() -> None:
         replies = stream_reply("Look: ", arguments='{"town": "Berlin"}'), second
         async with scripted_gateway(*replies) as (gateway, upstream):
@@ -274,7 +276,7 @@ def test_stream_with_other_text_after_a_re_prompt_is_an_error(second: ScriptedRe
     run(body)
 
 
-def test_client_that_leaves_ends_the_request_to_the_upstream() -> None:
+def test_gateway_cancels_upstream_request_when_client_disconnects() -> None:
     async def body() -> None:
         # The trace is stored when the request to the upstream has ended, which does not answer.
         reply = ScriptedReply(delay=10 * POLL_TIMEOUT_SECONDS)
@@ -291,7 +293,7 @@ def test_client_that_leaves_ends_the_request_to_the_upstream() -> None:
     run(body)
 
 
-def test_trace_has_masked_bodies_and_is_no_trial() -> None:
+def test_gateway_trace_has_masked_bodies_and_creates_no_trial() -> None:
     async def body() -> None:
         question = [{"role": "user", "content": "My key is sk-upstream-4711."}]
         async with scripted_gateway(text_reply("It is sk-upstream-4711.")) as (gateway, _):
@@ -305,7 +307,7 @@ def test_trace_has_masked_bodies_and_is_no_trial() -> None:
     run(body)
 
 
-def test_trace_is_kept_without_bodies_and_not_at_zero_percent() -> None:
+def test_gateway_trace_follows_keep_bodies_and_keep_percent() -> None:
     async def body() -> None:
         async with scripted_gateway(*[text_reply("Hi")] * 2, keep_bodies=False) as (gateway, _):
             await post(gateway, chat_body())
@@ -323,7 +325,7 @@ def test_trace_is_kept_without_bodies_and_not_at_zero_percent() -> None:
 @pytest.mark.parametrize(
     ("fields", "is_kept"), [({}, True), ({"keep_bodies": False}, False), ({"keep_percent": 0}, False)]
 )
-def test_stream_collects_its_answer_only_if_it_is_kept(
+def test_gateway_stream_collects_answer_only_for_kept_bodies(
     fields: dict[str, Any], is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchanges: list[ClientExchange] = []
@@ -339,7 +341,7 @@ def test_stream_collects_its_answer_only_if_it_is_kept(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_log_lines_of_a_request_have_its_id(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gateway_log_lines_have_request_id(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*arguments: object) -> None:
         logging.getLogger("toolbench.tested").warning("Below")
         raise RuntimeError("broken")
@@ -361,7 +363,7 @@ def test_log_lines_of_a_request_have_its_id(stream: bool, monkeypatch: pytest.Mo
     run(body)
 
 
-def test_models_are_the_aliases_and_simulated_ones_answer() -> None:
+def test_gateway_lists_aliases_as_models_and_serves_simulated_one() -> None:
     async def body() -> None:
         async with simulated_gateway("perfect") as gateway:
             async with gateway.session.get("/v1/models") as response:

@@ -1,4 +1,4 @@
-"""Order of the parts of a stream: plain text leaves before the model sends the next part, and a marker is held."""
+"""Order of the chunks of a stream: plain text is sent at once, and text that may be a start marker is withheld."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 class PacedUpstream:
-    """Stream of which each text is sent only after the test has permitted it."""
+    """Scripted stream that sends each text only after the test has permitted it."""
 
     def __init__(self, *texts: str) -> None:
         self._texts = texts
@@ -75,7 +75,7 @@ async def iterate_texts(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("path", BODIES)
-def test_plain_text_reaches_the_client_before_the_next_part_is_sent(path: str) -> None:
+def test_text_stream_sends_plain_text_before_next_chunk_arrives(path: str) -> None:
     async def exchange() -> None:
         upstream = PacedUpstream("It ", "rains ", "in Berlin.")
         async with scripted_gateway(upstream.reply) as (gateway, _):
@@ -91,7 +91,7 @@ def test_plain_text_reaches_the_client_before_the_next_part_is_sent(path: str) -
     run(exchange)
 
 
-def test_text_that_may_begin_a_marker_is_held_until_it_is_certain() -> None:
+def test_text_stream_withholds_possible_start_marker() -> None:
     async def exchange() -> None:
         upstream = PacedUpstream("Look: <tool_", "box> is a tag.")
         async with scripted_gateway(upstream.reply, strategy="production+text_calls_healed") as (gateway, _):
@@ -110,7 +110,7 @@ def test_text_that_may_begin_a_marker_is_held_until_it_is_certain() -> None:
     run(exchange)
 
 
-def test_client_that_leaves_while_waiting_for_text_leaves_no_task() -> None:
+def test_text_sender_cancelled_while_waiting_leaves_no_task() -> None:
     async def wait_and_leave() -> None:
         turn = asyncio.create_task(asyncio.Event().wait())
         waiting = asyncio.create_task(TextSender().wait_for_part(turn))

@@ -15,7 +15,7 @@ class Clock:
         return self.seconds
 
 
-def test_address_beyond_its_limit_gets_429_until_the_minute_ends() -> None:
+def test_wrong_token_limit_refuses_address_until_minute_ends() -> None:
     clock = Clock(600.0)
     limit = WrongTokenLimit(2, clock)
     for _ in range(2):
@@ -30,7 +30,7 @@ def test_address_beyond_its_limit_gets_429_until_the_minute_ends() -> None:
     limit.check("a")
 
 
-def test_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_token_limit_forgets_oldest_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_limit, "MAX_ADDRESSES", 2)
     limit = WrongTokenLimit(1, Clock(600.0))
     for address in ("a", "b", "c"):

@@ -1,4 +1,4 @@
-"""Traces, stored in batches once each; costs of requests, stored for the budgets of providers."""
+"""Writer of gateway traces: each trace is stored once, in batches, and costs are added to the provider's budget."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ from toolbench.providers.scripted_server import json_reply, text_reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_spending_counts_without_traces_and_stops_the_gateway() -> None:
+def test_gateway_without_traces_counts_spending_up_to_budget() -> None:
     async def body() -> None:
         answer = text_reply("Hi").body
         assert isinstance(answer, bytes)
@@ -61,9 +61,7 @@ def database() -> Iterator[DatabaseThread]:
 
 
 @pytest.mark.parametrize(("alias", "lost"), [("last", 0), ("x" * 101, 1)])
-def test_queued_traces_are_stored_or_counted_when_the_writer_stops(
-    database: DatabaseThread, alias: str, lost: int
-) -> None:
+def test_trace_writer_stop_stores_or_counts_queued_traces(database: DatabaseThread, alias: str, lost: int) -> None:
     async def write() -> TraceWriter:
         writer = TraceWriter(database.run)
         writer.start()
@@ -75,7 +73,7 @@ def test_queued_traces_are_stored_or_counted_when_the_writer_stops(
     assert GatewayTrace.objects.count() == 1 - lost
 
 
-def test_refused_trace_is_counted_and_the_others_of_its_batch_are_stored(database: DatabaseThread) -> None:
+def test_trace_writer_counts_refused_trace_and_stores_others(database: DatabaseThread) -> None:
     async def write() -> TraceWriter:
         writer = TraceWriter(database.run)
         for alias in ("first", "x" * 101, "third"):
@@ -88,7 +86,7 @@ def test_refused_trace_is_counted_and_the_others_of_its_batch_are_stored(databas
 
 
 class ScriptedThread:
-    """Thread of the database that calls functions before and after each piece of work and notes what the work was."""
+    """Database thread that calls a function before and after each piece of work and records the work's name."""
 
     def __init__(
         self,
@@ -119,7 +117,7 @@ class ScriptedThread:
 
 
 @pytest.mark.parametrize("is_available", [True, False])
-def test_costs_are_stored_between_two_batches_of_traces(database: DatabaseThread, is_available: bool) -> None:
+def test_trace_writer_stores_costs_between_two_batches(database: DatabaseThread, is_available: bool) -> None:
     def begin(calls: list[str]) -> None:
         if calls == ["write_traces"]:
             writer.put(build_trace("next"))
@@ -141,7 +139,7 @@ def test_costs_are_stored_between_two_batches_of_traces(database: DatabaseThread
     assert (GatewaySpending.objects.get().dollars, GatewayTrace.objects.count()) == (0.5, 2)
 
 
-def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(database: DatabaseThread) -> None:
+def test_trace_writer_failure_during_stop_stores_costs_once(database: DatabaseThread) -> None:
     has_begun, may_fail = threading.Event(), threading.Event()
 
     def fail_once(calls: list[str]) -> None:
@@ -166,10 +164,10 @@ def test_costs_are_stored_once_when_their_storage_fails_during_a_stop(database: 
     assert (spending.dollars, spending.known) == (0.5, 1)
 
 
-def test_costs_are_added_once_when_the_answer_to_the_commit_is_lost(database: DatabaseThread) -> None:
+def test_trace_writer_lost_commit_answer_adds_costs_once(database: DatabaseThread) -> None:
     def lose_first_answer(calls: list[str]) -> None:
         if len(calls) == 1:
-            writer.add_spending(provider_id, Spending(0.25, 1))  # of a request that ends meanwhile
+            writer.add_spending(provider_id, Spending(0.25, 1))  # of a request that ends during the commit
             raise OperationalError
 
     async def write() -> None:
@@ -186,7 +184,7 @@ def test_costs_are_added_once_when_the_answer_to_the_commit_is_lost(database: Da
     assert (spending.dollars, spending.known) == (0.75, 2)
 
 
-def test_large_bodies_are_added_in_a_thread_and_stored(database: DatabaseThread) -> None:
+def test_trace_writer_adds_large_bodies_in_thread(database: DatabaseThread) -> None:
     def add_bodies() -> None:
         assert threading.current_thread() is not threading.main_thread()
         trace.client_request = b"large"
@@ -203,9 +201,7 @@ def test_large_bodies_are_added_in_a_thread_and_stored(database: DatabaseThread)
     assert [(alias, body and bytes(body)) for alias, body in stored] == [("first", b"large"), ("second", None)]
 
 
-def test_large_bodies_beyond_the_bytes_of_the_queue_are_dropped(
-    database: DatabaseThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trace_writer_full_queue_drops_large_bodies(database: DatabaseThread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_writer, "MAX_WAITING_BYTES", 20)
 
     async def write() -> None:
@@ -220,7 +216,7 @@ def test_large_bodies_beyond_the_bytes_of_the_queue_are_dropped(
     assert [body and bytes(body) for body in stored] == [b"large", None]
 
 
-def test_bodies_beyond_the_bytes_of_the_queue_are_dropped(
+def test_trace_writer_full_queue_keeps_traces_without_bodies(
     database: DatabaseThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace_writer, "MAX_WAITING_BYTES", 20)
@@ -247,7 +243,7 @@ def test_bodies_beyond_the_bytes_of_the_queue_are_dropped(
     assert thread.calls == ["write_traces"] * 2
 
 
-def test_trace_written_again_is_stored_once() -> None:
+def test_write_traces_twice_stores_each_trace_once() -> None:
     traces = [build_trace("first"), build_trace("second")]
     write_traces(traces)
     write_traces(traces)

@@ -1,4 +1,4 @@
-"""The same exchange gives the same turn through the gateway and as an evaluation runs it."""
+"""Turns of the gateway compared with turns of an evaluation on the same exchanges."""
 
 import asyncio
 import time
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WIRES = ("chat", "anthropic", "responses")
 METHODS = ("native", "text_json", "template", "constrained")
-WITHOUT_PROMPTS = ("anthropic", "responses")  # wires that take no rendered prompt, so that no alias has the template
+WITHOUT_PROMPTS = ("anthropic", "responses")  # wires that take no rendered prompt, so no alias can use the method
 COMBINATIONS = [
     (wire, method) for wire in WIRES for method in METHODS if method != "template" or wire not in WITHOUT_PROMPTS
 ]
-# No simulated model is known to constrain its answers, so an alias with this method gets it here, not by its form.
+# No simulated model declares constrained answers, so the tests add this layer to the alias.
 CONSTRAINED_LAYER = ("constrained", {"method": "constrained", "constraint": "response_format"})
-READ_SECONDS = 30  # more than a crowded machine needs
+READ_SECONDS = 30  # enough for a busy machine
 BODY = {"seed": 7, "messages": [{"role": "system", "content": "Be short."}, *QUESTION], "tools": TOOLS}
 
 
@@ -52,7 +52,7 @@ class Recorder:
 
 
 def describe(step: ExchangeStep) -> tuple[Any, ...]:
-    """Return what was sent and what was read of the answer, without the ids that the engine makes."""
+    """Return the request sent and the turn read from the answer, without the ids that the engine generates."""
     read = step.turn_read
     turn = (
         (read.text, read.method_used, [(call.name, call.arguments) for call in read.calls], read.finish_reason)
@@ -113,7 +113,7 @@ def serve_from(alias: ServedAlias, slug: str, server: SimulatedServer) -> Served
 
 
 async def compare_all(wire: str, method: str) -> dict[str, tuple[Any, Any]]:
-    """Return what was sent and read in both ways, by simulated model."""
+    """Return, by simulated model, the exchanges of an evaluation and those of the gateway."""
     async with run_simulated() as first, run_simulated() as second, HttpClient() as client:
         # Only rendered prompts have settings of the model.
         slugs = load_personas() if (wire, method) == ("chat", "template") else ["perfect"]
@@ -127,7 +127,7 @@ async def compare_all(wire: str, method: str) -> dict[str, tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("wire", "method"), COMBINATIONS)
-def test_gateway_sends_and_reads_what_an_evaluation_does(wire: str, method: str) -> None:
+def test_run_turn_sends_and_reads_the_same_as_an_evaluation(wire: str, method: str) -> None:
     found = asyncio.run(compare_all(wire, method))
     assert len(found) == len(load_personas())
     assert all(evaluated for evaluated, _ in found.values())
@@ -135,7 +135,7 @@ def test_gateway_sends_and_reads_what_an_evaluation_does(wire: str, method: str)
 
 
 @pytest.mark.parametrize("wire", WITHOUT_PROMPTS)
-def test_alias_with_rendered_prompts_is_refused_as_a_run_is(wire: str) -> None:
+def test_save_alias_refuses_template_method_without_prompt_wire(wire: str) -> None:
     provider = make_provider_at("http://127.0.0.1:9", wire=wire)
     with pytest.raises(InvalidFieldsError, match=f"speaks {wire} takes no rendered prompt"):
         make_alias(provider, "perfect", method="template")

@@ -1,10 +1,10 @@
-"""Clicks that a person needs in a journey, counted where the browser makes them."""
+"""Counter of the clicks that a person needs in a journey."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-# Clicks for each action of a locator: one opens a menu, another one chooses.
+# Clicks per action of a locator. A choice in a menu takes two: one opens it.
 CLICKS_BY_ACTION = {"click": 1, "check": 1, "uncheck": 1, "select_option": 2}
 
 

@@ -1,4 +1,4 @@
-"""What every journey stands on: the catalogue, the simulated provider in a process of its own, scripted providers."""
+"""Fixtures of the journeys: built-in data, the simulated provider in its own process, scripted providers."""
 
 import json
 import os
@@ -28,7 +28,7 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 @pytest.fixture
 def clicks(monkeypatch: pytest.MonkeyPatch) -> ClickCounter:
-    """Counts the clicks of the journey."""
+    """Counter of the clicks of the journey."""
     counter = ClickCounter()
     for name, count in CLICKS_BY_ACTION.items():
         monkeypatch.setattr(Locator, name, counter.count_calls(getattr(Locator, name), count))
@@ -37,13 +37,13 @@ def clicks(monkeypatch: pytest.MonkeyPatch) -> ClickCounter:
 
 @pytest.fixture
 def catalogue(transactional_db: None) -> None:
-    """What `make up` loads before the first page is shown."""
+    """Load the data that `make up` loads before it serves the first page."""
     load_builtin_data()
 
 
 @pytest.fixture(scope="session")
 def persona_server() -> Iterator[Mapping[str, str]]:
-    """The simulated provider as `make up` starts it; gives its ready line."""
+    """Start the simulated provider as `make up` does, and yield its ready line."""
     command = [sys.executable, "-m", "toolbench.providers.simulated"]
     command = build_confined_command(command, death_signal=signal.SIGKILL)  # a killed test run leaves no server behind
     child = ChildProcess(
@@ -57,12 +57,12 @@ def persona_server() -> Iterator[Mapping[str, str]]:
 
 @pytest.fixture
 def personas(catalogue: None, persona_server: Mapping[str, str]) -> None:
-    """The personas can be asked."""
+    """Make the simulated models available to runs."""
     register_local_server("simulated", persona_server)
 
 
 @pytest.fixture
-def scripting() -> Iterator[StartScriptedServer]:
-    """Starts a provider that answers as the given function says."""
+def start_server() -> Iterator[StartScriptedServer]:
+    """Function that starts a provider; the provider answers with the given function."""
     with ExitStack() as started:
-        yield lambda play: started.enter_context(ScriptedServer(play))
+        yield lambda reply: started.enter_context(ScriptedServer(reply))

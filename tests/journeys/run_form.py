@@ -1,4 +1,4 @@
-"""The launch form, filled in and sent as a person does it."""
+"""Launch form, filled in and sent in a browser."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,11 @@ TYPICAL_SCENARIOS = ("happy_path", "missing_workspace_id", "type_error_recovery"
 
 @dataclass(frozen=True)
 class RunForm:
-    """What is to be tried; a cap of None is none."""
+    """Entries of the launch form.
+
+    Attributes:
+        request_cap: the limit of requests; None for no limit.
+    """
 
     models: tuple[str, ...]
     scenarios: tuple[str, ...] = ("happy_path",)
@@ -20,27 +24,27 @@ class RunForm:
     request_cap: int | None = None
 
 
-def fill_form(page: Page, wish: RunForm) -> None:
-    """Opens the form and fills it in; nothing is sent."""
+def fill_form(page: Page, run_form: RunForm) -> None:
+    """Open the form and fill it in. Nothing is sent."""
     page.goto("/runs/new/")
     closed = page.locator("form.plan details:not([open]) > summary:visible")
     while closed.count():
         closed.first.click()
-    for name in wish.models:
+    for name in run_form.models:
         _find_checkbox(page, "models", str(Model.objects.get(name=name).pk)).check()
-    for field, values in (("scenarios", wish.scenarios), ("profiles", wish.profiles)):
+    for field, values in (("scenarios", run_form.scenarios), ("profiles", run_form.profiles)):
         for value in values:
             _find_checkbox(page, field, value).check()
-    if len(wish.profiles) > 1:
+    if len(run_form.profiles) > 1:
         page.get_by_label("Every profile with every model").check()
-    page.get_by_label("Trials for each scenario").fill(str(wish.trials))
-    if wish.request_cap is not None:
-        page.get_by_label("Stop after requests").fill(str(wish.request_cap))
+    page.get_by_label("Trials for each scenario").fill(str(run_form.trials))
+    if run_form.request_cap is not None:
+        page.get_by_label("Stop after requests").fill(str(run_form.request_cap))
 
 
-def start_run(page: Page, wish: RunForm) -> None:
-    """Fills in the form, agrees to what may cost money, starts, and waits for the run's page."""
-    fill_form(page, wish)
+def start_run(page: Page, run_form: RunForm) -> None:
+    """Fill in the form, confirm paid requests, start the run and wait for its page."""
+    fill_form(page, run_form)
     page.get_by_role("button", name="Start").click()
     agree = page.get_by_label("Send paid requests")
     expect(agree.or_(page.locator("#live"))).to_be_visible()
@@ -51,12 +55,12 @@ def start_run(page: Page, wish: RunForm) -> None:
 
 
 def wait_until_finished(page: Page, trials: int) -> None:
-    """Waits until the run's page says that so many trials are finished."""
+    """Wait until the run's page shows this number of finished trials."""
     expect(page.locator("[data-done]")).to_have_attribute("data-done", str(trials))
 
 
 def wait_until_idle(page: Page) -> None:
-    """Waits until the run's page has no more to tell: what was in flight has ended and is counted."""
+    """Wait until the run's page stops polling: every trial in flight has ended and is counted."""
     expect(page.locator("#live:not([hx-get])")).to_be_visible()
 
 

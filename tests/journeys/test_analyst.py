@@ -1,4 +1,4 @@
-"""An analyst: are two models different, or was it chance? Equal personas show no difference, 70 and 95 % do."""
+"""Analyst: compares models with equal and with different success rates."""
 
 from playwright.sync_api import Page, expect
 
@@ -9,11 +9,11 @@ from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 
-SEED = 20_261_122  # personas draw from it, so the figures are the same every time
+SEED = 20_261_122  # simulated models draw from it, so the figures are the same in every run
 HERE, THERE = "Simulated", "Second host"
 
 
-def test_equal_personas_show_no_difference_and_unequal_ones_do(
+def test_analyst_finds_difference_only_between_unequal_models(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     twin = make_provider(THERE, kind=Provider.Kind.SIMULATED, service="simulated", base_url="")

@@ -1,4 +1,4 @@
-"""Whoever pays: a cap is never passed by a single request, and what it stopped goes on when it is raised."""
+"""Budget owner: the request limit of a run, and the confirmation of paid requests."""
 
 from playwright.sync_api import Page, expect
 
@@ -11,10 +11,10 @@ from toolbench.lab.models import Run
 TRIALS = 40  # of three requests each
 
 
-def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_budget_owner_request_limit_holds_until_it_is_raised(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    page, provider = browser_page, scripting(answer_correctly)
+    page, provider = browser_page, start_server(answer_correctly)
     make_paid_model(provider, "paid")
     start_run(page, RunForm(models=("paid",), trials=TRIALS, request_cap=100))
 
@@ -36,11 +36,11 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     assert len(provider.seen) == run.requests_reserved <= 300
 
 
-def test_an_agreement_holds_for_the_number_that_was_shown_and_for_no_other(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer
+def test_budget_owner_confirms_changed_estimate_again(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer
 ) -> None:
     page = browser_page
-    make_paid_model(scripting(answer_correctly), "paid")
+    make_paid_model(start_server(answer_correctly), "paid")
     fill_form(page, RunForm(models=("paid",), trials=TRIALS))
     page.get_by_role("button", name="Start").click()
     agree = page.get_by_label("Send paid requests")

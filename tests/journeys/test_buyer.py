@@ -1,4 +1,4 @@
-"""A buyer: one model, two providers; one of them is bad. Is it the model? And does a preset help?"""
+"""Buyer: compares one model at two providers, one of which is faulty, and plans a run with a preset."""
 
 from playwright.sync_api import Page, expect
 
@@ -12,7 +12,7 @@ from toolbench.lab.runs.launch import launch
 PRESET = "content_tag_tool_call_fallback"
 
 
-def test_buyer_finds_provider_as_cause_and_preset_one_click_away(
+def test_buyer_finds_provider_as_cause_and_plans_run_with_preset(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     host = make_provider("Cheap host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")

@@ -1,4 +1,4 @@
-"""Somebody who chooses between models of an own server: from its address to the cause of a failure, and by query."""
+"""Chooser between models of an own server: from its address to the cause of a failure, and by a query."""
 
 from datetime import timedelta
 
@@ -36,10 +36,10 @@ def name_another_city(seen: ReceivedRequest) -> ScriptedReply:
     return tool_call_reply(("get_weather", {"city": "Atlantis"}))
 
 
-def test_own_provider_to_cause_takes_at_most_twelve_clicks(
-    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_chooser_reaches_cause_from_own_provider_in_12_clicks(
+    browser_page: Page, clicks: ClickCounter, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    page, provider = browser_page, scripting(never_call_a_tool)
+    page, provider = browser_page, start_server(never_call_a_tool)
     page.goto("/")
     page.get_by_label("Service").select_option(label="Your own server, or any other endpoint")
     page.get_by_label("Address").fill(provider.base_url)
@@ -58,10 +58,10 @@ def test_own_provider_to_cause_takes_at_most_twelve_clicks(
     assert clicks.count <= MAX_CLICKS
 
 
-def test_one_query_finds_trials_with_a_wrong_city_of_the_last_hour(
-    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
+def test_chooser_query_finds_wrong_city_of_last_hour(
+    browser_page: Page, clicks: ClickCounter, catalogue: None, start_server: StartScriptedServer, elsewhere: RunInThread
 ) -> None:
-    models = [make_scripted_model(scripting(name_another_city), f"acme/{name}") for name in ("x", "other")]
+    models = [make_scripted_model(start_server(name_another_city), f"acme/{name}") for name in ("x", "other")]
     run = launch_run(*models, scenarios=("weather",), trials=3)
     for model in models:
         assert elsewhere(run_worker_session, model).result() == 3
@@ -80,7 +80,7 @@ def test_one_query_finds_trials_with_a_wrong_city_of_the_last_hour(
     assert clicks.count == 0
 
 
-def test_phone_leads_from_the_matrix_to_a_failed_trial_in_two_clicks(
+def test_chooser_on_phone_opens_failed_trial_in_two_clicks(
     browser_page: Page, clicks: ClickCounter, catalogue: None
 ) -> None:
     page = browser_page

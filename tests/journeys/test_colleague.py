@@ -1,4 +1,4 @@
-"""Two people at one Toolbench: an invited viewer, a run that somebody cancelled, and pages by name."""
+"""Colleagues at one Toolbench: an invited viewer, a cancelled run, and pages opened by name."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 
 __all__ = ["elsewhere"]  # a fixture
-PLACES = {
+PAGES_BY_NAME = {
     "matrix": "/matrix/",
     "failures": "/failures/",
     "decide": "/decide/",
@@ -23,7 +23,7 @@ PLACES = {
 }
 
 
-def test_invited_viewer_reads_and_finds_no_button_that_changes(
+def test_invited_viewer_reads_pages_and_cannot_change(
     browser_page: Page, clicks: ClickCounter, catalogue: None, browser: Browser, live_server: LiveServer
 ) -> None:
     browser_page.goto("/settings/people/")
@@ -46,10 +46,10 @@ def test_invited_viewer_reads_and_finds_no_button_that_changes(
     assert clicks.count == 3
 
 
-def test_cancelled_run_is_resumed_with_exactly_its_cancelled_trials(
-    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
+def test_cancelled_run_resumes_exactly_its_cancelled_trials(
+    browser_page: Page, clicks: ClickCounter, catalogue: None, start_server: StartScriptedServer, elsewhere: RunInThread
 ) -> None:
-    provider = scripting(answer_correctly)
+    provider = start_server(answer_correctly)
     model = make_scripted_model(provider)
     run = launch_run(model, trials=4)
     browser_page.goto(f"/runs/{run.pk}/")
@@ -70,22 +70,20 @@ def test_cancelled_run_is_resumed_with_exactly_its_cancelled_trials(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_palette_leads_to_any_page(browser_page: Page, clicks: ClickCounter, live_server: LiveServer) -> None:
+def test_palette_opens_page_by_name(browser_page: Page, clicks: ClickCounter, live_server: LiveServer) -> None:
     browser_page.goto("/")
-    for name, path in PLACES.items():
+    for name, path in PAGES_BY_NAME.items():
         browser_page.keyboard.press("Control+k")
         palette = browser_page.get_by_role("dialog", name="Search or jump to")
         palette.get_by_role("searchbox").fill(name)
         palette.locator(f'a[href="{path}"]').last.click()
         expect(browser_page).to_have_url(f"{live_server.url}{path}")
         browser_page.wait_for_load_state()  # the key works once the page has read its scripts
-    assert clicks.count == len(PLACES)
+    assert clicks.count == len(PAGES_BY_NAME)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_palette_link_is_followed_if_results_change_while_it_is_pressed(
-    browser_page: Page, live_server: LiveServer
-) -> None:
+def test_palette_follows_pressed_link_although_results_change(browser_page: Page, live_server: LiveServer) -> None:
     browser_page.goto("/")
     browser_page.keyboard.press("Control+k")
     palette = browser_page.get_by_role("dialog", name="Search or jump to")

@@ -1,4 +1,4 @@
-"""A decider: which of these two is fast enough and delivers? The faster one is refused for delivery."""
+"""Decider: chooses between two models; the faster one is refused because it loses trials."""
 
 from playwright.sync_api import Page, expect
 
@@ -6,14 +6,14 @@ from tests.journeys.run_form import RunForm, start_run, wait_until_finished
 from tests.worker_process import WorkerProcess
 from toolbench.lab.models import DecisionRecord, Run
 
-WISH = RunForm(models=("perfect", "fast-429"), trials=90)
+RUN_FORM = RunForm(models=("perfect", "fast-429"), trials=90)
 
 
 def test_decider_refuses_fast_model_that_loses_trials(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    start_run(page, WISH)
+    start_run(page, RUN_FORM)
     wait_until_finished(page, 180)
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Results").click()

@@ -1,4 +1,4 @@
-"""An explorer talks to a model with tools, saves an answer as a case, and sends a trial again with other words."""
+"""Explorer: talks to a model with tools, saves an answer as a test case, and sends an edited trial again."""
 
 import json
 
@@ -16,18 +16,18 @@ TOOL = {
 }
 
 
-def answer(seen: ReceivedRequest) -> ScriptedReply:
-    """A call for every message of the user, and a text for its result."""
+def reply_with_cancellation(seen: ReceivedRequest) -> ScriptedReply:
+    """Reply to a user message with a call, and to a tool result with text."""
     last = seen.json()["messages"][-1]
     return (
         text_reply("It is cancelled.") if last["role"] == "tool" else tool_call_reply(("cancel_order", {"order": "17"}))
     )
 
 
-def test_a_conversation_becomes_a_case_and_a_run(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_explorer_saves_conversation_as_case_and_runs_it(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    page, model = browser_page, make_scripted_model(scripting(answer), "mine")
+    page, model = browser_page, make_scripted_model(start_server(reply_with_cancellation), "mine")
     page.goto("/runs/")
     page.get_by_role("link", name="Playground").click()
     page.get_by_role("textbox", name="Message").fill("Cancel order 17.")
@@ -50,10 +50,10 @@ def test_a_conversation_becomes_a_case_and_a_run(
     assert expected == [{"name": "cancel_order", "arguments": {"order": "17"}}]
 
 
-def test_a_trial_is_edited_and_sent_again_five_times(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_explorer_edits_trial_and_sends_it_five_times(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    page, server = browser_page, scripting(lambda seen: text_reply("Done."))
+    page, server = browser_page, start_server(lambda seen: text_reply("Done."))
     run = launch_run(make_scripted_model(server, "mine"), scenarios=("chat_only",), trials=1)
     page.goto(f"/trials/{run.trials.get().pk}/")
     page.get_by_role("link", name="Edit and send again").click()

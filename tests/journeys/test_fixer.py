@@ -1,4 +1,4 @@
-"""Somebody whose model writes its calls into its text: would the tag reader have saved these trials?"""
+"""Fixer: replays trials whose calls were written in tags, with a preset that reads the tags."""
 
 from playwright.sync_api import Page, expect
 
@@ -10,7 +10,7 @@ from toolbench.lab.models import Model, Step
 TRIALS = 10
 
 
-def test_fixer_tag_reader_flips_nine_trials_and_sends_nothing(
+def test_fixer_replay_changes_nine_outcomes_and_sends_nothing(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page
@@ -18,7 +18,7 @@ def test_fixer_tag_reader_flips_nine_trials_and_sends_nothing(
     run = launch_run(model, profiles=(), scenarios=("weather",), strategies=("raw",), trials=TRIALS)
     page.goto(f"/runs/{run.pk}/")
     wait_until_finished(page, TRIALS)
-    Step.objects.filter(trial=run.trials.order_by("position")[4]).update(body_cut=True)  # as of an answer over 16 MB
+    Step.objects.filter(trial=run.trials.order_by("position")[4]).update(body_cut=True)  # as for an answer over 16 MB
     page.goto(f"/runs/{run.pk}/")
 
     page.get_by_role("link", name="What if").click()

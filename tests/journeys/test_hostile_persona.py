@@ -1,4 +1,4 @@
-"""A model, a provider and a person that write scripts into every field: all of it is shown, none of it runs."""
+"""Model, provider and person that write scripts into every field: pages show the scripts as text."""
 
 import json
 
@@ -25,8 +25,8 @@ HEADERS = {"content-type": "application/json", "x-request-id": EVIL, "server": E
 PAGES = ("/", "/runs/", "/models/", "/providers/", "/runs/new/")
 
 
-def writes_scripts(seen: ReceivedRequest) -> ScriptedReply:
-    """Calls of a tool that is there, of one that is not, a refusal: each with markup wherever text may stand."""
+def reply_with_scripts(seen: ReceivedRequest) -> ScriptedReply:
+    """Reply with a call of a known tool, a call of an unknown tool or an error, each with markup in every text."""
     turn = len(seen.json()["messages"]) % 3
     if turn == 0:
         return ScriptedReply(400, HEADERS, bytes(error_reply(400, EVIL, type=EVIL, param=EVIL).body))  # type: ignore[arg-type]  # it is bytes
@@ -47,11 +47,11 @@ def assert_nothing_ran(page: Page) -> None:
     assert page.locator("main script:not([type='application/json']), main img").count() == 0, page.url
 
 
-def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_pages_run_no_script_of_model_or_person(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    make_scripted_model(scripting(writes_scripts), f"evil {EVIL}"[:80])
+    make_scripted_model(start_server(reply_with_scripts), f"evil {EVIL}"[:80])
     start_run(page, RunForm(models=(f"evil {EVIL}"[:80],), scenarios=("happy_path", "chat_only"), trials=2))
     wait_until_finished(page, 4)
     page.get_by_label("Label").fill(EVIL[:80])
@@ -76,11 +76,11 @@ def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
     assert_nothing_ran(page)
 
 
-def test_every_step_of_a_hostile_trial_shows_markup_as_text(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_trial_page_shows_markup_of_every_step_as_text(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    make_scripted_model(scripting(writes_scripts), "evil")
+    make_scripted_model(start_server(reply_with_scripts), "evil")
     start_run(page, RunForm(models=("evil",), trials=1))
     wait_until_finished(page, 1)
     trial = Trial.objects.get()

@@ -1,4 +1,4 @@
-"""A launcher: three personas, two profiles, the typical scenarios, ten trials; what it takes is said before."""
+"""Launcher: plans a run of three models, two profiles and the typical scenarios with a request limit."""
 
 from playwright.sync_api import Page, expect
 
@@ -6,7 +6,7 @@ from tests.journeys.run_form import TYPICAL_SCENARIOS, RunForm, fill_form, wait_
 from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Run
 
-WISH = RunForm(
+RUN_FORM = RunForm(
     models=("perfect", "reliable-70", "legacy-function-call"),
     scenarios=TYPICAL_SCENARIOS,
     profiles=("default", "grok_default"),
@@ -15,11 +15,11 @@ WISH = RunForm(
 TRIALS = 3 * 2 * len(TYPICAL_SCENARIOS) * 10
 
 
-def test_the_count_stands_in_the_forecast_the_cells_move_and_the_cap_holds(
+def test_launcher_sees_trial_count_and_request_limit_holds(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    fill_form(page, WISH)
+    fill_form(page, RUN_FORM)
     summary = page.get_by_role("complementary", name="Plan summary")
     expect(summary).to_contain_text(f"{TRIALS} trials")
     expect(summary).to_contain_text("30 cells")

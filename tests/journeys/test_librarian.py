@@ -1,4 +1,4 @@
-"""Somebody who keeps settings: makes and uses a sampling profile, edits a preset and compares its versions."""
+"""Librarian: creates and uses a sampling profile, edits a preset and compares its versions."""
 
 import json
 
@@ -12,11 +12,11 @@ from tests.worker_process import WorkerProcess
 from toolbench.lab.models import RunConfig, StepBody
 
 
-def test_profile_with_temperature_is_made_and_sent_in_a_run(
-    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_librarian_creates_profile_and_run_sends_its_temperature(
+    browser_page: Page, clicks: ClickCounter, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    make_scripted_model(scripting(answer_correctly), "mine")
+    make_scripted_model(start_server(answer_correctly), "mine")
     page.goto("/profiles/")
     page.get_by_role("link", name="New profile").click()
     page.get_by_label("Name", exact=True).fill("cool")
@@ -25,7 +25,7 @@ def test_profile_with_temperature_is_made_and_sent_in_a_run(
     expect(page.get_by_role("heading", name="cool", exact=True)).to_be_visible()
 
     start_run(page, RunForm(models=("mine",), profiles=("cool",), trials=1))
-    wait_until_finished(page, 2)  # the profile default is chosen too
+    wait_until_finished(page, 2)  # the profile `default` is chosen too
 
     sent = StepBody.objects.filter(step__trial__config__profile="cool").values_list("request", flat=True)
     bodies = [json.loads(bytes(request)) for request in sent if request]
@@ -34,7 +34,7 @@ def test_profile_with_temperature_is_made_and_sent_in_a_run(
     assert clicks.count <= 15
 
 
-def test_preset_is_edited_as_a_new_version_and_compared_with_the_old(
+def test_librarian_edits_preset_and_compares_versions(
     browser_page: Page, clicks: ClickCounter, catalogue: None
 ) -> None:
     page = browser_page

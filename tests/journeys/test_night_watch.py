@@ -1,4 +1,4 @@
-"""Somebody who is asleep: a nightly schedule tells when a model gets worse, once."""
+"""Night watch: a nightly schedule sends one alert when a model gets worse."""
 
 import json
 from datetime import timedelta
@@ -19,7 +19,7 @@ TRIALS = 12
 
 
 class DegradingModel:
-    """A model that does its tasks until it is told to answer without a call."""
+    """Model that solves its tasks until `degraded` is set; then it answers without a call."""
 
     def __init__(self) -> None:
         self.degraded = False
@@ -29,7 +29,7 @@ class DegradingModel:
 
 
 def spend_night(schedule: Schedule, model: Model) -> Run:
-    """The schedule is due; the scheduler, a worker and the scheduler again do their jobs."""
+    """Make the schedule due; run the scheduler, a worker session and the scheduler again; return the run."""
     Schedule.objects.filter(pk=schedule.pk).update(next_due_at=timezone.now() - timedelta(seconds=1))
     build_schedule().tick()
     run = schedule.runs.latest("pk")
@@ -55,25 +55,25 @@ def make_nightly_schedule(page: Page, run: Run, webhook: str) -> None:
     expect(page.locator("main")).to_contain_text("webhook at 127.0.0.1")
 
 
-def test_model_that_degrades_in_the_fourth_run_alerts_once(
-    browser_page: Page, clicks: ClickCounter, catalogue: None, scripting: StartScriptedServer, elsewhere: RunInThread
+def test_night_watch_alerts_once_when_model_degrades(
+    browser_page: Page, clicks: ClickCounter, catalogue: None, start_server: StartScriptedServer, elsewhere: RunInThread
 ) -> None:
-    page, player, hook = browser_page, DegradingModel(), scripting(lambda seen: json_reply({}))
-    model = make_scripted_model(scripting(player))
+    page, degrading_model, webhook_server = browser_page, DegradingModel(), start_server(lambda seen: json_reply({}))
+    model = make_scripted_model(start_server(degrading_model))
     first = launch_run(model, trials=TRIALS)
     elsewhere(run_worker_session, model).result()
-    make_nightly_schedule(page, first, f"{hook.base_url}/night")
+    make_nightly_schedule(page, first, f"{webhook_server.base_url}/night")
     assert clicks.count <= 5
     schedule = Schedule.objects.get()
 
     for night in range(1, 7):
-        player.degraded = night >= 4
+        degrading_model.degraded = night >= 4
         run = elsewhere(spend_night, schedule, model).result()
-        assert len(hook.seen) == (1 if night >= 4 else 0), night
+        assert len(webhook_server.seen) == (1 if night >= 4 else 0), night
         if night == 4:
             fourth = run
 
-    body = json.loads(hook.seen[0].body)
+    body = json.loads(webhook_server.seen[0].body)
     assert body["run"] == fourth.pk
     assert f"success dropped by 100 points, since run {fourth.pk}." in body["text"]
     for path in ("/", f"/schedules/{schedule.pk}/"):

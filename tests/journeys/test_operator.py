@@ -1,4 +1,4 @@
-"""An operator: a wrong key is the world's failure, is mended in one form, and only what it stopped is tried again."""
+"""Operator: corrects a wrong key in one form and retries the trials with infrastructure errors."""
 
 from playwright.sync_api import Page, expect
 
@@ -11,18 +11,18 @@ from toolbench.lab.models import Provider, Run
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, error_reply
 
 
-def only_with_the_right_key(seen: ReceivedRequest) -> ScriptedReply:
+def reply_with_right_key_only(seen: ReceivedRequest) -> ScriptedReply:
     right = seen.headers.get("authorization") == "Bearer sk-right"
     return answer_correctly(seen) if right else error_reply(401, "Incorrect API key provided: sk-wr***ng.")
 
 
-def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_operator_corrects_key_and_retries_only_failed_trials(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    make_scripted_model(scripting(answer_correctly), "open")
+    make_scripted_model(start_server(answer_correctly), "open")
     locked = make_scripted_model(
-        scripting(only_with_the_right_key), "locked", key_source="stored", key_encrypted=encrypt("sk-wrong")
+        start_server(reply_with_right_key_only), "locked", key_source="stored", key_encrypted=encrypt("sk-wrong")
     )
     start_run(page, RunForm(models=("open", "locked"), trials=3))
     wait_until_finished(page, 6)
@@ -47,6 +47,6 @@ def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
     wait_until_finished(page, 6)
     again = run.trials.exclude(pk__in=before)
     assert set(again.values_list("outcome", "execution")) == {("pass", 2)}
-    assert {t.pk: (t.execution, t.finished_at) for t in run.trials.filter(pk__in=before)} == before
+    assert {trial.pk: (trial.execution, trial.finished_at) for trial in run.trials.filter(pk__in=before)} == before
     assert "sk-wrong" not in page.content()
     assert not Provider.objects.get(pk=locked.provider_id).paused_reason

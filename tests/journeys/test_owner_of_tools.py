@@ -1,4 +1,4 @@
-"""Whoever owns tools: pastes them with a message and the call that is expected, and sees how often it comes."""
+"""Owner of tools: pastes tools, a message and the expected call, and sees how often the model makes it."""
 
 import json
 
@@ -25,16 +25,20 @@ MESSAGE = "Please cancel order 17, it is late."
 BAD = '{\n  "name": "cancel_order",\n  "arguments": {"order": "17" "reason": "late"}\n}'
 
 
-def test_a_pasted_case_shows_k_of_n_and_the_argument_that_went_wrong_most(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess, watch: ComplaintRecorder
+def test_owner_of_tools_sees_rate_and_wrong_argument_of_case(
+    browser_page: Page,
+    catalogue: None,
+    start_server: StartScriptedServer,
+    worker: WorkerProcess,
+    watch: ComplaintRecorder,
 ) -> None:
     watch.expected.append("422")
 
-    def play(seen: ReceivedRequest) -> ScriptedReply:
+    def reply(seen: ReceivedRequest) -> ScriptedReply:
         reason = "late" if len(provider.seen) % 4 == 0 else "the customer is unhappy"
         return tool_call_reply(("cancel_order", {"order": "17", "reason": reason}))
 
-    provider, page = scripting(play), browser_page
+    provider, page = start_server(reply), browser_page
     model = make_scripted_model(provider, "mine")
     page.goto("/cases/")
     page.get_by_role("link", name="Write a case").first.click()
@@ -64,10 +68,10 @@ def test_a_pasted_case_shows_k_of_n_and_the_argument_that_went_wrong_most(
     expect(page.locator("main")).to_contain_text('$.reason: "the customer is unhappy" instead of "late"')
 
 
-def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer
+def test_owner_of_tools_confirms_paid_requests_before_sending(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer
 ) -> None:
-    provider, page = scripting(lambda seen: tool_call_reply(("cancel_order", {}))), browser_page
+    provider, page = start_server(lambda seen: tool_call_reply(("cancel_order", {}))), browser_page
     model = make_paid_model(provider, "paid")
     page.goto("/cases/new/")
     page.get_by_label("Tools", exact=True).fill(TOOLS)

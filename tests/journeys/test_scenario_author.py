@@ -1,4 +1,4 @@
-"""Whoever writes scenarios: copies a built-in one, changes it, runs it on a simulated model, judges it again."""
+"""Scenario author: copies a built-in scenario, changes it, runs it on a simulated model and re-judges it."""
 
 from playwright.sync_api import Page, expect
 
@@ -8,7 +8,7 @@ from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Case, Judgement, Model, Trial
 
 
-def test_built_in_scenario_is_copied_changed_run_and_judged_again(
+def test_scenario_author_copies_runs_and_re_judges_scenario(
     browser_page: Page,
     clicks: ClickCounter,
     catalogue: None,

@@ -1,4 +1,4 @@
-"""A sceptic: "the tiny model cannot call tools" — or was it never shown any? From the first page in two clicks."""
+"""Sceptic: sees on the first page that the server dropped the tools from the prompt of the tiny model."""
 
 import json
 from pathlib import Path
@@ -14,27 +14,27 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply
 RECORDED = Path(__file__).parents[1] / "providers" / "data" / "local"
 
 
-def recorded(name: str) -> ScriptedReply:
-    """What a real llama.cpp server answered, byte for byte."""
+def build_recorded_reply(name: str) -> ScriptedReply:
+    """Return an answer of a real llama.cpp server, byte for byte."""
     answer = json.loads((RECORDED / f"{name}.json").read_text())
     return ScriptedReply(answer["status"], {"content-type": "application/json"}, answer["body"].encode())
 
 
-def own_template(seen: ReceivedRequest) -> ScriptedReply:
-    return recorded("template_own" if seen.path == "/apply-template" else "tools_dropped")
+def reply_of_own_template(seen: ReceivedRequest) -> ScriptedReply:
+    return build_recorded_reply("template_own" if seen.path == "/apply-template" else "tools_dropped")
 
 
-def tool_template(seen: ReceivedRequest) -> ScriptedReply:
+def reply_of_tool_template(seen: ReceivedRequest) -> ScriptedReply:
     if seen.path == "/apply-template":
-        return recorded("template_tools" if "tools" in seen.json() else "template_own")
-    return recorded("call" if "tools" in seen.json() else "constrained")
+        return build_recorded_reply("template_tools" if "tools" in seen.json() else "template_own")
+    return build_recorded_reply("call" if "tools" in seen.json() else "constrained")
 
 
-def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_sceptic_opens_prompt_without_tools_in_two_clicks(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    for name, play in (("local-own", own_template), ("local-tools", tool_template)):
-        register_local_server(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
+    for name, reply in (("local-own", reply_of_own_template), ("local-tools", reply_of_tool_template)):
+        register_local_server(name, {"url": start_server(reply).base_url, "model": "smollm2-135m-instruct"})
     launch_next_demo_run()
     page = browser_page
     page.goto("/")
@@ -50,11 +50,11 @@ def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
     expect(page.get_by_role("heading", name="The server dropped the tools")).to_be_visible()
 
 
-def test_the_box_is_no_ranking_and_says_that_valid_is_not_correct(
-    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_sceptic_sees_that_demo_table_does_not_rank_methods(
+    browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    for name, play in (("local-own", own_template), ("local-tools", tool_template)):
-        register_local_server(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
+    for name, reply in (("local-own", reply_of_own_template), ("local-tools", reply_of_tool_template)):
+        register_local_server(name, {"url": start_server(reply).base_url, "model": "smollm2-135m-instruct"})
     launch_next_demo_run()
     browser_page.goto("/")
 

@@ -1,4 +1,4 @@
-"""A shipper gives a program a token, shares a run, puts the chosen settings behind an alias, and takes them back."""
+"""Shipper: gives a program a token, shares a run, promotes settings to an alias and rolls them back."""
 
 import re
 import urllib.request
@@ -18,7 +18,7 @@ def make_config_to_ship() -> RunConfig:
     return make_measured_config(model)
 
 
-def test_token_made_in_the_browser_reads_the_api(
+def test_shipper_token_made_in_browser_reads_api(
     browser_page: Page, catalogue: None, clicks: ClickCounter, live_server: LiveServer
 ) -> None:
     page = browser_page
@@ -34,7 +34,7 @@ def test_token_made_in_the_browser_reads_the_api(
     assert clicks.count == 2
 
 
-def test_shared_run_opens_without_a_sign_in(
+def test_shipper_shared_run_opens_without_sign_in(
     browser_page: Page, catalogue: None, browser: Browser, clicks: ClickCounter, live_server: LiveServer
 ) -> None:
     run = make_config_to_ship().run
@@ -51,7 +51,7 @@ def test_shared_run_opens_without_a_sign_in(
     assert clicks.count == 1
 
 
-def test_promoted_settings_are_rolled_back(browser_page: Page, catalogue: None, clicks: ClickCounter) -> None:
+def test_shipper_promotes_settings_and_rolls_back(browser_page: Page, catalogue: None, clicks: ClickCounter) -> None:
     make_config_to_ship()
     earlier = make_config(make_run(), make_model("vendor/old"), policy_hash="old")
     alias = save_alias(AliasChoice("weather", 0, config=earlier.pk), owner=None)

@@ -1,4 +1,4 @@
-"""The owner of a traffic log imports 10,000 recorded lines as drafts, and accepts the drafts as cases."""
+"""Traffic owner: imports 10,000 recorded lines as drafts and accepts the drafts as test cases."""
 
 import json
 from itertools import cycle, islice
@@ -14,13 +14,15 @@ SECRET = "sk-proj-0123456789abcdefghijABCDEFGHIJ0123456789"
 
 
 def write_log(path: Path) -> None:
-    """Write lines of which each five ask the same, one question with a key in it."""
+    """Write a log in which each question occurs five times; one question contains a key."""
     lines = [json.dumps(build_logged(f"How is the weather in town {number}?")) for number in range(QUESTIONS - 1)]
     lines.append(json.dumps(build_logged(f"The key is {SECRET}. How is the weather in Rome?")))
     path.write_text("\n".join(islice(cycle(lines), LINES)), "utf-8")
 
 
-def test_recorded_lines_become_drafts_and_cases(browser_page: Page, catalogue: None, tmp_path: Path) -> None:
+def test_traffic_owner_imports_10000_lines_as_drafts_and_cases(
+    browser_page: Page, catalogue: None, tmp_path: Path
+) -> None:
     page = browser_page
     write_log(tmp_path / "log.jsonl")
     page.goto("/cases/")

@@ -1,4 +1,4 @@
-"""Somebody whose browser runs no script: every action is a plain form or a link."""
+"""Browser without JavaScript: every action is a plain form or a link."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, 
 def plain_page(
     browser: Browser, live_server: LiveServer, owner_client: Client, watch: ComplaintRecorder
 ) -> Iterator[Page]:
-    """A page of the owner's in which no script runs."""
+    """Page of the owner in a browser without JavaScript."""
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     context.set_default_timeout(TIMEOUT_MS)
     name = settings.SESSION_COOKIE_NAME
@@ -33,16 +33,16 @@ def plain_page(
     assert watch.unexpected() == []
 
 
-def lists_and_talks(seen: ReceivedRequest) -> ScriptedReply:
+def reply_without_call(seen: ReceivedRequest) -> ScriptedReply:
     listed = json_reply({"data": [{"id": "plain/model"}]})
     return listed if seen.path.endswith("/models") else text_reply("No call from me.")
 
 
-def test_a_run_is_planned_watched_and_read_without_a_script(
-    plain_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_run_is_planned_and_read_without_javascript(
+    plain_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = plain_page
-    make_scripted_model(scripting(lists_and_talks), "talker")
+    make_scripted_model(start_server(reply_without_call), "talker")
     fill_form(page, RunForm(models=("talker",), trials=3))
     page.get_by_role("button", name="Update plan").click()
     expect(page.get_by_role("complementary", name="Plan summary")).to_contain_text("3 trials")
@@ -62,12 +62,12 @@ def test_a_run_is_planned_watched_and_read_without_a_script(
     expect(page.get_by_role("textbox", name="Note")).to_have_value("seen without a script")
 
 
-def test_a_run_is_cancelled_without_a_script(
-    plain_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_run_is_cancelled_without_javascript(
+    plain_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = plain_page
     make_scripted_model(
-        scripting(lambda seen: ScriptedReply(body=b"{", declared=9, ending=ConnectionEnd.HANG)), "silent"
+        start_server(lambda seen: ScriptedReply(body=b"{", declared=9, ending=ConnectionEnd.HANG)), "silent"
     )
     start_run(page, RunForm(models=("silent",), trials=5))
 
@@ -78,13 +78,13 @@ def test_a_run_is_cancelled_without_a_script(
     assert set(Run.objects.get().trials.values_list("outcome", flat=True)) == {"cancelled"}
 
 
-def test_a_provider_is_connected_edited_and_deleted_without_a_script(
-    plain_page: Page, catalogue: None, scripting: StartScriptedServer
+def test_provider_is_connected_edited_deleted_without_javascript(
+    plain_page: Page, catalogue: None, start_server: StartScriptedServer
 ) -> None:
     page = plain_page
     page.goto("/providers/new/")
     page.get_by_label("Name").fill("Plain")
-    page.get_by_label("Address", exact=True).fill(scripting(lists_and_talks).base_url)
+    page.get_by_label("Address", exact=True).fill(start_server(reply_without_call).base_url)
     page.get_by_role("button", name="Connect and list its models").click()
     page.get_by_label("plain/model").check()
     page.get_by_role("button", name="Add").click()
@@ -101,7 +101,7 @@ def test_a_provider_is_connected_edited_and_deleted_without_a_script(
     expect(page.get_by_text("Plain is deleted. Its runs and trials are kept.")).to_be_visible()
 
 
-def test_the_theme_is_switched_without_a_script(plain_page: Page, catalogue: None) -> None:
+def test_theme_is_switched_without_javascript(plain_page: Page, catalogue: None) -> None:
     plain_page.goto("/runs/")
     plain_page.locator(".account > summary").click()
     plain_page.get_by_role("button", name="Theme: system").click()
@@ -112,21 +112,21 @@ def test_the_theme_is_switched_without_a_script(plain_page: Page, catalogue: Non
     assert plain_page.url.endswith("/runs/")
 
 
-def test_the_matrix_opens_its_rows_by_links(
-    plain_page: Page, personas: None, scripting: StartScriptedServer, worker: WorkerProcess
+def test_matrix_row_opens_by_link_without_javascript(
+    plain_page: Page, personas: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = plain_page
-    make_scripted_model(scripting(answer_correctly), "player")
-    start_run(page, RunForm(models=("player",), trials=1))
+    make_scripted_model(start_server(answer_correctly), "solver")
+    start_run(page, RunForm(models=("solver",), trials=1))
     wait_until_finished(page, 1)
     page.get_by_role("link", name="Matrix of this run").click()
 
-    page.get_by_role("table").get_by_role("link", name="player").click()
+    page.get_by_role("table").get_by_role("link", name="solver").click()
 
     expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
 
 
-def test_columns_and_density_are_chosen_without_a_script(plain_page: Page, catalogue: None) -> None:
+def test_columns_and_density_are_chosen_without_javascript(plain_page: Page, catalogue: None) -> None:
     page = plain_page
     make_trials(make_cell(make_config(make_run())), **{"pass": 1, "fail": 1})
     page.goto("/trials/?outcome=fail")

@@ -1,4 +1,4 @@
-"""The forms of a rendered page, and which of them put what they must not into an address."""
+"""Forms of a rendered page, and the forms that would put the CSRF token into an address."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -10,7 +10,7 @@ Attributes = dict[str, str]
 
 @dataclass
 class HtmlForm:
-    """One form: its own attributes, and those of its controls."""
+    """Form of a page: its attributes, and those of its controls."""
 
     attributes: Attributes
     controls: list[Attributes] = field(default_factory=list)
@@ -28,7 +28,7 @@ class HtmlForm:
         return (gets and bool(always)) or any(by_htmx or self._method(token) == "get" for token in tokens)
 
     def _buttons(self) -> list[Attributes]:
-        """Enter submits even a form without a button."""
+        """Return the buttons; [{}] without one, since Enter also submits a form without a button."""
         return [control for control in self.controls if _is_button(control)] or [{}]
 
     def _method(self, button: Attributes) -> str:

@@ -1,4 +1,4 @@
-"""Every page and file about some runs, found from the addresses that there are."""
+"""Addresses of every page and file about a run, built from the URL patterns."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ _POST_URL_NAMES = (
 
 
 def iter_run_urls(run: Run, other: Run) -> Iterator[str]:
-    """Yield the addresses about `run`, those of wider pages narrowed to it; `other` is what it is compared with."""
+    """Yield the addresses of pages about `run`, filtered by it where they show more; `other` is the compared run."""
     trial, config = run.trials.order_by("pk").first(), run.configs.order_by("pk").first()
     step = Step.objects.filter(trial__run=run).order_by("pk").first()
     history = History.objects.first()

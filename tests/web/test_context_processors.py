@@ -1,4 +1,4 @@
-"""The frame of every page: the theme and where one is."""
+"""Frame of every page: theme, navigation and tabs."""
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
@@ -8,7 +8,7 @@ from toolbench.web.context_processors import frame
 
 
 @pytest.mark.parametrize(("cookie", "theme", "following"), [("dark", "dark", "system"), ("<b>", "system", "light")])
-def test_the_theme_is_the_cookies_and_an_unknown_one_is_the_systems(cookie: str, theme: str, following: str) -> None:
+def test_frame_takes_theme_of_cookie_or_system(cookie: str, theme: str, following: str) -> None:
     request = RequestFactory().get("/")
     request.COOKIES["theme"] = cookie
     found = frame(request)["frame"]
@@ -30,7 +30,7 @@ def test_the_theme_is_the_cookies_and_an_unknown_one_is_the_systems(cookie: str,
         ("/settings/people/", "", []),
     ],
 )
-def test_frame_marks_the_section_and_tab_of_a_path(path: str, section: str, tab: list[str]) -> None:
+def test_frame_marks_section_and_tab_of_path(path: str, section: str, tab: list[str]) -> None:
     request = RequestFactory().get(path)
     request.user = User(username="owner")
     found = frame(request)["frame"]
@@ -39,7 +39,7 @@ def test_frame_marks_the_section_and_tab_of_a_path(path: str, section: str, tab:
     assert [link.label for link in found.tabs if link.current] == tab
 
 
-def test_a_stranger_is_shown_no_way_to_pages_that_would_turn_them_away() -> None:
+def test_frame_without_sign_in_has_no_navigation() -> None:
     request = RequestFactory().get("/sign-in/")
     request.user = AnonymousUser()
     assert frame(request)["frame"].nav == ()

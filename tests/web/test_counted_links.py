@@ -22,8 +22,8 @@ from toolbench.providers.scripted_server import ScriptedServer, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-MOST_PAGES = 400
-ALIKE = 3  # pages of one path pattern and one set of parameter names
+MAX_PAGES = 400
+MAX_SIMILAR_PAGES = 3  # pages of one path pattern and one set of parameter names
 STARTS = ("/", "/matrix/?scope=demo", "/failures/?scope=demo", "/decide/?scope=demo", "/demo/", "/trials/?demo=1")
 NAMED_LISTS = ("All trials", "failed", "seen")
 NOT_PAGES = re.compile(r"/(export|record|trials|report|bundle)\.|/steps/|/health/live|/sign-|/settings/|/theme/")
@@ -33,21 +33,26 @@ TOOLS = """[{"type": "function", "function": {"name": "cancel_order", "descripti
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as a page shows it; `count` is what the page says it opens, None where it says nothing."""
+    """Link on a page.
+
+    Attributes:
+        count: the number of trials that the page promises; None without a promise.
+        in_row: whether the link stands in a row of a table.
+    """
 
     href: str
     text: str
     count: int | None
-    in_row: bool = False  # of a table
+    in_row: bool = False
 
     @property
     def lacks_count(self) -> bool:
-        """Whether it must say what it opens: a number, or a row of a table, but no list that bears its name."""
-        named = self.text in NAMED_LISTS or re.fullmatch(r"#\d+", self.text)
-        return self.count is None and bool(re.match(r"\d", self.text) or (self.in_row and not named))
+        """Whether a count is missing: a number or a link in a table row needs one, a link to a named list does not."""
+        is_named_list = self.text in NAMED_LISTS or re.fullmatch(r"#\d+", self.text)
+        return self.count is None and bool(re.match(r"\d", self.text) or (self.in_row and not is_named_list))
 
 
-class _Links(HTMLParser):
+class _LinkParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Link] = []
@@ -56,10 +61,10 @@ class _Links(HTMLParser):
         self._rows = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         self._rows += tag == "tr"
-        if tag == "a" and (href := given.get("href")):
-            self._open, self._text = (href, given.get("data-count")), ""
+        if tag == "a" and (href := attributes.get("href")):
+            self._open, self._text = (href, attributes.get("data-count")), ""
 
     def handle_data(self, data: str) -> None:
         self._text += data
@@ -72,26 +77,26 @@ class _Links(HTMLParser):
             self._open = None
 
 
-def links_of(html: str) -> list[Link]:
-    parser = _Links()
+def read_links(html: str) -> list[Link]:
+    parser = _LinkParser()
     parser.feed(html)
     return parser.found
 
 
-def total_of(html: str) -> int:
-    """The number of trials that a list of trials says it has."""
+def read_total(html: str) -> int:
+    """Return the number of trials that a list of trials states."""
     found = re.search(r'data-total="(\d+)"', html)
     assert found, "the list of trials does not say how many there are"
     return int(found[1])
 
 
 def crawl(client: Client) -> Iterator[tuple[str, str]]:
-    """Pages that can be reached by links, a few of each kind."""
+    """Yield the address and HTML of pages that links lead to, at most `MAX_SIMILAR_PAGES` of each kind."""
     runs = Run.objects.values_list("pk", flat=True)
     starts = [*STARTS, *(f"/{page}/?run={run}" for run in runs for page in ("failures", "matrix"))]
     waiting, known, kinds = deque(starts), set(starts), defaultdict[tuple[str, tuple[str, ...]], int](int)
     visited = 0
-    while waiting and visited < MOST_PAGES:
+    while waiting and visited < MAX_PAGES:
         address = waiting.popleft()
         answer = client.get(address)
         if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
@@ -99,19 +104,19 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
         html = read_html(answer)
         visited += 1
         yield address, html
-        for link in links_of(html):
+        for link in read_links(html):
             parts = urlsplit(link.href)
             target = f"{parts.path}?{parts.query}" if parts.query else parts.path
             if parts.netloc or not parts.path.startswith("/") or NOT_PAGES.search(parts.path) or target in known:
                 continue
             kind = (re.sub(r"\d+", "N", parts.path), tuple(sorted({name for name, _ in parse_qsl(parts.query)})))
             kinds[kind] += 1
-            if kinds[kind] <= ALIKE:
+            if kinds[kind] <= MAX_SIMILAR_PAGES:
                 known.add(target)
                 waiting.append(target)
 
 
-def _own_case() -> None:
+def _make_and_run_own_case() -> None:
     draft = CaseDraft(
         tools=TOOLS,
         message="Cancel order 17, it is late.",
@@ -127,7 +132,7 @@ def _own_case() -> None:
 
 @pytest.fixture
 def results() -> None:
-    """Simulated, own and imported runs with failures of several causes and places, a cancelled run and a case."""
+    """Make simulated, own and imported runs with failures of several causes, a cancelled run and a test case."""
     names = ("perfect", "wrong-types", "prose-only", "rate-limited", "broken-json", "several-at-once", "html-200")
     scenarios = ("happy_path", "missing_workspace_id", "weather", "chat_only", "recovery_busy")
     with serve_simulated_models():
@@ -138,7 +143,7 @@ def results() -> None:
             for _ in range(2):
                 launch(build_run_request(("happy_path", "happy_path_parallel", "chat_only"), model.pk, 3))
                 run_worker_session(model)
-        _own_case()
+        _make_and_run_own_case()
     imported = make_cell(make_config(make_run(imported=True, origin={"kind": "bundle"})))
     make_trials(imported, **{"pass": 2, "fail": 1})
     cancelled = make_cell(make_config(make_run(state=Run.State.CANCELLED)))
@@ -146,13 +151,13 @@ def results() -> None:
     recompute_stale_cells()
 
 
-def test_every_counting_link_opens_the_trials_it_counted(results: None, owner_client: Client) -> None:
+def test_pages_counting_links_open_exactly_their_trials(results: None, owner_client: Client) -> None:
     wrong: list[str] = []
     followed = set[Link]()
     pages = 0
     for address, html in crawl(owner_client):
         pages += 1
-        for link in links_of(html):
+        for link in read_links(html):
             if not link.href.startswith("/trials/?") or link in followed:
                 continue
             followed.add(link)
@@ -160,7 +165,7 @@ def test_every_counting_link_opens_the_trials_it_counted(results: None, owner_cl
                 if link.lacks_count:
                     wrong.append(f"{address}: “{link.text}” does not say what it opens: {link.href}")
                 continue
-            opened = total_of(read_html(owner_client.get(link.href)))
+            opened = read_total(read_html(owner_client.get(link.href)))
             if opened != link.count:
                 wrong.append(f"{address}: “{link.text}” counts {link.count}, opens {opened}: {link.href}")
     assert wrong == []

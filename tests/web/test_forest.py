@@ -1,4 +1,4 @@
-"""The axis of the forest plot and the links of its rows."""
+"""Forest plot: its axis and the links of its rows."""
 
 import pytest
 from django.http import QueryDict
@@ -11,7 +11,7 @@ from toolbench.web.forest import Forest, build_forest, shorten_names
 pytestmark = pytest.mark.django_db
 
 
-def plot(*counts: tuple[int, int], query: str = "") -> Forest:
+def build_plot(*counts: tuple[int, int], query: str = "") -> Forest:
     run = make_run()
     for number, (passed, failed) in enumerate(counts):
         config = make_config(run, make_model(f"vendor/m{number}"))
@@ -22,8 +22,8 @@ def plot(*counts: tuple[int, int], query: str = "") -> Forest:
     return build_forest(compare_query, compare_with_baseline(compare_query).rows)
 
 
-def test_axis_holds_every_interval_and_the_margin() -> None:
-    forest = plot((39, 1), (40, 0), (21, 19))
+def test_build_forest_axis_covers_intervals_and_margin() -> None:
+    forest = build_plot((39, 1), (40, 0), (21, 19))
     assert forest.ticks[0].x == 0
     assert forest.ticks[-1].x == 100
     for row in forest.others:
@@ -36,19 +36,19 @@ def test_axis_holds_every_interval_and_the_margin() -> None:
     assert zero.x == forest.zero
 
 
-def test_margin_is_as_wide_as_the_points_worth_finding() -> None:
-    narrow, wide = plot((20, 0), (20, 0), query="points=3"), plot((20, 0), (20, 0), query="points=20")
+def test_build_forest_margin_follows_points() -> None:
+    narrow, wide = build_plot((20, 0), (20, 0), query="points=3"), build_plot((20, 0), (20, 0), query="points=20")
     assert wide.margin_high - wide.margin_low > narrow.margin_high - narrow.margin_low
 
 
-def test_baseline_has_no_links_and_two_sides_cannot_be_removed() -> None:
-    three, two = plot((9, 1), (9, 1), (9, 1)), plot((9, 1), (9, 1))
+def test_build_forest_baseline_and_two_sides_have_no_remove_link() -> None:
+    three, two = build_plot((9, 1), (9, 1), (9, 1)), build_plot((9, 1), (9, 1))
     assert (three.rows[0].pin_query, three.rows[0].remove_query, three.rows[0].pair_query) == ("", "", "")
     assert all(row.pin_query and row.remove_query and row.pair_query for row in three.others)
     assert [(row.remove_query, row.pair_query) for row in two.others] == [("", "")]
     assert "a_model=vendor%2Fm1" in two.others[0].pin_query
 
 
-def test_names_lose_a_vendor_only_where_they_stay_different() -> None:
+def test_shorten_names_keeps_vendor_of_ambiguous_names() -> None:
     assert shorten_names(["qwen/a", "glm/b", "c"]) == ["a", "b", "c"]
     assert shorten_names(["qwen/a", "glm/a"]) == ["qwen/a", "glm/a"]

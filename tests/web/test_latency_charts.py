@@ -1,4 +1,4 @@
-"""Coordinates of the latency page's drawings."""
+"""Coordinates of the charts on the latency page."""
 
 import re
 

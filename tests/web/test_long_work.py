@@ -1,4 +1,4 @@
-"""While a long import or export is under way, other pages answer."""
+"""Pages during a long import or export: they still answer."""
 
 import io
 import json
@@ -29,9 +29,9 @@ PAGES = ("/runs/", "/imported/", "/trials/", "/health/live")
 
 
 @contextmanager
-def asked(server: LiveServer, client: Client, path: str) -> Iterator[HTTPResponse]:
-    place = urlsplit(server.url)
-    http = HTTPConnection(str(place.hostname), place.port, timeout=60)
+def open_response(server: LiveServer, client: Client, path: str) -> Iterator[HTTPResponse]:
+    address = urlsplit(server.url)
+    http = HTTPConnection(str(address.hostname), address.port, timeout=60)
     cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items())
     http.request("GET", path, headers={"Cookie": cookies})
     try:
@@ -40,51 +40,51 @@ def asked(server: LiveServer, client: Client, path: str) -> Iterator[HTTPRespons
         http.close()
 
 
-def statuses(server: LiveServer, client: Client) -> list[int]:
+def get_statuses(server: LiveServer, client: Client) -> list[int]:
     answers = []
     for path in PAGES:
-        with asked(server, client, path) as response:
+        with open_response(server, client, path) as response:
             answers.append(response.status)
             response.read()
     return answers
 
 
-def sent(client: Client, log: bytes) -> int:
-    """The import's row; another thread commits it than the one that holds the lock."""
+def upload_log(client: Client, log: bytes) -> int:
+    """Upload a log and return the id of its import. It must run in a thread other than the one that holds the lock."""
     client.post("/imported/new/", {"file": SimpleUploadedFile("log.json", log)})
     return Replay.objects.get().pk
 
 
 @pytest.mark.usefixtures("worker")
-def test_pages_answer_while_a_worker_imports(
+def test_pages_answer_while_worker_imports(
     live_server: LiveServer, owner_client: Client, elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker stands in the middle of the import for as long as this test holds a lock that it needs."""
+    """The worker waits during the import for a table lock that this test holds."""
     monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 10)
     log = json.dumps(HEADER | {"samples": [make_sample(number) for number in range(300)]}).encode()
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLE lab_step IN SHARE MODE")
-        row_id = elsewhere(sent, owner_client, log).result()
+        row_id = elsewhere(upload_log, owner_client, log).result()
         wait_for_blocked_sessions()
-        assert statuses(live_server, owner_client) == [200] * len(PAGES)
+        assert get_statuses(live_server, owner_client) == [200] * len(PAGES)
         assert get_import(row_id).is_open
     while get_import(row_id).is_open:
         pass
     assert Run.objects.get(imported=True).trial_count == 300
 
 
-def test_pages_answer_while_a_bundle_is_downloaded(live_server: LiveServer, owner_client: Client) -> None:
-    """The bundle is larger than what the connection holds, so the server stands in the middle of it."""
+def test_pages_answer_while_bundle_is_downloaded(live_server: LiveServer, owner_client: Client) -> None:
+    """The bundle is larger than the buffers of the connection, so the server waits during the download."""
     run = make_run()
     cell = make_cell(make_config(run))
     for _ in range(40):
         step = make_step(make_trial(cell, "pass"), bodies={"request": b"", "response": b"", "facts": {}})
         step.body.response = os.urandom(1 << 20)
         step.body.save()
-    with asked(live_server, owner_client, f"/runs/{run.pk}/bundle.zip?private=1") as response:
+    with open_response(live_server, owner_client, f"/runs/{run.pk}/bundle.zip?private=1") as response:
         first = response.read(1000)
-        assert statuses(live_server, owner_client) == [200] * len(PAGES)
+        assert get_statuses(live_server, owner_client) == [200] * len(PAGES)
         rest = response.read()
     with zipfile.ZipFile(io.BytesIO(first + rest)) as archive:
         assert archive.testzip() is None

@@ -13,7 +13,7 @@ def draw(schedule: Schedule, measure: str = "success") -> tuple[Multiple, ...]:
     return build_multiples(get_trend_page(schedule.pk, measure))
 
 
-def test_success_is_drawn_from_0_to_100() -> None:
+def test_build_multiples_draws_success_from_0_to_100() -> None:
     schedule = make_schedule()
     add_run(schedule, (20, 0))
     add_run(schedule, (0, 20))
@@ -25,14 +25,14 @@ def test_success_is_drawn_from_0_to_100() -> None:
     assert drawing.dots[0].title.endswith(": 20/20 (100 %, 84 to 100)")
 
 
-def test_single_run_is_a_dot_without_a_line() -> None:
+def test_build_multiples_of_single_run_draws_dot_without_line() -> None:
     schedule = make_schedule()
     add_run(schedule, (5, 5))
     (drawing,) = draw(schedule)
     assert (drawing.dots[0].x, drawing.paths, drawing.band, drawing.last_day) == (168.0, (), "", "")
 
 
-def test_run_without_an_answer_is_a_gap() -> None:
+def test_build_multiples_leaves_gap_for_run_without_answer() -> None:
     schedule = make_schedule()
     for _ in range(2):
         add_run(schedule, (5, 0))
@@ -46,7 +46,7 @@ def test_run_without_an_answer_is_a_gap() -> None:
 
 
 @pytest.mark.parametrize(("cost", "top"), [(0.03, "0.05"), (0.1, "0.1"), (7.0, "10"), (0.0, "1")])
-def test_axis_of_other_measures_ends_at_a_round_number(cost: float, top: str) -> None:
+def test_build_multiples_axis_of_cost_ends_at_round_number(cost: float, top: str) -> None:
     schedule = make_schedule()
     add_run(schedule, (5, 0))
     Cell.objects.update(cost=cost)
@@ -55,7 +55,7 @@ def test_axis_of_other_measures_ends_at_a_round_number(cost: float, top: str) ->
     assert drawing.target_y is None
 
 
-def test_unknown_measure_of_all_runs_draws_no_dot() -> None:
+def test_build_multiples_of_unknown_measure_draws_no_dot() -> None:
     schedule = make_schedule()
     add_run(schedule, (5, 0))
     (drawing,) = draw(schedule, "cost")

@@ -1,6 +1,6 @@
-"""Addresses of 23 November 2026, before results became one workspace: each still shows the trials that it showed.
+"""Addresses of 23 November 2026, before results became one workspace: each still shows the same trials.
 
-Reports, bundles and people's links hold such addresses. docs/addresses.md has the table.
+Reports, bundles and links of people contain such addresses. docs/addresses.md has the table.
 """
 
 import re
@@ -19,7 +19,7 @@ from toolbench.lab.traces.search_text import update_search_texts
 pytestmark = pytest.mark.django_db
 
 WRONG_CITY = {"code": "wrong_argument", "path": "$.cities[0]", "turn": 1}
-# Each trial that was made, by the value that it alone has: the old filter, and the trials that it showed.
+# Old filters, each with the trials that it showed.
 FILTERS = {
     "run={run}": "odd",
     "runs={run}": "odd",
@@ -77,7 +77,7 @@ PATHS = (
 
 @pytest.fixture
 def trials() -> dict[str, Trial]:
-    """One trial that differs from the others in all that can be filtered, and one of each kind of run."""
+    """One trial that differs from the others in every filtered value, and one of each kind of run, by name."""
     local = make_provider("Second", kind=Provider.Kind.LOCAL)
     settings_ = {"profile": "cool", "strategy": "raw", "method": "text_json", "examples": "few", "stream": True}
     odd_config = make_config(make_run(), make_model("vendor/odd", provider=local), tool_use_mode="strict", **settings_)
@@ -96,7 +96,7 @@ def trials() -> dict[str, Trial]:
 
 
 @pytest.mark.parametrize("query", FILTERS)
-def test_old_filter_shows_the_same_trials(owner_client: Client, trials: dict[str, Trial], query: str) -> None:
+def test_trial_list_old_filter_shows_same_trials(owner_client: Client, trials: dict[str, Trial], query: str) -> None:
     odd = trials["odd"]
     address = "/trials/?" + query.format(run=odd.run_id, cell=odd.cell_id, config=odd.config_id)
     page = read_html(owner_client.get(address))
@@ -104,7 +104,7 @@ def test_old_filter_shows_the_same_trials(owner_client: Client, trials: dict[str
     assert shown == {trials[name].pk for name in FILTERS[query].split()}
 
 
-def test_old_paths_exist_and_stand_in_the_table() -> None:
+def test_old_paths_exist_and_are_listed_in_docs() -> None:
     routes = {remove_names(str(pattern.pattern)) for pattern in NAMED.values()}
     table = remove_names((Path(settings.BASE_DIR) / "docs" / "addresses.md").read_text())
     for path in map(remove_names, PATHS):
@@ -113,5 +113,5 @@ def test_old_paths_exist_and_stand_in_the_table() -> None:
 
 
 def remove_names(text: str) -> str:
-    """Replace placeholders of paths: their names may change, their places may not."""
+    """Replace the names of placeholders in paths, since only their positions must stay."""
     return re.sub("<[a-z_:]+>|{[a-z_]+}", "{}", text)

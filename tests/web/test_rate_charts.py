@@ -33,13 +33,13 @@ def test_build_rate_charts_interrupts_lines_at_gaps() -> None:
     assert len(in_flight.values) == 2
 
 
-def test_build_rate_charts_has_a_bar_for_rejections() -> None:
+def test_build_rate_charts_draws_bar_for_rejections() -> None:
     in_flight, per_minute = build_rate_charts(make_page(0, 10, rejections=5, requests_per_minute=90.0))
     assert in_flight.bars == ()
     assert [bar.title for bar in per_minute.bars] == ["12:00:00: 5 rejected", "12:00:10: 5 rejected"]
     assert len(per_minute.limits) == 1
 
 
-def test_build_rate_charts_shows_a_single_rejection() -> None:
+def test_build_rate_charts_draws_visible_bar_for_single_rejection() -> None:
     _, per_minute = build_rate_charts(make_page(0, 10, answers=9000, rejections=1))
     assert [bar.y for bar in per_minute.bars] == [100, 100]

@@ -1,17 +1,17 @@
-"""Only paths of this site are gone to."""
+"""Paths to redirect to: only paths of this site are used."""
 
 import pytest
 
 from toolbench.web.requests import choose_local_path
 
 
-@pytest.mark.parametrize("given", ["/runs/7/?a=b#c", "/"])
-def test_a_path_of_this_site_is_kept(given: str) -> None:
-    assert choose_local_path(given, "/other/") == given
+@pytest.mark.parametrize("path", ["/runs/7/?a=b#c", "/"])
+def test_choose_local_path_keeps_path_of_this_site(path: str) -> None:
+    assert choose_local_path(path, "/other/") == path
 
 
 @pytest.mark.parametrize(
-    "given",
+    "path",
     [
         "",
         "runs/",
@@ -22,5 +22,5 @@ def test_a_path_of_this_site_is_kept(given: str) -> None:
         "///evil.example",
     ],
 )
-def test_anything_else_is_not(given: str) -> None:
-    assert choose_local_path(given, "/other/") == "/other/"
+def test_choose_local_path_replaces_other_addresses(path: str) -> None:
+    assert choose_local_path(path, "/other/") == "/other/"

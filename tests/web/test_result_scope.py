@@ -1,4 +1,4 @@
-"""The scope that the tabs of the results keep."""
+"""Result scope: the choice of runs that the result tabs keep."""
 
 import re
 
@@ -28,12 +28,12 @@ URLS = tuple(tab.url for tab in RESULT_TABS)
         ("scope=all&run=x&demo=2", ResultScope()),
     ],
 )
-def test_scope_is_read_from_the_address_of_any_tab(query: str, scope: ResultScope) -> None:
+def test_result_scope_from_query_reads_address_of_any_tab(query: str, scope: ResultScope) -> None:
     assert ResultScope.from_query(QueryDict(query)) == scope
 
 
 @pytest.mark.parametrize("scope", [ResultScope(runs=(3,)), ResultScope(runs=(3, 4)), ResultScope("demo")])
-def test_addresses_of_tabs_read_back_as_the_same_scope(scope: ResultScope) -> None:
+def test_result_scope_build_query_is_read_back_as_same_scope(scope: ResultScope) -> None:
     for url in URLS:
         query = scope.build_query(url).removeprefix("?")
         if query:
@@ -41,7 +41,7 @@ def test_addresses_of_tabs_read_back_as_the_same_scope(scope: ResultScope) -> No
 
 
 @pytest.mark.django_db
-def test_every_tab_shows_the_trials_of_the_scope_alone(owner_client: Client) -> None:
+def test_result_tabs_show_only_trials_of_scope(owner_client: Client) -> None:
     runs = [make_run(), make_run(), make_run(simulated=True)]
     for run, name in zip(runs, ("alpha", "beta", "gamma"), strict=True):
         make_trials(make_cell(make_config(run, make_model(f"vendor/{name}"))), **{"pass": 3, "fail": 2})

@@ -1,4 +1,4 @@
-"""What each role may read and send, for every address of the site."""
+"""Roles required to read and change each page."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 RANKS = list(Role)
 NO_SIGN_IN = {"sign-in", "sign-in-link", "health-live", "health-metrics", "shared"}
-# The roles for reading and for changing, where they are not viewer and operator.
+# Roles for reading and for changing, if they are not viewer and operator.
 EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "provider-new": (Role.OWNER, Role.OWNER),
     "provider": (Role.VIEWER, Role.OWNER),
@@ -45,14 +45,14 @@ TEXT_ARGUMENTS = {
 
 
 def list_patterns() -> Iterator[URLPattern]:
-    """Every address but those of the API, whose table is tests/api/test_scopes.py."""
+    """Yield every URL pattern except those of the API, whose table is in tests/api/test_scopes.py."""
     for pattern in get_resolver().url_patterns:
         if getattr(pattern, "namespace", None) != "api":
             yield from getattr(pattern, "url_patterns", [pattern])
 
 
 def build_address(pattern: URLPattern) -> str:
-    """Return an address of the pattern; what it names does not exist, which a page may answer with 404."""
+    """Return an address of the pattern with ids that do not exist; a page may answer it with 404."""
     names = pattern.pattern.regex.groupindex
     arguments = {name: TEXT_ARGUMENTS.get(name, "999999") for name in names}
     if pattern.name == "case-export":
@@ -65,7 +65,7 @@ ADDRESSES = {str(pattern.name): build_address(pattern) for pattern in list_patte
 
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("name", ADDRESSES)
-def test_each_role_gets_403_exactly_where_it_lacks_the_right(name: str, role: Role) -> None:
+def test_page_returns_403_only_without_required_role(name: str, role: Role) -> None:
     user = User(username="somebody")
     set_role(user, role)
     user.save()
@@ -74,25 +74,25 @@ def test_each_role_gets_403_exactly_where_it_lacks_the_right(name: str, role: Ro
         client = Client(raise_request_exception=True)
         client.force_login(user)
         status = getattr(client, method)(ADDRESSES[name]).status_code
-        may = name in NO_SIGN_IN or RANKS.index(role) >= RANKS.index(needed)
-        assert (status != 403) == may, (method, status)
+        is_allowed = name in NO_SIGN_IN or RANKS.index(role) >= RANKS.index(needed)
+        assert (status != 403) == is_allowed, (method, status)
         assert status < 500
 
 
 @pytest.mark.parametrize("name", sorted(ADDRESSES.keys() - NO_SIGN_IN))
-def test_every_address_asks_a_visitor_to_sign_in(name: str, client: Client) -> None:
+def test_page_without_sign_in_redirects_to_sign_in(name: str, client: Client) -> None:
     for response in (client.get(ADDRESSES[name]), client.post(ADDRESSES[name])):
         assert response.status_code == 302
         assert response.headers["Location"].startswith("/sign-in/?next=")
 
 
-def test_403_names_the_missing_role(client: Client) -> None:
+def test_error_403_page_names_missing_role(client: Client) -> None:
     client.force_login(User.objects.create(username="viewer"))
     page = client.post("/runs/new/").content.decode()
     assert "This needs the role operator." in page
 
 
-def test_roles_apply_to_the_next_request(client: Client) -> None:
+def test_role_change_applies_to_next_request(client: Client) -> None:
     user = User.objects.create(username="ana", is_staff=True)
     client.force_login(user)
     assert client.get("/settings/audit/").status_code == 200

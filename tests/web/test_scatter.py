@@ -1,4 +1,4 @@
-"""The coordinates of the drawing of a decision."""
+"""Coordinates of the scatter plot of a decision."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def draw(within: str = "20", success: str = "90") -> Scatter:
     return wide
 
 
-def test_faster_is_left_and_better_is_above() -> None:
+def test_build_scatters_puts_faster_left_and_better_above() -> None:
     measure("fast", 80, 0, 1000)
     measure("slow", 60, 20, 9000)
     fast, slow = draw().points
@@ -36,7 +36,7 @@ def test_faster_is_left_and_better_is_above() -> None:
         assert point.top <= point.y <= point.bottom
 
 
-def test_open_bound_reaches_the_edge() -> None:
+def test_build_scatters_draws_open_bound_to_edge() -> None:
     measure("few", 30, 0, 1000)
     drawing = draw()
     (point,) = drawing.points
@@ -44,7 +44,7 @@ def test_open_bound_reaches_the_edge() -> None:
     assert point.right == drawing.right
 
 
-def test_rule_allows_the_field_up_to_target_and_limit() -> None:
+def test_build_scatters_marks_area_within_target_and_limit() -> None:
     measure("one", 80, 0, 1000)
     near, far, none = draw(within="2"), draw(within="600"), draw(within="none")
     assert near.has_limit
@@ -56,18 +56,18 @@ def test_rule_allows_the_field_up_to_target_and_limit() -> None:
     assert draw(success="95").target_y < near.target_y
 
 
-def test_axis_is_stretched_towards_100_percent() -> None:
+def test_build_scatters_stretches_success_axis_near_100_percent() -> None:
     measure("one", 80, 0, 1000)
     places = {tick.label: tick.at for tick in draw(success="60").success_ticks}
     assert places["98"] - places["100"] > places["80"] - places["90"] > 0
 
 
-def test_drawing_has_the_best_candidates_only() -> None:
+def test_build_scatters_draws_at_most_max_points() -> None:
     for number in range(MAX_POINTS + 2):
         measure(f"m{number}", 1, 0, 1000 + number)
     assert len(draw().points) == MAX_POINTS
 
 
-def test_nothing_is_drawn_without_a_p95() -> None:
+def test_build_scatters_without_p95_is_empty() -> None:
     make_config(make_run(), make_model("none"))
     assert build_scatters(get_decide_page(DecideQuery())) == ()

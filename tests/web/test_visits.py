@@ -1,4 +1,4 @@
-"""The list of addresses that other tests visit is whole."""
+"""Addresses of a run that other tests visit: no export is missing."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.web.run_urls import iter_run_urls
 
 
 @pytest.mark.django_db
-def test_run_urls_hold_every_export_of_every_format() -> None:
+def test_iter_run_urls_yields_every_export_in_every_format() -> None:
     run, other = make_run(), make_run()
     make_trial(make_cell(make_config(run)))
     paths = [url.partition("?")[0] for url in iter_run_urls(run, other)]

@@ -1,4 +1,4 @@
-"""What the web server computes before it serves."""
+"""Results that the web server computes before it serves requests."""
 
 import logging
 
@@ -24,7 +24,7 @@ def ended_run() -> None:
 
 
 @pytest.mark.parametrize("page", warm_up.CACHED_PAGES)
-def test_first_request_after_the_preparation_asks_no_more_than_the_second(
+def test_prepare_results_makes_first_request_as_cheap_as_second(
     ended_run: None, owner_client: Client, page: str
 ) -> None:
     warm_up.prepare_results()
@@ -36,7 +36,7 @@ def test_first_request_after_the_preparation_asks_no_more_than_the_second(
     assert counts[0] == counts[1]
 
 
-def test_preparation_without_a_database_only_warns(
+def test_prepare_results_without_database_logs_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse() -> None:

@@ -25,7 +25,7 @@ CASE: dict[str, Any] = {
 }
 
 
-def test_case_is_written_read_changed_and_deleted(api: ApiClient) -> None:
+def test_cases_api_creates_reads_changes_and_deletes_case(api: ApiClient) -> None:
     made = api.post("/cases", CASE, status=201)
     assert made == {"slug": "own-weather", "title": "Weather", "set": "My cases", "version": 1}
     found = api.get("/cases/own-weather")
@@ -39,7 +39,7 @@ def test_case_is_written_read_changed_and_deleted(api: ApiClient) -> None:
     assert api.problem("DELETE", "/cases/own-weather", status=404)
 
 
-def test_case_keeps_what_its_form_holds(api: ApiClient) -> None:
+def test_cases_api_round_trip_keeps_every_field(api: ApiClient) -> None:
     api.post(
         "/cases", CASE | {"group": "weather", "behaviour": "parallel_turn", "further": ["And in Bergen?"]}, status=201
     )
@@ -50,7 +50,7 @@ def test_case_keeps_what_its_form_holds(api: ApiClient) -> None:
     assert json.loads(api.send("PUT", "/cases/own-weather", sent).content)["version"] == 1
 
 
-def test_message_and_messages_exclude_each_other(api: ApiClient) -> None:
+def test_cases_api_refuses_message_together_with_messages(api: ApiClient) -> None:
     messages = [{"role": "user", "content": "Oslo?"}]
     assert "not both" in api.problem("POST", "/cases", CASE | {"messages": messages}, status=422)["detail"]
     assert api.problem("POST", "/cases", CASE | {"message": "", "messages": []}, status=422)
@@ -59,13 +59,13 @@ def test_message_and_messages_exclude_each_other(api: ApiClient) -> None:
     assert (found["message"], found["messages"]) == ("", [*messages, *messages])
 
 
-def test_case_that_cannot_be_judged_is_explained_by_field(api: ApiClient) -> None:
+def test_cases_api_names_field_of_unjudgeable_case(api: ApiClient) -> None:
     problem = api.problem("POST", "/cases", CASE | {"expect": {"name": "get_time"}}, status=422)
     assert problem["errors"][0]["field"] == "expect"
     assert not Case.objects.exists()
 
 
-def test_cases_travel_as_a_file(api: ApiClient) -> None:
+def test_cases_api_exports_and_imports_cases(api: ApiClient) -> None:
     api.post("/cases", CASE, status=201)
     text = api.send("GET", "/cases/export?private=true").content.decode()
     assert "Oslo" in text
@@ -74,7 +74,7 @@ def test_cases_travel_as_a_file(api: ApiClient) -> None:
     assert "Nothing was imported" in api.problem("POST", "/cases/import", {"text": "[1]"}, status=422)["detail"]
 
 
-def test_privacy_of_a_set_is_changed(api: ApiClient) -> None:
+def test_cases_api_changes_privacy_of_set(api: ApiClient) -> None:
     api.post("/cases", CASE, status=201)
     set_id = api.get("/cases")[0]["id"]
     assert api.send("PATCH", f"/cases/sets/{set_id}", {"public": True}).status_code == 200

@@ -21,7 +21,7 @@ def model(db: None) -> Model:
     return make_model("vendor/m", provider=make_provider("Mine"))
 
 
-def test_alias_is_added_changed_rolled_back_and_deleted(api: ApiClient, model: Model) -> None:
+def test_alias_api_adds_changes_rolls_back_and_deletes_alias(api: ApiClient, model: Model) -> None:
     added = api.post("/gateway/aliases", {"name": "weather", "model": model.pk, "method": "native"}, status=201)
     assert (added["model_name"], added["provider"], added["method"], added["config"]) == (
         "vendor/m",
@@ -44,7 +44,7 @@ def test_alias_is_added_changed_rolled_back_and_deleted(api: ApiClient, model: M
     assert AuditEntry.objects.count() == 4
 
 
-def test_alias_that_is_not_valid_is_explained(api: ApiClient, model: Model) -> None:
+def test_alias_api_names_invalid_field(api: ApiClient, model: Model) -> None:
     assert "Give model" in api.problem("POST", "/gateway/aliases", {"name": "weather"}, status=422)["detail"]
     body = {"name": "weather", "model": model.pk, "fallbacks": ["unknown"]}
     assert api.problem("POST", "/gateway/aliases", body, status=422)["errors"][0]["field"] == "fallbacks"
@@ -53,7 +53,7 @@ def test_alias_that_is_not_valid_is_explained(api: ApiClient, model: Model) -> N
     assert not ModelAlias.objects.exists()
 
 
-def test_choice_of_a_record_is_promoted_with_a_canary(api: ApiClient, measured: RunConfig) -> None:
+def test_promotion_api_binds_choice_of_record_with_canary(api: ApiClient, measured: RunConfig) -> None:
     record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
     canary = {"every_hours": 12, "requests_per_run": 1_000, "requests_per_month": 20_000}
     body = {"alias": "weather", "record": record.pk, "canary": canary}
@@ -68,7 +68,7 @@ def test_choice_of_a_record_is_promoted_with_a_canary(api: ApiClient, measured: 
     assert api.get(f"/gateway/aliases/{promoted['id']}/bindings")[0]["canary_id"] is None
 
 
-def test_promotion_that_is_not_possible_saves_nothing(api: ApiClient, measured: RunConfig) -> None:
+def test_promotion_api_refused_promotion_saves_nothing(api: ApiClient, measured: RunConfig) -> None:
     record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
     canary = {"requests_per_run": 1_000, "requests_per_month": 20_000}
     body = {"alias": "weather", "record": record.pk, "canary": canary}
@@ -83,7 +83,7 @@ def test_promotion_that_is_not_possible_saves_nothing(api: ApiClient, measured: 
     assert not Schedule.objects.exists()
 
 
-def test_traces_are_listed_page_by_page_and_searched(api: ApiClient) -> None:
+def test_traces_api_pages_and_searches_traces(api: ApiClient) -> None:
     traces = [make_gateway_trace(alias=name) for name in ("weather", "weather", "other")]
     page = api.get("/gateway/traces?alias=weather&limit=1")
     assert [row["id"] for row in page["items"]] == [traces[1].pk]
@@ -96,7 +96,7 @@ def test_traces_are_listed_page_by_page_and_searched(api: ApiClient) -> None:
     assert "q alone" in api.problem("GET", "/gateway/traces?q=other&alias=other", status=422)["detail"]
 
 
-def test_trace_is_read_with_its_bodies_and_becomes_a_draft(api: ApiClient) -> None:
+def test_trace_api_returns_bodies_and_creates_one_draft(api: ApiClient) -> None:
     tool = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}}
     request = {"model": "weather", "messages": [{"role": "user", "content": "Hello."}], "tools": [tool]}
     reply = {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]}

@@ -11,7 +11,7 @@ from toolbench.lab.models import AuditEntry, SamplingProfile
 pytestmark = pytest.mark.django_db
 
 
-def test_scenarios_are_listed_and_drawn(api: ApiClient) -> None:
+def test_scenarios_api_lists_scenarios_and_draws_instance(api: ApiClient) -> None:
     slugs = {row["slug"] for row in api.get("/scenarios")}
     assert "happy_path" in slugs
     found = api.get("/scenarios/happy_path?seed=7")
@@ -28,7 +28,7 @@ def test_scenarios_are_listed_and_drawn(api: ApiClient) -> None:
         ("presets", {"patch": {"max_turns": 6}}, {"patch": {"max_turns": 8}, "description": "Longer."}),
     ],
 )
-def test_entry_is_saved_changed_and_deleted(
+def test_library_api_saves_changes_and_deletes_entry(
     api: ApiClient, kind: str, content: dict[str, object], changed: dict[str, object]
 ) -> None:
     made = api.post(f"/{kind}", {"name": "mine", **content}, status=201)
@@ -47,7 +47,7 @@ def test_entry_is_saved_changed_and_deleted(
 
 
 @pytest.mark.parametrize("kind", ["profiles", "presets"])
-def test_list_takes_few_queries_however_many_entries_there_are(
+def test_library_api_list_needs_8_queries_at_most(
     api: ApiClient, kind: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     load_builtin_data()
@@ -55,13 +55,13 @@ def test_list_takes_few_queries_however_many_entries_there_are(
         assert len(api.get(f"/{kind}")) > 8
 
 
-def test_used_profile_is_archived(api: ApiClient) -> None:
+def test_profiles_api_archives_used_profile(api: ApiClient) -> None:
     api.post("/profiles", {"name": "mine", "options": {}}, status=201)
     make_config(make_run(), profile="mine")
     assert "archived" in api._expect(api.send("DELETE", "/profiles/mine"), 200)["sentence"]
     assert SamplingProfile.objects.get(name="mine").archived_at is not None
 
 
-def test_setting_that_is_not_known_is_named(api: ApiClient) -> None:
+def test_presets_api_names_unknown_setting(api: ApiClient) -> None:
     problem = api.problem("POST", "/presets", {"name": "mine", "patch": {"max_turn": 6}}, status=422)
     assert "max_turn" in problem["detail"]

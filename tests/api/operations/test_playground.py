@@ -26,7 +26,7 @@ Start = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def start(api: ApiClient, model: Model) -> Start:
-    """Start a conversation and have its message answered."""
+    """Start a conversation and run a worker session that answers it."""
 
     def send(**members: Any) -> dict[str, Any]:
         sent: dict[str, Any] = api.post("/conversations", MESSAGE | {"model": model.pk} | members, status=201)
@@ -36,7 +36,7 @@ def start(api: ApiClient, model: Model) -> Start:
     return send
 
 
-def test_conversation_is_started_read_continued_and_deleted(
+def test_conversation_api_starts_reads_continues_and_deletes(
     api: ApiClient, model: Model, server: ScriptedServer, start: Start
 ) -> None:
     sent = start(system="Be short.", trials=2)
@@ -69,7 +69,7 @@ def test_conversation_is_started_read_continued_and_deleted(
     assert Run.objects.count() == 2
 
 
-def test_message_is_sent_once_for_each_key(api: ApiClient, model: Model, start: Start) -> None:
+def test_conversation_api_sends_message_once_per_idempotency_key(api: ApiClient, model: Model, start: Start) -> None:
     body = MESSAGE | {"model": model.pk}
     sent = api.post("/conversations", body, status=201, idempotency_key="first")
     assert api.post("/conversations", body, idempotency_key="first") == sent
@@ -84,7 +84,7 @@ def test_message_is_sent_once_for_each_key(api: ApiClient, model: Model, start: 
     assert (Run.objects.count(), Case.objects.get().current) == (2, 2)
 
 
-def test_refused_message_is_not_saved(api: ApiClient, server: ScriptedServer) -> None:
+def test_conversation_api_refused_message_saves_nothing(api: ApiClient, server: ScriptedServer) -> None:
     paid = make_paid_model(server)
     body = MESSAGE | {"model": paid.pk, "trials": 20, "turns": 50}
     unconfirmed = api.problem("POST", "/conversations", body, status=409)
@@ -99,13 +99,13 @@ def test_refused_message_is_not_saved(api: ApiClient, server: ScriptedServer) ->
     assert (sent["message"], len(sent["trials"])) == (1, 20)
 
 
-def test_next_message_takes_no_list_of_messages(api: ApiClient, start: Start) -> None:
+def test_next_message_api_refuses_list_of_messages(api: ApiClient, start: Start) -> None:
     path = f"/conversations/{start()['conversation']}/messages"
     assert "in message" in api.problem("POST", path, {"messages": [{"role": "user"}]}, status=422)["detail"]
     assert api.problem("POST", path, {"message": "And?", "trial": 999_999}, status=404)
 
 
-def test_answer_is_saved_as_case_and_run_many_times(api: ApiClient, start: Start) -> None:
+def test_conversation_api_saves_answer_as_case_and_runs_it(api: ApiClient, start: Start) -> None:
     sent = start()
     path = f"/conversations/{sent['conversation']}/trials/{sent['trials'][0]}"
     case = api.post(f"{path}/case", status=201)
@@ -118,7 +118,9 @@ def test_answer_is_saved_as_case_and_run_many_times(api: ApiClient, start: Start
     assert api.problem("POST", path.replace("/trials/", "/trials/9") + "/case", status=404)
 
 
-def test_conversation_begins_as_a_trial_did(api: ApiClient, model: Model, server: ScriptedServer, start: Start) -> None:
+def test_conversation_api_from_trial_copies_its_message(
+    api: ApiClient, model: Model, server: ScriptedServer, start: Start
+) -> None:
     trial_id = start()["trials"][0]
     again = api.post("/conversations", {"from_trial": trial_id, "system": "Be brief.", "trials": 5}, status=201)
     run_worker_session(model)

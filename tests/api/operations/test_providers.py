@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 KEY = "sk-not-in-any-answer-1234"
 
 
-def test_provider_is_connected_edited_and_deleted_without_showing_its_key(api: ApiClient) -> None:
+def test_provider_api_never_returns_key_or_header_values(api: ApiClient) -> None:
     body = {"name": "Mine", "base_url": "http://127.0.0.1:9", "key": KEY, "headers": {"x-team": "hidden-value"}}
     made = api.post("/providers", body, status=201)
     assert made["key"] == "stored, encrypted"
@@ -37,7 +37,7 @@ def test_provider_is_connected_edited_and_deleted_without_showing_its_key(api: A
     ]  # fmt: skip
 
 
-def test_settings_that_are_not_sent_stay(api: ApiClient) -> None:
+def test_provider_api_patch_keeps_omitted_settings(api: ApiClient) -> None:
     settings = {"base_url": "http://127.0.0.1:9", "budget_per_month": 5.0, "read_seconds": 7.0, "query": "a=1"}
     made = api.post("/providers", settings | {"name": "Mine", "proxy_url": "http://127.0.0.1:8"}, status=201)
     found = json.loads(api.send("PATCH", f"/providers/{made['id']}", {"concurrency": 3}).content)
@@ -48,24 +48,24 @@ def test_settings_that_are_not_sent_stay(api: ApiClient) -> None:
     assert Provider.objects.get(pk=made["id"]).base_url == "http://127.0.0.1:9"
 
 
-def test_every_setting_of_a_provider_can_be_sent() -> None:
+def test_provider_body_has_every_connection_setting() -> None:
     settings = {field.name for field in fields(ConnectionSettings)} - {"network"}
     network = {"proxy": "proxy_url", "ca": "ca_pem"}
     settings |= {network.get(field.name, field.name) for field in fields(NetworkSettings)}
     assert settings == ProviderBody.model_fields.keys()
 
 
-def test_provider_that_cannot_be_connected_is_explained_by_field(api: ApiClient) -> None:
+def test_provider_api_names_field_of_invalid_provider(api: ApiClient) -> None:
     problem = api.problem("POST", "/providers", {"name": "x", "base_url": "ftp://x"}, status=422)
     assert problem["errors"][0]["field"] == "base_url"
 
 
-def test_template_fills_in_what_is_blank(api: ApiClient) -> None:
+def test_provider_api_fills_blank_address_from_template(api: ApiClient) -> None:
     made = api.post("/providers", {"template": "openrouter", "key": KEY}, status=201)
     assert made["address"].startswith("https://openrouter.ai")
 
 
-def test_offered_models_are_requested_and_added(api: ApiClient) -> None:
+def test_offered_models_api_requests_and_adds_models(api: ApiClient) -> None:
     with ScriptedServer(lambda seen: json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]})) as server:
         provider = make_provider(base_url=server.base_url)
         assert api.get(f"/providers/{provider.pk}/offered")["names"] == []
@@ -74,14 +74,15 @@ def test_offered_models_are_requested_and_added(api: ApiClient) -> None:
     assert api.get(f"/providers/{provider.pk}/offered?q=one")["added"] == ["m/one"]
 
 
-def test_models_are_listed_and_changed(api: ApiClient) -> None:
+def test_models_api_lists_and_changes_model(api: ApiClient) -> None:
     model = make_model("vendor/a")
     assert [row["name"] for row in api.get("/models?q=vendor")] == ["vendor/a"]
     assert api.send("PATCH", f"/models/{model.pk}", {"canonical": "a"}).status_code == 200
     assert api.get(f"/models/{model.pk}")["canonical"] == "a"
     settings = api.get(f"/models/{model.pk}/settings")
     body = {"version": settings["version"], "content": {"capabilities": {"tools": True}}}
-    assert api.send("PUT", f"/models/{model.pk}/settings", body).status_code in (200, 422)
+    unknown = api.problem("PUT", f"/models/{model.pk}/settings", body, status=422)
+    assert unknown["errors"] == [{"field": "tools", "message": "no capability is called tools."}]
     wrong = api.problem("PUT", f"/models/{model.pk}/settings", {"version": 1, "content": {"note": "x"}}, status=422)
     assert "Remove note" in wrong["detail"]
     whole = {"input": 1.0, "output": 2, "date": "2026-11-01", "source": "contract"}
@@ -95,9 +96,12 @@ def test_models_are_listed_and_changed(api: ApiClient) -> None:
         assert api.problem("PUT", f"/models/{model.pk}/settings", body, status=422)["errors"], content
     wrong = api.problem("PUT", f"/models/{model.pk}/settings", {"version": 1, "content": {"price": []}}, status=422)
     assert "Give price" in wrong["detail"]
+    body = {"version": settings["version"], "content": {"capabilities": {"supports_tool_use": True}}}
+    assert api.send("PUT", f"/models/{model.pk}/settings", body).status_code == 200
+    assert api.get(f"/models/{model.pk}/settings")["content"]["capabilities"] == {"supports_tool_use": True}
 
 
-def test_probe_is_queued_and_read(api: ApiClient) -> None:
+def test_probe_api_queues_one_probe_per_model(api: ApiClient) -> None:
     model = make_model()
     (probe_id,) = api.post(f"/models/{model.pk}/probes", status=201)["ids"]
     found = api.get(f"/probes/{probe_id}")
@@ -108,7 +112,7 @@ def test_probe_is_queued_and_read(api: ApiClient) -> None:
     assert Probe.objects.count() == 1
 
 
-def test_probes_of_all_models_have_to_be_confirmed(api: ApiClient) -> None:
+def test_probe_api_for_all_models_requires_confirmation(api: ApiClient) -> None:
     provider = make_provider()
     Model.objects.bulk_create(Model(provider=provider, name=f"m{number}") for number in range(40))
     problem = api.problem("POST", f"/providers/{provider.pk}/probes", {}, status=409)

@@ -1,9 +1,10 @@
-"""Matrix, comparison, failures, latency, what-if and new verdicts through the API."""
+"""Matrix, comparison, failures, latency, what-if and re-judging through the API."""
 
 import pytest
 
 from tests.api.requests import ApiClient
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +21,7 @@ def runs() -> list[Run]:
     return made
 
 
-def test_matrix_has_a_row_for_each_model(api: ApiClient, runs: list[Run]) -> None:
+def test_matrix_api_has_row_per_model(api: ApiClient, runs: list[Run]) -> None:
     found = api.get("/matrix")
     table = found["table"]
     place = table["columns"].index("given_ok")
@@ -29,7 +30,7 @@ def test_matrix_has_a_row_for_each_model(api: ApiClient, runs: list[Run]) -> Non
     assert len(api.get(f"/matrix?run={runs[0].pk}")["table"]["rows"]) == 1
 
 
-def test_matrix_has_the_ids_of_runs_if_they_are_asked_for(api: ApiClient, runs: list[Run]) -> None:
+def test_matrix_api_has_run_ids_on_request(api: ApiClient, runs: list[Run]) -> None:
     plain, full = (api.get(f"/matrix?run={runs[0].pk}{part}")["table"] for part in ("", "&ids=true"))
     assert "runs" not in plain["columns"]
     assert dict(zip(full["columns"], full["rows"][0], strict=True))["runs"] == str(runs[0].pk)
@@ -37,11 +38,11 @@ def test_matrix_has_the_ids_of_runs_if_they_are_asked_for(api: ApiClient, runs: 
 
 
 @pytest.mark.parametrize("query", ["metric=fun", "scope=all", "target=91", "run=x", "after=2026-13-40", "cell=1"])
-def test_matrix_names_what_cannot_be_read(api: ApiClient, query: str) -> None:
+def test_matrix_api_names_invalid_parameter(api: ApiClient, query: str) -> None:
     assert query.partition("=")[0] in api.problem("GET", f"/matrix?{query}", status=422)["detail"]
 
 
-def test_sides_are_compared(api: ApiClient, runs: list[Run]) -> None:
+def test_compare_api_returns_counts_of_both_sides(api: ApiClient, runs: list[Run]) -> None:
     first, second = (run.pk for run in runs)
     found = api.get(f"/compare?a_run={first}&b_run={second}&points=20")
     assert found["comparable"]
@@ -52,7 +53,7 @@ def test_sides_are_compared(api: ApiClient, runs: list[Run]) -> None:
     assert "m_run" in api.problem("GET", f"/compare?a_run={first}&m_run=1", status=422)["detail"]
 
 
-def test_three_sides_are_compared_with_the_first(api: ApiClient, runs: list[Run]) -> None:
+def test_compare_api_compares_three_sides_with_first(api: ApiClient, runs: list[Run]) -> None:
     third = make_run()
     make_trials(make_cell(make_config(third, make_model("vendor/c"))), **{"pass": 9, "fail": 1})
     sides = "&".join(f"{letter}_run={pk}" for letter, pk in zip("abc", (runs[0].pk, runs[1].pk, third.pk), strict=True))
@@ -65,14 +66,17 @@ def test_three_sides_are_compared_with_the_first(api: ApiClient, runs: list[Run]
     assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
 
 
-def test_failures_and_latency_are_read(api: ApiClient, runs: list[Run]) -> None:
-    assert api.get(f"/failures?run={runs[0].pk}")["version"] >= 0
+def test_failures_and_latency_api_return_figures_of_run(api: ApiClient, runs: list[Run]) -> None:
+    runs[0].trials.filter(outcome="fail").update(cause="no_call", taxonomy=read_taxonomy_version())
+    found = api.get(f"/failures?run={runs[0].pk}")
+    assert found["version"] == read_taxonomy_version()
+    assert [(line["cause"], line["count"]) for line in found["causes"]] == [("no_call", 2)]
     rows = api.get(f"/runs/{runs[0].pk}/latency")["rows"]
     assert rows[0]["n"] == 10
     assert api.problem("GET", "/runs/999999/latency", status=404)
 
 
-def test_what_if_replays_stored_trials(api: ApiClient, runs: list[Run]) -> None:
+def test_what_if_api_replays_stored_trial(api: ApiClient, runs: list[Run]) -> None:
     trial = runs[0].trials.all()[0]
     found = api.post("/what-if", {"trial": trial.pk, "max_turns": 3})
     assert found["trials"] == 1
@@ -81,11 +85,11 @@ def test_what_if_replays_stored_trials(api: ApiClient, runs: list[Run]) -> None:
     assert api.problem("POST", "/what-if", {"trial": 999999}, status=404)
 
 
-def test_run_is_judged_again(api: ApiClient, runs: list[Run]) -> None:
+def test_rejudge_api_sends_no_request(api: ApiClient, runs: list[Run]) -> None:
     found = api.post(f"/runs/{runs[0].pk}/rejudge")
     assert "No request was sent" in found["sentence"]
     assert api.get(f"/runs/{runs[0].pk}/judgements")["waiting"] is False
 
 
-def test_metrics_are_listed_with_what_they_count(api: ApiClient) -> None:
+def test_metrics_api_lists_denominators(api: ApiClient) -> None:
     assert {"name", "label", "denominator"} == api.get("/metrics")[0].keys()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def model() -> Model:
-    """A model that costs nothing to try."""
+    """A model whose requests cost nothing."""
     return make_model(provider=make_provider("Mine", kind="simulated", service="simulated"))
 
 
@@ -22,7 +22,7 @@ def plan(model: Model, **fields: object) -> dict[str, object]:
     return {"models": [model.pk], "scenarios": ["happy_path"], "trials": 2, "probe_unknown": False} | fields
 
 
-def test_runs_are_listed_page_by_page(api: ApiClient) -> None:
+def test_runs_api_pages_by_cursor(api: ApiClient) -> None:
     runs = [make_run(title=f"run {number}") for number in range(3)]
     make_trials(make_cell(make_config(runs[2])), **{"pass": 3, "fail": 1})
     first = api.get("/runs?limit=2")
@@ -34,7 +34,7 @@ def test_runs_are_listed_page_by_page(api: ApiClient) -> None:
     assert last["next"] is None
 
 
-def test_list_takes_few_queries_however_many_runs_it_has(
+def test_runs_api_list_needs_8_queries_at_most(
     api: ApiClient, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(9):
@@ -43,14 +43,14 @@ def test_list_takes_few_queries_however_many_runs_it_has(
         assert len(api.get("/runs")["items"]) == 9
 
 
-def test_runs_are_listed_by_kind_and_label(api: ApiClient) -> None:
+def test_runs_api_filters_by_kind_and_label(api: ApiClient) -> None:
     make_run(title="played", simulated=True)
     make_run(title="mine", label="kept")
     assert [item["run"]["title"] for item in api.get("/runs?kind=simulated")["items"]] == ["played"]
     assert [item["run"]["title"] for item in api.get("/runs?label=kept")["items"]] == ["mine"]
 
 
-def test_plan_writes_nothing_and_estimates(api: ApiClient, model: Model) -> None:
+def test_plan_api_estimates_run_and_writes_nothing(api: ApiClient, model: Model) -> None:
     found = api.post("/runs/plan", plan(model))
     assert (found["cells"], found["trials"]) == (1, 2)
     assert found["most_requests"] >= 2
@@ -58,7 +58,7 @@ def test_plan_writes_nothing_and_estimates(api: ApiClient, model: Model) -> None
     assert not Run.objects.exists()
 
 
-def test_launch_names_every_field_that_is_wrong(api: ApiClient, model: Model) -> None:
+def test_launch_api_names_every_invalid_field(api: ApiClient, model: Model) -> None:
     body = {"models": [999999], "scenarios": ["nothing"], "methods": ["native"], "agreed": 1}
     problem = api.problem("POST", "/runs", body, status=422)
     assert {error["field"] for error in problem["errors"]} == {"models", "scenarios"}
@@ -70,7 +70,7 @@ def test_launch_names_every_field_that_is_wrong(api: ApiClient, model: Model) ->
     assert not Run.objects.exists()
 
 
-def test_launch_with_a_key_that_is_sent_again_returns_the_same_run(api: ApiClient, model: Model, owner: User) -> None:
+def test_launch_api_repeated_idempotency_key_returns_same_run(api: ApiClient, model: Model, owner: User) -> None:
     first = api.post("/runs", plan(model), status=201, Idempotency_Key="k-1")
     again = api.post("/runs", plan(model), status=200, Idempotency_Key="k-1")
     assert again["id"] == first["id"]
@@ -81,12 +81,12 @@ def test_launch_with_a_key_that_is_sent_again_returns_the_same_run(api: ApiClien
     assert [str(entry) for entry in AuditEntry.objects.all()] == [f"owner launched run {first['id']}"]
 
 
-def test_refused_launch_leaves_its_key_unused(api: ApiClient, model: Model) -> None:
+def test_launch_api_refused_launch_leaves_idempotency_key_unused(api: ApiClient, model: Model) -> None:
     assert api.send("POST", "/runs", plan(model, scenarios=["nothing"]), Idempotency_Key="k").status_code == 422
     api.post("/runs", plan(model), status=201, Idempotency_Key="k")
 
 
-def test_paid_requests_have_to_be_confirmed(api: ApiClient) -> None:
+def test_launch_api_requires_confirmation_of_paid_requests(api: ApiClient) -> None:
     body = plan(make_model(), trials=50)
     problem = api.problem("POST", "/runs", body, status=409)
     assert problem["title"] == "Paid requests have to be confirmed"
@@ -95,7 +95,7 @@ def test_paid_requests_have_to_be_confirmed(api: ApiClient) -> None:
     assert run["state"] == "running"
 
 
-def test_configurations_of_a_run_come_in_pages(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_api_pages_configurations(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_PAGE_ROWS", 1)
     run = make_run()
     for name in ("vendor/a", "vendor/b"):
@@ -106,7 +106,7 @@ def test_configurations_of_a_run_come_in_pages(api: ApiClient, monkeypatch: pyte
     assert last == second
 
 
-def test_run_is_controlled(api: ApiClient, model: Model) -> None:
+def test_run_api_pauses_limits_cancels_repeats_and_deletes_run(api: ApiClient, model: Model) -> None:
     run_id = api.post("/runs", plan(model), status=201)["id"]
     assert api.post(f"/runs/{run_id}/pause")["state"] == "paused"
     assert api.problem("POST", f"/runs/{run_id}/pause", status=409)["detail"].endswith("cannot be paused.")
@@ -124,7 +124,7 @@ def test_run_is_controlled(api: ApiClient, model: Model) -> None:
     assert api.problem("GET", f"/runs/{run_id}", status=404)["detail"].startswith(f"There is no run {run_id}")
 
 
-def test_run_is_read_with_its_cells_and_failures(api: ApiClient) -> None:
+def test_run_api_returns_cells_and_failures(api: ApiClient) -> None:
     run = make_run()
     make_trials(make_cell(make_config(run)), **{"pass": 3, "fail": 1})
     found = api.get(f"/runs/{run.pk}")
@@ -133,7 +133,7 @@ def test_run_is_read_with_its_cells_and_failures(api: ApiClient) -> None:
     assert found["counts"]["trials"] == 4
 
 
-def test_polling_costs_no_body_while_nothing_changes(api: ApiClient) -> None:
+def test_run_api_unchanged_run_returns_304_without_body(api: ApiClient) -> None:
     run = make_run()
     etag = api.send("GET", f"/runs/{run.pk}").headers["ETag"]
     answer = api.send("GET", f"/runs/{run.pk}", If_None_Match=etag)
@@ -142,11 +142,11 @@ def test_polling_costs_no_body_while_nothing_changes(api: ApiClient) -> None:
     assert api.send("GET", f"/runs/{run.pk}", If_None_Match=etag).status_code == 200
 
 
-def test_unknown_parameters_are_named(api: ApiClient) -> None:
+def test_runs_api_names_unknown_parameter(api: ApiClient) -> None:
     assert "labels" in api.problem("GET", "/runs?labels=x", status=422)["detail"]
 
 
-def test_frozen_settings_name_the_layer_that_set_them(api: ApiClient) -> None:
+def test_run_settings_api_names_origin_of_setting(api: ApiClient) -> None:
     config = make_config(make_run())
     found = api.get(f"/runs/{config.run_id}/settings?config={config.pk}&scenario=happy_path")
     chosen = {row["key"]: (row["value"], row["origin"]) for row in found["chosen"]}

@@ -21,7 +21,7 @@ def run() -> Run:
     return run
 
 
-def test_link_is_made_listed_and_revoked(api: ApiClient, client: Client, run: Run) -> None:
+def test_share_link_api_makes_lists_and_revokes_link(api: ApiClient, client: Client, run: Run) -> None:
     made = api.post("/share-links", {"kind": "run", "target": run.pk}, status=201)
     assert client.get(made["url"]).status_code == 200
     assert [link["id"] for link in api.get("/share-links")] == [made["id"]]
@@ -32,7 +32,7 @@ def test_link_is_made_listed_and_revoked(api: ApiClient, client: Client, run: Ru
     assert problem["errors"][0]["field"] == "target"
 
 
-def test_files_of_a_run_are_downloaded(api: ApiClient, run: Run) -> None:
+def test_run_files_api_downloads_every_format(api: ApiClient, run: Run) -> None:
     assert b"3/4" in api.send("GET", f"/runs/{run.pk}/report.html").content
     for name in ("report.zip", "bundle.zip", "inspect.zip"):
         content = b"".join(api.send("GET", f"/runs/{run.pk}/{name}"))

@@ -17,7 +17,7 @@ def write_line(message: str) -> str:
     return json.dumps({"request": request, "response": reply})
 
 
-def test_traffic_becomes_drafts_that_are_accepted_or_rejected(api: ApiClient) -> None:
+def test_traffic_api_imports_and_reviews_drafts(api: ApiClient) -> None:
     text = "\n".join([write_line("One."), write_line("One."), write_line("Two."), write_line("Three."), "no JSON"])
     sentence = api.post("/cases/drafts/import", {"text": text})["sentence"]
     assert "drafts added: 3" in sentence
@@ -37,7 +37,7 @@ def test_traffic_becomes_drafts_that_are_accepted_or_rejected(api: ApiClient) ->
     assert TrafficDraft.objects.count() == 3
 
 
-def test_review_names_what_is_chosen(api: ApiClient) -> None:
+def test_traffic_api_refuses_review_without_ids_and_unknown_state(api: ApiClient) -> None:
     assert api.problem("POST", "/cases/drafts/review", {"action": "accept"}, status=422)
     assert api.problem("POST", "/cases/drafts/review", {"action": "accept", "ids": []}, status=422)
     assert api.problem("GET", "/cases/drafts?state=lost", status=422)

@@ -1,4 +1,4 @@
-"""Trials through the API: filters, pages by cursor, steps, exact bytes, notes and verdicts."""
+"""Trials through the API: filters, pages by cursor, steps, exact bytes, notes and human verdicts."""
 
 import base64
 import json
@@ -41,15 +41,15 @@ def read_all(api: ApiClient, query: str) -> list[dict[str, Any]]:
         cursor = page["next"]
 
 
-def test_parameters_are_those_of_the_filter_of_the_page() -> None:
-    own = {field.name for field in fields(TrialFilter)} - {"chosen", "ignored", "layout"}
-    assert set(TrialListQuery.model_fields) == own | {"after", "before", "upto", "cursor", "limit"}
+def test_trial_list_query_has_parameters_of_trial_filter() -> None:
+    filter_fields = {field.name for field in fields(TrialFilter)} - {"chosen", "ignored", "layout"}
+    assert set(TrialListQuery.model_fields) == filter_fields | {"after", "before", "upto", "cursor", "limit"}
     assert {field.name for field in fields(ResultFilter)} >= {"after", "before", "upto"}
     assert SORT_COLUMNS.keys() == SORTS.keys()
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_pages_in_every_order_hold_each_trial_once(api: ApiClient, trials: list[Trial], sort: str) -> None:
+def test_trials_api_pages_have_each_trial_once_in_every_order(api: ApiClient, trials: list[Trial], sort: str) -> None:
     Trial.objects.filter(pk__in=[trial.pk for trial in trials[::3]]).update(duration_ms=None, started_at=None)
     found = read_all(api, f"sort={sort}")
     assert sorted(trial["id"] for trial in found) == sorted(trial.pk for trial in trials)
@@ -58,7 +58,7 @@ def test_pages_in_every_order_hold_each_trial_once(api: ApiClient, trials: list[
     assert [trial["id"] for trial in found] == [row.id for row in get_trials(TrialFilter(sort=sort)).rows]
 
 
-def test_long_list_has_the_newest_trials_and_says_so(
+def test_trials_api_limits_sorted_list_to_newest_trials(
     api: ApiClient, trials: list[Trial], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyset, "MAX_COUNTED_TRIALS", 5)
@@ -73,7 +73,7 @@ def test_long_list_has_the_newest_trials_and_says_so(
     assert (len(of_run["items"]), of_run["limited"]) == (7, False)
 
 
-def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
+def test_trials_api_filters_by_run_outcome_and_model(api: ApiClient, trials: list[Trial]) -> None:
     run = trials[0].run_id
     assert len(read_all(api, f"run={run}&outcome=fail")) == 2
     assert read_all(api, "model=nothing") == []
@@ -81,19 +81,19 @@ def test_filters_choose_trials(api: ApiClient, trials: list[Trial]) -> None:
 
 
 @pytest.mark.parametrize("moment", ["2024-01-01T00:00:00+23:59", "2024-01-01T00:00:00", "0001-01-01T00:00:00+05:00"])
-def test_cursor_with_a_moment_that_no_page_gave_is_refused(api: ApiClient, moment: str) -> None:
+def test_trials_api_refuses_cursor_with_invalid_time(api: ApiClient, moment: str) -> None:
     cursor = base64.urlsafe_b64encode(json.dumps([moment, 1, 0]).encode()).decode().rstrip("=")
     answer = api.send("GET", f"/trials?sort=newest&cursor={cursor}")
     assert answer.status_code == (200 if moment.startswith("2024-01-01T00:00:00+") else 422)
 
 
 @pytest.mark.parametrize("query", ["outcome=good", "run=x", "without=a", "had=nothing", "cursor=abc", "nothing=1"])
-def test_what_cannot_be_read_is_named(api: ApiClient, query: str) -> None:
+def test_trials_api_names_invalid_parameter(api: ApiClient, query: str) -> None:
     problem = api.problem("GET", f"/trials?{query}", status=422)
     assert query.partition("=")[0] in problem["detail"]
 
 
-def test_trial_has_its_steps_and_their_exact_bytes(api: ApiClient, trials: list[Trial]) -> None:
+def test_trial_api_returns_steps_and_exact_bytes(api: ApiClient, trials: list[Trial]) -> None:
     raw = b'{"choices": [\xff\x00]}'
     step = make_step(
         trials[1], bodies={"request": b"{}", "response": raw, "facts": {"text": "so", "usage": float("nan")}}
@@ -107,17 +107,18 @@ def test_trial_has_its_steps_and_their_exact_bytes(api: ApiClient, trials: list[
     assert api.get(f"/steps/{step.pk}")["details"] == {"text": "so", "usage": None}
 
 
-def test_known_secret_is_in_no_answer(api: ApiClient, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trial_api_masks_known_secret(api: ApiClient, trials: list[Trial], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", "sk-planted-0123456789")
     make_provider("Leaky", key_source="environment", key_env="PLANTED")
     bodies = {"response": b"sk-planted-0123456789", "facts": {"text": "sk-planted-0123456789"}}
     step = make_step(trials[0], bodies=bodies)
     Trial.objects.filter(pk=trials[0].pk).update(final_text=b"sk-planted-0123456789")
     for path in (f"/trials/{trials[0].pk}", f"/steps/{step.pk}", f"/steps/{step.pk}/response"):
-        assert b"planted" not in api.send("GET", path).content
+        answer = api.send("GET", path)
+        assert (answer.status_code, b"planted" in answer.content) == (200, False), path
 
 
-def test_note_and_verdict_are_saved_and_recorded(api: ApiClient, trials: list[Trial]) -> None:
+def test_trial_api_saves_note_and_verdict_with_audit_entries(api: ApiClient, trials: list[Trial]) -> None:
     api.send("PATCH", f"/trials/{trials[0].pk}", {"label": "odd", "note": "Look at turn 2."})
     api.post(f"/trials/{trials[0].pk}/verdict", {"verdict": "fail", "reason": "It guessed."})
     found = api.get(f"/trials/{trials[0].pk}")
@@ -128,6 +129,6 @@ def test_note_and_verdict_are_saved_and_recorded(api: ApiClient, trials: list[Tr
     assert problem["errors"]
 
 
-def test_missing_trial_and_step_are_not_found(api: ApiClient) -> None:
+def test_trial_api_unknown_trial_and_step_return_404(api: ApiClient) -> None:
     for path in ("/trials/999999", "/steps/999999", "/steps/999999/request", "/steps/999999/curl"):
         assert api.problem("GET", path, status=404)["detail"].startswith("There is no")

@@ -1,4 +1,4 @@
-"""A small part of the first measurement: what each drift has to be put down to, and that it is."""
+"""Small part of the first measurement: the expected causes of single faults, and the causes found."""
 
 import json
 
@@ -20,43 +20,43 @@ from toolbench.providers.simulated.personas import load_personas
 
 PROSE = ("prose-only", "done-too-early")
 SHORT = ("happy_path", "weather", "chat_only")
-EVERYTHING_PROVOKED = ("long_arguments_guard", "tool_output_truncation", "partial_success_failure", "recovery_busy")
-NEEDS_PATIENCE = {"hangs"}
+PROVOKING_SCENARIOS = ("long_arguments_guard", "tool_output_truncation", "partial_success_failure", "recovery_busy")
+NEVER_ANSWERS = {"hangs"}
 
 
-def test_drift_causes_name_every_drift_known_codes_and_real_cells() -> None:
+def test_causes_file_names_every_fault_and_only_known_codes() -> None:
     rows = json.loads(CAUSES_FILE.read_text(encoding="utf-8"))["rows"]
     drifts = {persona.drift for persona in load_personas().values() if persona.drift}
     assert {row["drift"] for row in rows} == drifts
-    every = [item for row in rows for item in (row, *row.get("but", ()))]
-    assert all(item["why"].endswith(".") for item in every)
-    assert {code for item in every for code in item.get("causes", ())} <= set(load_causes())
+    entries = [item for row in rows for item in (row, *row.get("but", ()))]
+    assert all(item["why"].endswith(".") for item in entries)
+    assert {code for item in entries for code in item.get("causes", ())} <= set(load_causes())
     slugs = {scenario.slug for scenario in scenarios.list_scenarios()}
-    assert {slug for item in every for slug in item.get("scenarios", ())} <= slugs
+    assert {slug for item in entries for slug in item.get("scenarios", ())} <= slugs
 
 
-def test_expected_causes_of_a_drawn_fault_are_those_of_the_fault() -> None:
+def test_list_expected_causes_follows_fault_drawn_by_seed() -> None:
     found = {list_expected_causes(Cell(("reliable-70",), "happy_path"), seed) for seed in range(20)}
     assert found == {("no_call",), ("task_not_done",)}
 
 
 @pytest.mark.parametrize("setting", [CellSettings(), CellSettings("production")])
-def test_drifts_failed_trials_get_the_drifts_cause(setting: CellSettings) -> None:
-    personas = [item for slug, item in load_personas().items() if slug not in NEEDS_PATIENCE]
+def test_list_misses_finds_no_other_cause_for_single_faults(setting: CellSettings) -> None:
+    personas = [item for slug, item in load_personas().items() if slug not in NEVER_ANSWERS]
     played = play_with_causes((cell, 0) for cell in iter_cells(personas, SHORT, [setting]))
     assert list_misses(played) == []
     assert sum(row.failed for row in count_causes(played)) > 60
 
 
-def test_streamed_drifts_failed_trials_get_the_drifts_cause() -> None:
+def test_list_misses_finds_no_other_cause_for_streamed_faults() -> None:
     personas = [persona for persona in load_personas().values() if persona.group == "Streams"]
     played = play_with_causes((cell, 0) for cell in iter_cells(personas, ("happy_path",), [CellSettings(stream=True)]))
     assert list_misses(played) == []
     assert {row.persona for row in count_causes(played)} == {"stream-cut", "stream-error"}
 
 
-def test_prose_gets_one_cause_whatever_came_before_it() -> None:
+def test_play_with_causes_gives_prose_one_cause_in_every_scenario() -> None:
     personas = [load_personas()[slug] for slug in PROSE]
     settings = [CellSettings(), CellSettings(method="text_json")]
-    played = play_with_causes((cell, 0) for cell in iter_cells(personas, (*SHORT, *EVERYTHING_PROVOKED), settings))
+    played = play_with_causes((cell, 0) for cell in iter_cells(personas, (*SHORT, *PROVOKING_SCENARIOS), settings))
     assert {item.cause for item in played if item.failed} == {"no_call"}

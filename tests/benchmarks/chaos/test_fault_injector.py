@@ -1,4 +1,4 @@
-"""Faults happen to real processes, in order, and are undone."""
+"""Faults of real processes: they happen in order and are undone."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ from benchmarks.chaos.stack import Stack, wait_until
 _SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-class OneProcess(Stack):
-    """A stack of one process, which is every target."""
+class SingleProcessStack(Stack):
+    """Stack of one process that stands for every target."""
 
     def __init__(self) -> None:
         self.disk = None
@@ -28,19 +28,19 @@ class OneProcess(Stack):
 
     @property
     def state(self) -> str:
-        """The letter of /proc: S sleeps, T is stopped."""
+        """State letter in /proc: S for sleeping, T for stopped."""
         return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture
-def stack() -> Iterator[OneProcess]:
-    stack = OneProcess()
+def stack() -> Iterator[SingleProcessStack]:
+    stack = SingleProcessStack()
     yield stack
     stack.process.kill()
     stack.process.wait()
 
 
-def test_injector_kills_a_process(stack: OneProcess) -> None:
+def test_fault_injector_kills_process(stack: SingleProcessStack) -> None:
     injector = FaultInjector(stack, Random(1))
 
     with injector.inject([Fault(KILL, "web", at=0.0)]):
@@ -50,8 +50,8 @@ def test_injector_kills_a_process(stack: OneProcess) -> None:
     assert injector.hit == ["kill web at +0.0 s"]
 
 
-def test_injector_freezes_beside_the_block_and_thaws_before_its_end(
-    stack: OneProcess, monkeypatch: pytest.MonkeyPatch
+def test_fault_injector_freezes_during_block_and_thaws_before_end(
+    stack: SingleProcessStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     injector = FaultInjector(stack, Random(1))
     undo = injector._undo

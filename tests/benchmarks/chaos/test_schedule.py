@@ -1,4 +1,4 @@
-"""The schedule of chaos rounds is a function of its seed."""
+"""Schedule of chaos rounds, planned from a seed."""
 
 from collections import Counter
 
@@ -18,39 +18,39 @@ from benchmarks.chaos.schedule import (
 ROUNDS = 40
 
 
-def rounds(seed: int = 1, count: int = ROUNDS, *, can_fill: bool = True) -> list[Round]:
+def plan_rounds(seed: int = 1, count: int = ROUNDS, *, can_fill: bool = True) -> list[Round]:
     return [plan_round(seed, number, can_fill=can_fill) for number in range(1, count + 1)]
 
 
-def test_schedule_of_equal_seeds_is_equal() -> None:
-    assert rounds(7) == rounds(7)
-    assert rounds(7) != rounds(8)
+def test_plan_round_is_repeatable_by_seed() -> None:
+    assert plan_rounds(7) == plan_rounds(7)
+    assert plan_rounds(7) != plan_rounds(8)
 
 
-def test_schedule_of_forty_rounds_hits_every_process() -> None:
-    hit = Counter((fault.kind, fault.target) for planned in rounds() for fault in planned.faults)
+def test_plan_round_hits_every_process_in_40_rounds() -> None:
+    hit = Counter((fault.kind, fault.target) for planned in plan_rounds() for fault in planned.faults)
 
     assert {target for kind, target in hit if kind == KILL} == set(PROCESSES)
     assert {target for kind, target in hit if kind == FREEZE} == {*PROCESSES, DATABASE, SUPERVISOR}
     assert {target for kind, target in hit if kind == FILL} == {"data", "wal"}
 
 
-def test_schedule_of_sixty_rounds_gives_every_poison() -> None:
-    assert {planned.poison for planned in rounds(count=2 * len(POISON_BY_NAME))} == {"", *POISON_BY_NAME}
+def test_plan_round_gives_every_poison_in_two_cycles() -> None:
+    assert {planned.poison for planned in plan_rounds(count=2 * len(POISON_BY_NAME))} == {"", *POISON_BY_NAME}
 
 
-def test_schedule_without_namespace_fills_no_disk() -> None:
-    assert not any(fault.kind == FILL for planned in rounds(can_fill=False) for fault in planned.faults)
+def test_plan_round_without_namespace_fills_no_disk() -> None:
+    assert not any(fault.kind == FILL for planned in plan_rounds(can_fill=False) for fault in planned.faults)
 
 
-def test_schedule_begins_before_launch_only_where_launch_can_work() -> None:
-    early = {fault.target for planned in rounds(count=300) for fault in planned.faults if fault.at < 0}
+def test_plan_round_starts_faults_before_launch_only_if_allowed() -> None:
+    early = {fault.target for planned in plan_rounds(count=300) for fault in planned.faults if fault.at < 0}
 
     assert early == set(BEFORE_LAUNCH)
 
 
-def test_schedule_has_double_faults_on_two_targets() -> None:
-    doubles = [planned.faults for planned in rounds(count=100) if len(planned.faults) == 2]
+def test_plan_round_puts_double_faults_on_two_targets() -> None:
+    doubles = [planned.faults for planned in plan_rounds(count=100) if len(planned.faults) == 2]
 
     assert doubles
     assert all(item.target != other.target for item, other in doubles)

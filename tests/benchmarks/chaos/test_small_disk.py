@@ -1,4 +1,4 @@
-"""A disk in a mount namespace is really full, and has room again."""
+"""Small disk in a mount namespace: filled, and with room again."""
 
 import errno
 import json
@@ -37,7 +37,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.skipif(not UNSHARE, reason="this machine allows no mount namespace")
-def test_disk_that_is_filled_refuses_writes_until_there_is_room(tmp_path: Path) -> None:
+def test_disk_filled_refuses_writes_until_room_is_made(tmp_path: Path) -> None:
     command = [*UNSHARE, sys.executable, "-c", _SCRIPT, str(tmp_path)]
 
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

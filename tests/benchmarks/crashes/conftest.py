@@ -1,4 +1,4 @@
-"""A player on the test database. Its server loses nothing either: only processes crash here, never the server."""
+"""Player of crash schedules on the test database. Only simulated processes crash, never the database server."""
 
 import logging
 from collections.abc import Iterator

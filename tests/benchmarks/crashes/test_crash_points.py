@@ -4,7 +4,7 @@ from contextlib import suppress
 from benchmarks.crashes.crash_points import SimulatedProcess, install_hooks
 
 
-def test_killed_process_ends_although_a_cancellation_is_lost() -> None:
+def test_simulated_process_killed_ends_although_cancellation_is_lost() -> None:
     process = SimulatedProcess()
     lost: list[str] = []
 

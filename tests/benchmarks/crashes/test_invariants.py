@@ -1,4 +1,4 @@
-"""Every invariant of the crashes finds its violation on rows that break it."""
+"""Invariants of the crash schedules: each is checked on rows that break it."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ def witness() -> None:
     install_witness()
 
 
-def find(sent: int = 0) -> set[str]:
+def find_kinds(sent: int = 0) -> set[str]:
     return {violation.kind for violation in find_other_violations(sent)}
 
 
@@ -39,55 +39,55 @@ def make_schedule() -> Schedule:
     )
 
 
-def test_sound_run_breaks_no_rule() -> None:
+def test_find_other_violations_of_valid_run_is_empty() -> None:
     make_ended_trial()
-    assert find(sent=1) == set()
+    assert find_kinds(sent=1) == set()
 
 
-def test_request_that_is_not_counted_is_found() -> None:
+def test_find_other_violations_finds_uncounted_request() -> None:
     make_ended_trial()
-    assert find(sent=2) == {"limit"}
+    assert find_kinds(sent=2) == {"limit"}
 
 
-def test_tokens_that_differ_from_stored_answers_are_found() -> None:
+def test_find_other_violations_finds_miscounted_tokens() -> None:
     make_ended_trial()
     Run.objects.update(tokens_used=30)
-    assert find(sent=1) == {"limit"}
+    assert find_kinds(sent=1) == {"limit"}
 
 
-def test_trial_that_ends_again_is_found() -> None:
+def test_find_other_violations_finds_trial_that_ends_twice() -> None:
     trial = make_ended_trial()
     Trial.objects.update(finished_at=timezone.now() + timedelta(1))
-    assert find(sent=1) == {"doubled"}
+    assert find_kinds(sent=1) == {"doubled"}
     with connection.cursor() as cursor:
         cursor.execute("UPDATE chaos_end SET execution = execution + 1 WHERE ctid = (SELECT min(ctid) FROM chaos_end)")
-    assert find(sent=1) == {"doubled"}
+    assert find_kinds(sent=1) == {"doubled"}
     Trial.objects.filter(pk=trial.pk).update(errors_retried=1)
-    assert find(sent=1) == set()
+    assert find_kinds(sent=1) == set()
 
 
-def test_schedule_needs_one_run_for_its_due_time() -> None:
+def test_find_other_violations_requires_one_run_per_due_time() -> None:
     schedule = make_schedule()
-    assert find() == {"lost"}
+    assert find_kinds() == {"lost"}
     make_run(schedule=schedule)
-    assert find() == set()
+    assert find_kinds() == set()
     make_run(schedule=schedule)
-    assert find() == {"doubled"}
+    assert find_kinds() == {"doubled"}
 
 
-def test_probe_needs_a_result_and_its_exchanges() -> None:
+def test_find_other_violations_requires_result_and_exchanges_of_probe() -> None:
     model = make_model()
     probe = Probe.objects.create(model=model, provider=model.provider, kind="first_use", state="done", ok=True)
-    assert find() == {"lost"}
+    assert find_kinds() == {"lost"}
     ProbeExchange.objects.create(
         probe=probe, execution=0, ordinal=1, check_slug="tools", duration_ms=1, request=b"", response=b""
     )
-    assert find() == set()
+    assert find_kinds() == set()
     Probe.objects.update(state="queued")
-    assert find() == {"lost"}
+    assert find_kinds() == {"lost"}
 
 
-def test_traces_need_to_be_stored_once() -> None:
+def test_find_trace_violations_requires_each_trace_once() -> None:
     make_gateway_trace(alias="first")
     assert find_trace_violations(1) == []
     assert [violation.kind for violation in find_trace_violations(2)] == ["lost"]

@@ -1,4 +1,4 @@
-"""The harness finds bugs that are put into the worker on purpose."""
+"""Defects put into the worker on purpose: the player of crash schedules finds each."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from toolbench.lab.models import Cell
 from toolbench.lab.worker import batch_writer, request_gate, storage
 from toolbench.lab.worker.request_budget import Reservation
 
-FENCE = " AND trial.lease = row.lease AND trial.state = 'running'"
+LEASE_CONDITION = " AND trial.lease = row.lease AND trial.state = 'running'"
 
 
 def find_kinds(player: Player, kind: str, events: str, moment: Moment, fault: Fault) -> set[str]:
@@ -26,18 +26,18 @@ def find_kinds(player: Player, kind: str, events: str, moment: Moment, fault: Fa
     return {violation.kind for result in played for violation in result.violations}
 
 
-def test_dropped_fence_lets_a_frozen_worker_end_a_trial_again(player: Player) -> None:
-    unfenced = storage._WRITE_OUTCOMES.replace(FENCE, "")
-    assert unfenced != storage._WRITE_OUTCOMES
+def test_player_finds_doubled_trial_without_lease_check(player: Player) -> None:
+    statement_without_lease = storage._WRITE_OUTCOMES.replace(LEASE_CONDITION, "")
+    assert statement_without_lease != storage._WRITE_OUTCOMES
     outcome = "WITH held AS"
     assert find_kinds(player, "fixed", outcome, Moment.BEFORE, Fault.FREEZE) == set()
-    with replace_attribute(storage, "_WRITE_OUTCOMES", unfenced):
+    with replace_attribute(storage, "_WRITE_OUTCOMES", statement_without_lease):
         assert "doubled" in find_kinds(player, "fixed", outcome, Moment.BEFORE, Fault.FREEZE)
 
 
 @contextmanager
-def incremented_passes() -> Iterator[None]:
-    """Cells whose passed trials are added up as they end, after the commit, and not recounted."""
+def increment_passed_counts() -> Iterator[None]:
+    """Increment the passed trials of cells after the commit instead of recounting them."""
     write_batch, recompute = storage.write_batch, cells.recompute
 
     def write_and_increment(batch: storage.Batch) -> storage.WriteResult:
@@ -64,13 +64,13 @@ def incremented_passes() -> Iterator[None]:
         yield
 
 
-def test_increment_in_place_of_a_recount_loses_counts_in_a_crash(player: Player) -> None:
-    with incremented_passes():
+def test_player_finds_wrong_cell_with_increments_for_recounts(player: Player) -> None:
+    with increment_passed_counts():
         assert player.play("fixed").violations == ()
         assert "cell" in find_kinds(player, "fixed", "UPDATE lab_cell SET passed", Moment.BEFORE, Fault.KILL)
 
 
-def test_request_acknowledged_before_its_count_passes_the_cap(player: Player) -> None:
+def test_player_finds_broken_limit_with_early_acknowledgement(player: Player) -> None:
     reserve = request_gate.BudgetReserver._reserve
 
     async def acknowledge_early(self: request_gate.BudgetReserver, run_id: int, requests: int) -> Reservation:
@@ -90,7 +90,7 @@ def test_request_acknowledged_before_its_count_passes_the_cap(player: Player) ->
         assert "limit" in find_kinds(player, "token-capped", count, Moment.BEFORE, Fault.KILL)
 
 
-def test_traces_of_which_nothing_is_written_again_are_lost_in_a_cut(player: Player) -> None:
+def test_player_finds_lost_traces_without_write_retries(player: Player) -> None:
     insert = "INSERT INTO lab_gatewaytrace"
     assert find_kinds(player, "gateway traces", insert, Moment.AFTER, Fault.CUT) == set()
     assert find_kinds(player, "gateway traces", insert, Moment.BEFORE, Fault.CUT) == set()

@@ -7,7 +7,7 @@ from benchmarks.crashes.player import Played
 from benchmarks.crashes.schedules import CrashSchedule
 
 
-def test_read_played_finds_points_that_were_described(tmp_path: Path) -> None:
+def test_read_played_returns_points_that_were_described(tmp_path: Path) -> None:
     point = CrashPoint(2, Moment.AFTER, Fault.FREEZE)
     whole, crashed = (Played("fixed", at, ("BEGIN", "COMMIT"), True, (), 0.5) for at in (None, point))
     file = tmp_path / "schedules.jsonl"
@@ -16,7 +16,7 @@ def test_read_played_finds_points_that_were_described(tmp_path: Path) -> None:
     assert read_played(file) == {CrashSchedule("fixed", point)}
 
 
-def test_describe_names_the_event_of_the_crash() -> None:
+def test_describe_names_event_of_crash() -> None:
     point = CrashPoint(2, Moment.BEFORE, Fault.KILL)
     played = Played("fixed", point, ("BEGIN", "COMMIT"), True, (), 0.5)
     assert describe(played)["event"] == "COMMIT"

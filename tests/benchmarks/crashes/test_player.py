@@ -9,7 +9,7 @@ SEED, SCHEDULES = 20, 18  # of each kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_schedules_drawn_by_seed_break_no_rule(player: Player, kind: str) -> None:
+def test_play_of_drawn_schedules_finds_no_violation(player: Player, kind: str) -> None:
     whole = player.play(kind)
     drawn = draw_schedules({kind: len(whole.events)}, SEED)[:SCHEDULES]
     played = [player.play(schedule.kind, schedule.point) for schedule in drawn]
@@ -17,20 +17,20 @@ def test_schedules_drawn_by_seed_break_no_rule(player: Player, kind: str) -> Non
     assert any(result.was_hit for result in played)
 
 
-def test_played_process_has_the_same_events_each_time(player: Player) -> None:
+def test_play_repeats_the_same_events(player: Player) -> None:
     first, second = player.play("probe"), player.play("probe")
     assert first.events == second.events
     assert "request" in first.events
     assert "COMMIT" in first.events
 
 
-def test_killed_process_does_nothing_after_its_crash_point(player: Player) -> None:
+def test_play_killed_process_stops_at_its_crash_point(player: Player) -> None:
     played = player.play("fixed", CrashPoint(20, Moment.BEFORE, Fault.KILL))
     assert played.was_hit
     assert len(played.events) <= 22  # its other thread may have begun a statement
 
 
-def test_frozen_process_may_be_told_that_others_resumed_its_run(player: Player) -> None:
+def test_play_frozen_process_breaks_no_rule_after_resume(player: Player) -> None:
     played = player.play("resumed", CrashPoint(2, Moment.BEFORE, Fault.FREEZE))
     assert played.was_hit
     assert played.violations == ()

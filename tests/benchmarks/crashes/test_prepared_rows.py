@@ -17,7 +17,7 @@ def rows() -> Iterator[PreparedRows]:
     rows.drop()
 
 
-def test_kept_rows_are_written_again_and_others_deleted(rows: PreparedRows) -> None:
+def test_prepared_rows_write_restores_kept_rows_and_deletes_others(rows: PreparedRows) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "queued")
     before = Trial.objects.values().get()
     rows.keep()
@@ -30,7 +30,7 @@ def test_kept_rows_are_written_again_and_others_deleted(rows: PreparedRows) -> N
     assert not Provider.objects.filter(name="Other").exists()
 
 
-def test_empty_tables_keeps_what_migrations_wrote() -> None:
+def test_empty_tables_keeps_rows_of_migrations() -> None:
     make_model()
     empty_tables()
     assert not Provider.objects.exists()

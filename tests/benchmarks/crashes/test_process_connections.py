@@ -24,7 +24,7 @@ def open_connection(process: ProcessConnections) -> AnyConnection:
     return process.connect(connect, None)
 
 
-def test_closed_connection_goes_to_the_next_process(idle: IdleConnections) -> None:
+def test_process_connections_pass_closed_connection_to_next_process(idle: IdleConnections) -> None:
     first, second = ProcessConnections(idle), ProcessConnections(idle)
     session = open_connection(first)
     backend = session.info.backend_pid
@@ -36,7 +36,7 @@ def test_closed_connection_goes_to_the_next_process(idle: IdleConnections) -> No
     second.close()
 
 
-def test_connection_in_a_transaction_is_closed(idle: IdleConnections) -> None:
+def test_process_connections_close_connection_in_transaction(idle: IdleConnections) -> None:
     process = ProcessConnections(idle)
     session = open_connection(process)
     session.execute("BEGIN")
@@ -45,7 +45,7 @@ def test_connection_in_a_transaction_is_closed(idle: IdleConnections) -> None:
     assert idle.take() is None
 
 
-def test_cut_connection_fails_and_is_not_used_again(idle: IdleConnections) -> None:
+def test_process_connections_never_reuse_cut_connection(idle: IdleConnections) -> None:
     process = ProcessConnections(idle)
     session = open_connection(process)
     process.cut(session)
@@ -57,13 +57,13 @@ def test_cut_connection_fails_and_is_not_used_again(idle: IdleConnections) -> No
     assert idle.take() is None
 
 
-def test_freeze_cuts_only_connections_in_a_transaction(idle: IdleConnections) -> None:
+def test_process_connections_cut_all_in_transaction_keeps_others(idle: IdleConnections) -> None:
     process = ProcessConnections(idle)
-    resting, busy = open_connection(process), open_connection(process)
+    idle_session, busy = open_connection(process), open_connection(process)
     busy.execute("BEGIN")
     process.cut_all(in_transaction=True)
     with pytest.raises(psycopg.OperationalError):
         busy.execute("SELECT 1")
-    assert resting.execute("SELECT 1").fetchone() == (1,)
+    assert idle_session.execute("SELECT 1").fetchone() == (1,)
     process.close()
-    assert resting.closed
+    assert idle_session.closed

@@ -9,7 +9,7 @@ def make_loop(times: list[float]) -> VirtualTimeLoop:
     return VirtualTimeLoop(lambda function: function, times.append)
 
 
-def test_virtual_clock_jumps_over_sleeps() -> None:
+def test_virtual_time_loop_skips_sleeps() -> None:
     times: list[float] = []
 
     async def sleep_long() -> float:
@@ -20,7 +20,7 @@ def test_virtual_clock_jumps_over_sleeps() -> None:
     assert any(3600 <= now < 7200 for now in times)
 
 
-def test_virtual_clock_stands_still_while_a_thread_works() -> None:
+def test_virtual_time_loop_stops_clock_while_thread_works() -> None:
     ended = threading.Event()
 
     async def work() -> tuple[float, float]:

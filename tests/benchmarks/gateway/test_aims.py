@@ -1,4 +1,4 @@
-"""Aims of the gateway's speed: the worst line counts, and what was not measured is no success."""
+"""Aims of the gateway's speed: the worst line counts, and a missing figure is not a success."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def read_aims(lines: list[Line], capsys: pytest.CaptureFixture[str]) -> dict[str
     return {name: (figure, met) for name, _, figure, met in rows[2:]}
 
 
-def test_aims_have_the_worst_figure_of_all_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_aims_shows_worst_figure_of_all_lines(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [build_line(DIRECT, 1, 5_000, p50=0.25)]
     lines += [build_line(STORED, 1, 600, p50=1.5), build_line(STORED, 50, 400), build_line(UNSTORED, 1, 300, p50=3.0)]
     lines += [build_line(UNSTORED, 50, 900)]
@@ -31,7 +31,7 @@ def test_aims_have_the_worst_figure_of_all_lines(capsys: pytest.CaptureFixture[s
     assert aims["memory of each of 1,000 open streams, kB; MB more after they closed"] == ("51; 1", "–")
 
 
-def test_aim_without_litellm_is_not_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_aims_without_litellm_says_not_measured(capsys: pytest.CaptureFixture[str]) -> None:
     aims = read_aims(
         [build_line(way, concurrency, 900) for way in (DIRECT, STORED, UNSTORED) for concurrency in (1, 10)], capsys
     )

@@ -1,4 +1,4 @@
-"""What the compose file and the image say, without starting anything."""
+"""Compose file and image, read without starting a container."""
 
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ PROCESSES = ("toolbench", "worker")
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_compose_process_finds_servers_and_data(name: str) -> None:
+def test_compose_process_has_addresses_of_servers_and_data(name: str) -> None:
     services = read_services({})
     environment, volumes = services[name]["environment"], services[name]["volumes"]
     hosts = [urlsplit(environment[variable]).hostname for variable in ("DATABASE_URL", "REDIS_URL")]
@@ -21,7 +21,7 @@ def test_compose_process_finds_servers_and_data(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_compose_process_runs_verb_that_exists(name: str) -> None:
+def test_compose_process_runs_existing_verb(name: str) -> None:
     command = read_services({})[name].get("command") or read_image()[1]
     assert command[:3] == ["python", "-m", "toolbench.running"]
     assert command[3] in VERBS
@@ -32,7 +32,7 @@ def test_compose_variables_replace_defaults() -> None:
     assert read_services({"PORT": "9000"})["toolbench"]["ports"][0] == "127.0.0.1:9000:9000"
 
 
-def test_compose_database_url_has_the_role_of_the_server() -> None:
+def test_compose_database_url_has_role_of_server() -> None:
     services = read_services({})
     url, server = urlsplit(services["toolbench"]["environment"]["DATABASE_URL"]), services["postgres"]["environment"]
     assert (url.username, url.password) == (server["POSTGRES_USER"], server["POSTGRES_PASSWORD"])

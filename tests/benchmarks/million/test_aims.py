@@ -1,4 +1,4 @@
-"""Aims of an address, and the lines that name what misses them."""
+"""Aims of an address, and the lines that name missed aims."""
 
 from dataclasses import replace
 
@@ -20,14 +20,14 @@ CHEAP = PageCost("/", 200, first_ms=400, first_cpu_ms=200, p95_ms=100, cpu_ms=50
         (replace(CHEAP, p95_ms=101.0, queries=13), "- `/`: p95_ms 101 > 100, queries 13 > 12"),
     ],
 )
-def test_missed_aims_are_named_with_their_figures(cost: PageCost, line: str) -> None:
+def test_render_missed_names_missed_aims_with_figures(cost: PageCost, line: str) -> None:
     assert render_missed([CHEAP, cost], by_cpu=False).splitlines() == [
         "1 of 2 addresses miss an aim by time that passed.",
         line,
     ]
 
 
-def test_slow_machine_misses_no_aim_of_cpu() -> None:
+def test_list_missed_by_cpu_ignores_elapsed_time() -> None:
     slow = replace(CHEAP, first_ms=4_000.0, p95_ms=900.0)
     assert slow.list_missed(by_cpu=False)
     assert not slow.list_missed(by_cpu=True)
@@ -45,5 +45,5 @@ def test_slow_machine_misses_no_aim_of_cpu() -> None:
         ("/api/v1/trials?outcome=fail", 100),
     ],
 )
-def test_aim_depends_on_the_address(address: str, milliseconds: int) -> None:
+def test_find_later_aim_depends_on_address(address: str, milliseconds: int) -> None:
     assert find_later_aim(address) == milliseconds

@@ -1,4 +1,4 @@
-"""CPU that is measured for a page."""
+"""CPU time that is measured for a page."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ from benchmarks.million.cpu_clock import CpuClock
 
 
 @pytest.mark.django_db
-def test_cpu_of_the_process_and_of_the_database_are_told_apart() -> None:
+def test_cpu_clock_separates_python_and_database() -> None:
     with CpuClock() as idle:
         pass
     with CpuClock() as python:

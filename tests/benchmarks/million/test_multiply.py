@@ -1,4 +1,4 @@
-"""The large database repeats the trials of a template run."""
+"""Large database that repeats the trials of a template run."""
 
 import sys
 
@@ -17,12 +17,12 @@ SCENARIOS = ("happy_path", "type_error_recovery", "chat_only")
 
 @pytest.fixture
 def template_run(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Make a small template run and multiply it: small runs of eight models."""
+    """Make a small template run and multiply it into runs of eight models."""
     run = make_run(simulated=True, state=Run.State.FINISHED)
     for name in ("persona-a", "persona-b"):
         for scenario in SCENARIOS:
-            made = make_trials(make_cell(make_config(run, make_model(name)), scenario), **{"pass": 3, "fail": 2})
-            for trial in made:
+            new_trials = make_trials(make_cell(make_config(run, make_model(name)), scenario), **{"pass": 3, "fail": 2})
+            for trial in new_trials:
                 make_step(trial, bodies={"request": b'{"messages": [{"role": "user", "content": "Save the draft."}]}'})
     for name, value in {"LARGE_RUNS": 1, "LARGE_CONFIGS": 8, "MODELS": 8, "BODIES_OF_EVERY": 10}.items():
         monkeypatch.setattr(multiply, name, value)
@@ -32,7 +32,7 @@ def template_run(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Run
     return run
 
 
-def test_trials_are_copied_with_steps_texts_and_counts(template_run: Run) -> None:
+def test_multiply_copies_trials_with_steps_texts_and_counts(template_run: Run) -> None:
     copied = Trial.objects.exclude(run=template_run)
     assert TRIALS <= copied.count() < 2 * TRIALS
     assert Step.objects.filter(trial__in=copied).count() == TrialText.objects.filter(trial__in=copied).count()
@@ -44,7 +44,7 @@ def test_trials_are_copied_with_steps_texts_and_counts(template_run: Run) -> Non
     }
 
 
-def test_every_address_is_measured_with_its_cpu(template_run: Run) -> None:
+def test_measure_address_returns_status_queries_and_cpu(template_run: Run) -> None:
     refresh_pools()
     addresses = list_addresses()
     assert {address.split("/")[1].partition("?")[0] for address in addresses} >= {"", "runs", "trials", "matrix"}

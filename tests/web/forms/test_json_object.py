@@ -1,4 +1,4 @@
-"""JSON written by hand: an object, or a sentence that says what is wrong and where."""
+"""Form field for a JSON object: its value, or a message with the position of the error."""
 
 import pytest
 from django.forms import ValidationError
@@ -7,7 +7,7 @@ from toolbench.web.forms.json_object import JsonObjectField
 
 
 @pytest.mark.parametrize(("text", "value"), [("", {}), ("  ", {}), ('{"max_turns": 2}', {"max_turns": 2})])
-def test_an_object_is_read_and_blank_is_empty(text: str, value: object) -> None:
+def test_json_object_field_reads_object_and_blank(text: str, value: object) -> None:
     assert JsonObjectField(required=False).clean(text) == value
 
 
@@ -21,6 +21,6 @@ def test_an_object_is_read_and_blank_is_empty(text: str, value: object) -> None:
         ("[1]", "must be a JSON object"),
     ],
 )
-def test_anything_else_gets_a_sentence(text: str, sentence: str) -> None:
+def test_json_object_field_refuses_other_text_with_message(text: str, sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         JsonObjectField(required=False).clean(text)

@@ -10,7 +10,7 @@ NAME = "_retries.html"
 UNKNOWN = {"retries_known": False}
 
 
-def test_cached_part_is_shown_as_long_as_the_version_holds() -> None:
+def test_include_cached_reuses_part_of_equal_version() -> None:
     version = uuid4()
     first = include_cached(NAME, version, 1, counts=UNKNOWN, query="")
     assert "answers of 429 and 5xx: unknown" in first
@@ -19,12 +19,12 @@ def test_cached_part_is_shown_as_long_as_the_version_holds() -> None:
     assert include_cached(NAME, uuid4(), 1, counts=UNKNOWN, query="") is not first
 
 
-def test_part_without_a_version_is_rendered_anew() -> None:
+def test_include_cached_without_version_renders_again() -> None:
     first, second = (include_cached(NAME, None, counts=UNKNOWN, query="") for _ in range(2))
     assert first == second
     assert first is not second
 
 
-def test_cached_part_is_not_escaped_again() -> None:
+def test_include_cached_does_not_escape_part_again() -> None:
     source = '{% load cached_parts %}{% include_cached "_retries.html" None counts=counts query="" %}'
     assert "<span" in engines["django"].from_string(source).render({"counts": UNKNOWN})

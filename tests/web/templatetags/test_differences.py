@@ -1,4 +1,4 @@
-"""A figure as it is written stands on the same side as the figure itself."""
+"""Rendered differences and p-values: rounding keeps the sign, and the side of a limit."""
 
 from toolbench.web.templatetags.differences import p_value, points, signed_seconds
 
@@ -15,7 +15,7 @@ def test_points_near_zero_keep_their_sign() -> None:
     assert points(None) == ""
 
 
-def test_p_value_near_its_limit_keeps_its_side() -> None:
+def test_p_value_near_limit_keeps_its_side_of_it() -> None:
     assert [p_value(item) for item in (0.116, 0.05, 0.0502, 0.04998)] == [
         "p = 0.116",
         "p = 0.050",

@@ -1,4 +1,4 @@
-"""Figures and outcomes are written alike everywhere."""
+"""Template tags and filters for figures and outcomes, and their use on every page."""
 
 import html
 import re
@@ -22,7 +22,7 @@ TEMPLATES = Path(__file__).parents[3] / "templates"
 OLDER_LIMITS = re.compile(r"from 60|under 60|n ?< ?60|60 answers")
 
 
-def written(source: str, **context: object) -> str:
+def render(source: str, **context: object) -> str:
     return collapse_html(Template("{% load figures %}" + source).render(Context(context)))
 
 
@@ -38,60 +38,60 @@ def test_split_first_sentence_ends_at_a_stop_before_a_space(text: str, parts: tu
     assert split_first_sentence(text) == parts
 
 
-def test_a_rate_never_stands_without_n_and_its_interval() -> None:
-    shown = written("{% rate rate %}", rate=build_rate(36, 40))
-    assert "<b>36/40</b>" in shown
-    assert "90&nbsp;%" in shown
-    assert "[77–96]" in shown
+def test_rate_tag_shows_count_percentage_and_interval() -> None:
+    rendered = render("{% rate rate %}", rate=build_rate(36, 40))
+    assert "<b>36/40</b>" in rendered
+    assert "90&nbsp;%" in rendered
+    assert "[77–96]" in rendered
 
 
-def test_nothing_tried_is_no_percentage() -> None:
-    assert "%" not in written("{% rate rate %}", rate=build_rate(0, 0))
-    assert written("{% ci rate %}", rate=build_rate(0, 0)) == ""
+def test_rate_tag_without_trials_shows_no_percentage() -> None:
+    assert "%" not in render("{% rate rate %}", rate=build_rate(0, 0))
+    assert render("{% ci rate %}", rate=build_rate(0, 0)) == ""
 
 
-def test_a_withheld_interval_says_how_many_distinct_answers_there_were() -> None:
-    shown = written("{% rate rate %}", rate=build_rate(10, 10, distinct=1, withheld=True))
-    assert "1 distinct" in shown
-    assert "[" not in shown
+def test_rate_tag_of_withheld_interval_shows_distinct_answers() -> None:
+    rendered = render("{% rate rate %}", rate=build_rate(10, 10, distinct=1, withheld=True))
+    assert "1 distinct" in rendered
+    assert "[" not in rendered
 
 
-def test_a_mark_without_a_word_has_a_spoken_label() -> None:
-    assert 'role="img" aria-label="infrastructure"' in written('{% mark "infra" "" %}')
-    assert "aria-label" not in written('{% mark "pass" %}')
+def test_mark_tag_without_word_has_aria_label() -> None:
+    assert 'role="img" aria-label="infrastructure"' in render('{% mark "infra" "" %}')
+    assert "aria-label" not in render('{% mark "pass" %}')
 
 
-def test_twenty_dots_stand_on_a_line_and_every_trial_has_one() -> None:
-    shown = written("{% dots counts %}", counts={"pass": 25, "fail": 5})
-    assert 'aria-label="25 pass, 5 fail"' in shown
-    assert re.findall(r"--n: (\d+)", shown) == ["20", "5", "5"]
+def test_dots_tag_puts_20_trials_on_a_line() -> None:
+    rendered = render("{% dots counts %}", counts={"pass": 25, "fail": 5})
+    assert 'aria-label="25 pass, 5 fail"' in rendered
+    assert re.findall(r"--n: (\d+)", rendered) == ["20", "5", "5"]
 
 
-def test_hundreds_of_trials_become_a_bar() -> None:
-    shown = written("{% dots counts %}", counts={"pass": 150, "fail": 150})
-    assert 'class="progress"' in shown
-    assert "--n: 50.0" in shown
+def test_dots_tag_renders_hundreds_of_trials_as_bar() -> None:
+    rendered = render("{% dots counts %}", counts={"pass": 150, "fail": 150})
+    assert 'class="progress"' in rendered
+    assert "--n: 50.0" in rendered
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "unknown"), (0, "$0.00"), (0.0012, "$0.0012"), (1234.5, "$1,234.50")]
 )
-def test_an_unknown_cost_is_never_zero(value: float | None, text: str) -> None:
+def test_money_renders_unknown_cost_as_unknown(value: float | None, text: str) -> None:
     assert money(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(40, "40 s"), (200, "3 min"), (7500, "2 h 5 min"), (None, "unknown")])
-def test_time_is_said_in_the_words_of_a_clock(value: float | None, text: str) -> None:
+def test_span_renders_seconds_minutes_and_hours(value: float | None, text: str) -> None:
     assert span(value) == text
 
 
-def test_a_range_is_written_once_when_its_ends_are_equal() -> None:
+def test_figure_renders_range_once_if_ends_are_equal() -> None:
     assert figure(Figure(1000, 1000, "ms")) == "1.0"
     assert figure(Figure(1000, 2500, "ms")) == "1.0–2.5"
     assert figure(None) == seconds(None) == ""
 
 
-def test_a_share_that_is_nearly_all_is_not_said_to_be_all() -> None:
+def test_figure_rounds_no_share_to_0_or_100_percent() -> None:
     shares = (0.0, 0.0004, 0.5, 0.9997, 1.0)
     assert [figure(Figure(share, share, "share")) for share in shares] == [
         "0.0 %",
@@ -102,22 +102,22 @@ def test_a_share_that_is_nearly_all_is_not_said_to_be_all() -> None:
     ]
 
 
-def test_nothing_from_outside_becomes_markup() -> None:
-    assert "<script" not in written("{% mark outcome word %}", outcome="fail", word="<script>alert(1)</script>")
-    assert "<script" not in written(
+def test_mark_and_empty_state_tags_escape_text() -> None:
+    assert "<script" not in render("{% mark outcome word %}", outcome="fail", word="<script>alert(1)</script>")
+    assert "<script" not in render(
         "{% empty_state title %}{{ text }}{% endempty_state %}", title="<script>", text="<script>"
     )
 
 
-def test_quantile_is_grey_where_a_bound_is_open() -> None:
-    shown = [written("{% quantile found %}", found=compute_quantile([3_500.0] * n, 0.95)) for n in (71, 72)]
-    assert "<b>" not in shown[0]
-    assert "<b>3.5 s</b>" in shown[1]
-    assert [re.sub(r"<[^>]+>", "", text).strip() for text in shown] == [
+def test_quantile_tag_with_open_bound_is_not_bold() -> None:
+    rendered = [render("{% quantile found %}", found=compute_quantile([3_500.0] * n, 0.95)) for n in (71, 72)]
+    assert "<b>" not in rendered[0]
+    assert "<b>3.5 s</b>" in rendered[1]
+    assert [re.sub(r"<[^>]+>", "", text).strip() for text in rendered] == [
         "3.5 s [3.5 – open, n = 71]",
         "3.5 s [3.5 – 3.5, n = 72]",
     ]
-    assert re.sub(r"<[^>]+>", "", written("{% quantile found %}", found=None)).strip() == "–"
+    assert re.sub(r"<[^>]+>", "", render("{% quantile found %}", found=None)).strip() == "–"
 
 
 NEEDED = (
@@ -127,11 +127,11 @@ NEEDED = (
 
 
 @pytest.mark.parametrize(("tag", "percent", "number"), NEEDED)
-def test_needed_numbers_come_from_their_functions(tag: str, percent: int, number: str) -> None:
-    assert written(f"{{% {tag} {percent} %}}") == number
+def test_answers_and_passes_needed_tags_render_numbers(tag: str, percent: int, number: str) -> None:
+    assert render(f"{{% {tag} {percent} %}}") == number
 
 
-def test_templates_type_no_number_that_is_computed() -> None:
+def test_templates_contain_no_computed_number() -> None:
     typed = re.compile(rf"\b({'|'.join(number for *_, number in NEEDED if number != '6')})\b|\b6 answers")
     found = {
         path.name: typed.findall(text)
@@ -156,21 +156,21 @@ def test_templates_type_no_number_that_is_computed() -> None:
         ("/runs/new/", "p95 has an upper bound from 72 answers; below that its bound is open."),
     ],
 )
-def test_pages_say_how_many_answers_are_needed(owner_client: Client, address: str, sentence: str) -> None:
+def test_pages_show_number_of_answers_needed(owner_client: Client, address: str, sentence: str) -> None:
     make_model()
-    assert sentence in _plain(owner_client, address)
+    assert sentence in _get_page_text(owner_client, address)
 
 
 @pytest.mark.django_db
-def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
-    """Whatever quantile of this run a page shows, it is one that its trials give by the one rule."""
+def test_quantile_of_run_is_equal_on_every_page(owner_client: Client) -> None:
+    """Every quantile that a page shows of this run is a nearest-rank quantile of its trials."""
     run, other = make_run(), make_run()
     pools: list[list[float]] = []
-    for shift, one, profile in ((37_000.0, other, "other"), (0.0, run, "default")):
-        config = make_config(one, profile=profile)
-        named = {"happy_path": 1_000.0, "type_error_recovery": 9_000.0, "chat_only": 20_000.0}
-        pools += [[begin + shift + 130.0 * place for place in range(20)] for begin in named.values()]
-        for scenario, times in zip(named, pools[-3:], strict=True):
+    for shift, run_of_config, profile in ((37_000.0, other, "other"), (0.0, run, "default")):
+        config = make_config(run_of_config, profile=profile)
+        times_by_scenario = {"happy_path": 1_000.0, "type_error_recovery": 9_000.0, "chat_only": 20_000.0}
+        pools += [[begin + shift + 130.0 * place for place in range(20)] for begin in times_by_scenario.values()]
+        for scenario, times in zip(times_by_scenario, pools[-3:], strict=True):
             cell = make_cell(config, scenario)
             for time in times:
                 make_trial(cell, duration_ms=time)
@@ -179,14 +179,14 @@ def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
     known = {render_quantile(compute_quantile(times, q)) for times in pools for q in (0.5, 0.95, 0.99)}
     p50, p95 = (render_quantile(compute_quantile(pools[-1], q)) for q in (0.5, 0.95))
 
-    pages = {address: _plain(owner_client, address) for address in ("/runs/", *iter_run_urls(run, other))}
+    pages = {address: _get_page_text(owner_client, address) for address in ("/runs/", *iter_run_urls(run, other))}
 
     assert {text for page in pages.values() for text in QUANTILE.findall(page)} <= known
     assert [address for address, page in pages.items() if OLDER_LIMITS.search(page)] == []
     for name in ("/runs/", f"/runs/{run.pk}/", f"/runs/{run.pk}/metrics/", "/matrix/", "/compare/"):
-        shown = next(page for address, page in pages.items() if address.partition("?")[0] == name)
-        assert p50 in shown, name
-        assert p95 in shown, name
+        rendered = next(page for address, page in pages.items() if address.partition("?")[0] == name)
+        assert p50 in rendered, name
+        assert p95 in rendered, name
     latency = next(page for address, page in pages.items() if address.startswith("/latency/"))
     for text in (p50, p95):  # value and bounds have columns of their own
         value, low, high = re.findall(r"\d+\.\d+|open", text)
@@ -197,8 +197,8 @@ def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
     assert [text for text in sides if text not in compared] == []
 
 
-def _plain(client: Client, address: str) -> str:
-    """Return the text of a page; of anything else nothing."""
+def _get_page_text(client: Client, address: str) -> str:
+    """Return the text of an HTML page; "" for other content."""
     answer = client.get(address)
     if not answer.headers["Content-Type"].startswith("text/html"):
         return ""

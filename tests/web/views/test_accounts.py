@@ -1,4 +1,4 @@
-"""The pages of people and of the audit list."""
+"""Pages of people and of the audit list."""
 
 import re
 
@@ -24,7 +24,7 @@ def list_entries() -> list[str]:
     return [str(entry) for entry in AuditEntry.objects.order_by("pk")]
 
 
-def test_invited_viewer_reads_pages_and_changes_nothing(owner_client: Client, client: Client) -> None:
+def test_people_page_invited_viewer_reads_pages_and_cannot_change(owner_client: Client, client: Client) -> None:
     link = invite(owner_client, "ana", "viewer")
     assert client.get(link).status_code == 302
     assert client.get("/runs/").status_code == 200
@@ -34,12 +34,12 @@ def test_invited_viewer_reads_pages_and_changes_nothing(owner_client: Client, cl
     assert list_entries() == ["owner invited ana as viewer"]
 
 
-def test_link_is_shown_once_and_stored_nowhere(owner_client: Client) -> None:
+def test_people_page_shows_sign_in_link_once(owner_client: Client) -> None:
     token = invite(owner_client, "ana", "operator").split("/")[2]
     assert token not in read_html(owner_client.get("/settings/people/"))
 
 
-def test_refused_invitation_keeps_what_was_typed(owner_client: Client) -> None:
+def test_people_page_refused_invitation_keeps_input(owner_client: Client) -> None:
     response = owner_client.post("/settings/people/", {"name": "two words", "role": "operator"})
     assert response.status_code == 422
     page = read_html(response)
@@ -47,7 +47,7 @@ def test_refused_invitation_keeps_what_was_typed(owner_client: Client) -> None:
     assert "letters, digits" in page
 
 
-def test_role_and_state_of_an_account_change_and_are_recorded(owner_client: Client) -> None:
+def test_people_page_changes_role_and_state_with_audit_entries(owner_client: Client) -> None:
     invite(owner_client, "ana", "viewer")
     ana = User.objects.get(username="ana")
     for action in ({"action": "role", "role": "operator"}, {"action": "close"}, {"action": "open"}):
@@ -61,7 +61,7 @@ def test_role_and_state_of_an_account_change_and_are_recorded(owner_client: Clie
     ]
 
 
-def test_keys_of_a_provider_are_recorded_without_the_key(owner_client: Client) -> None:
+def test_audit_page_lists_key_changes_without_the_key(owner_client: Client) -> None:
     values = {"name": "Mine", "base_url": "http://127.0.0.1:9", "wire": "chat", "key": "sk-not-in-the-list-1234"}
     owner_client.post("/providers/new/", values)
     provider = Provider.objects.get(name="Mine")
@@ -79,7 +79,7 @@ def test_keys_of_a_provider_are_recorded_without_the_key(owner_client: Client) -
     assert "sk-not-in-the-list" not in page
 
 
-def test_audit_list_of_one_person_and_without_entries(owner_client: Client) -> None:
+def test_audit_page_filters_by_person_and_shows_empty_list(owner_client: Client) -> None:
     assert "No entries" in read_html(owner_client.get("/settings/audit/"))
     invite(owner_client, "ana", "viewer")
     assert "ana as viewer" in read_html(owner_client.get("/settings/audit/?person=owner"))

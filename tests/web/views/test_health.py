@@ -1,4 +1,4 @@
-"""Whether everything runs, for people and for a supervisor."""
+"""Health pages for people, supervisors and monitoring."""
 
 import re
 from datetime import timedelta
@@ -18,17 +18,17 @@ from toolbench.lab.worker.job_failures import count_failure
 pytestmark = pytest.mark.django_db
 
 
-def test_a_supervisor_needs_no_sign_in() -> None:
+def test_health_live_needs_no_sign_in() -> None:
     response = Client().get("/health/live")
     assert (response.status_code, response.content) == (200, b"ok")
 
 
-def test_the_page_is_for_people_who_are_signed_in(owner_client: Client) -> None:
+def test_health_page_needs_sign_in(owner_client: Client) -> None:
     assert Client().get("/health/").status_code == 302
     assert "No worker is running" in read_html(owner_client.get("/health/"))
 
 
-def test_a_worker_that_beats_is_alive(owner_client: Client) -> None:
+def test_health_page_shows_worker_with_heartbeat_as_alive(owner_client: Client) -> None:
     Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
     part = read_html(owner_client.get("/health/", headers={"HX-Request": "true"}))
     assert "alive" in part
@@ -36,22 +36,22 @@ def test_a_worker_that_beats_is_alive(owner_client: Client) -> None:
     assert "<html" not in part
 
 
-def test_jobs_that_failed_are_named_and_not_all_is_well(owner_client: Client) -> None:
+def test_health_page_names_failed_jobs(owner_client: Client) -> None:
     for kind in ("worker", "scheduler"):
         Process.objects.create(name=f"{kind}@h:1", kind=kind, host="h", pid=1, seen_at=timezone.now())
-    well = "no background job failed in the last day"
-    assert well in read_html(owner_client.get("/health/"))
+    no_failure = "no background job failed in the last day"
+    assert no_failure in read_html(owner_client.get("/health/"))
     count_failure("sweeping", ValueError("sk-secret"), make_provider("Somewhere").pk)
     count_failure("sweeping", ValueError("sk-secret"), make_provider("Somewhere").pk)
     text = read_html(owner_client.get("/health/"))
     assert "Background jobs failed in the last day" in text
     assert "Sweeping Somewhere ValueError 2" in " ".join(re.sub("<[^>]+>", " ", text).split())
-    assert well not in text
+    assert no_failure not in text
     assert "sk-secret" not in text
     assert Client().get("/health/live").content == b"ok"
 
 
-def test_problems_stand_in_words_with_what_to_do(owner_client: Client) -> None:
+def test_health_page_names_problem_and_next_step(owner_client: Client) -> None:
     seen = timezone.now() - timedelta(minutes=10)
     Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=seen)
     page = read_html(owner_client.get("/health/"))
@@ -60,7 +60,7 @@ def test_problems_stand_in_words_with_what_to_do(owner_client: Client) -> None:
     assert "Read the log of the process" in page
 
 
-def test_page_shows_size_of_a_trial_and_days_left(owner_client: Client) -> None:
+def test_health_page_shows_size_of_trial_and_days_left(owner_client: Client) -> None:
     assert "fewer than 100 trials" in read_html(owner_client.get("/health/"))
     make_run(trial_count=700)
     text = " ".join(re.sub("<[^>]+>", " ", read_html(owner_client.get("/health/"))).split())
@@ -69,10 +69,10 @@ def test_page_shows_size_of_a_trial_and_days_left(owner_client: Client) -> None:
     assert "Gateway traces" in text
 
 
-def test_metrics_are_for_this_machine_and_for_tokens(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_metrics_answer_local_requests_and_tokens_only(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Client().get("/health/metrics").content.startswith(b"# HELP toolbench_")
-    for proxied in ({"X-Forwarded-For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}, {"Via": "1.1 proxy"}):
-        refused = Client().get("/health/metrics", headers=proxied)
+    for proxy_headers in ({"X-Forwarded-For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}, {"Via": "1.1 proxy"}):
+        refused = Client().get("/health/metrics", headers=proxy_headers)
         assert refused.status_code == 401
         assert b"Authorization: Bearer TOKEN" in refused.content
     assert Client(REMOTE_ADDR="192.0.2.1").get("/health/metrics").status_code == 401
@@ -80,11 +80,11 @@ def test_metrics_are_for_this_machine_and_for_tokens(owner: User, monkeypatch: p
     monkeypatch.setattr(settings, "BASE_URL", "http://bench.example.org")
     assert Client().get("/health/metrics").status_code == 401
     _, secret = create_api_token(owner, "Prometheus", ["read"], None)
-    away = Client(REMOTE_ADDR="192.0.2.1", headers={"Authorization": f"Bearer {secret}"})
-    assert away.get("/health/metrics").headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    remote_client = Client(REMOTE_ADDR="192.0.2.1", headers={"Authorization": f"Bearer {secret}"})
+    assert remote_client.get("/health/metrics").headers["Content-Type"].startswith("text/plain; version=0.0.4")
 
 
-def test_wrong_token_is_refused_on_this_machine_too(owner: User) -> None:
-    _, serving = create_api_token(owner, "Program", ["serve"], None)
-    for header in (f"Bearer {serving}", "Bearer tb_unknown", "Basic b3duZXI6"):
+def test_health_metrics_refuse_wrong_token_of_local_request(owner: User) -> None:
+    _, serve_secret = create_api_token(owner, "Program", ["serve"], None)
+    for header in (f"Bearer {serve_secret}", "Bearer tb_unknown", "Basic b3duZXI6"):
         assert Client(headers={"Authorization": header}).get("/health/metrics").status_code == 401

@@ -1,4 +1,4 @@
-"""The first page, whole and in part."""
+"""First page and its polled part."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from toolbench.lab.models import Cell, Model, Run, Trial
 pytestmark = pytest.mark.django_db
 
 
-def live_run() -> None:
+def make_live_run() -> None:
     builtin_data.load_builtin_data()
     run = make_run(purpose="first_page", state="running")
     cell = make_cell(make_config(run, Model.objects.get(provider__service="local-own")), "weather")
@@ -23,7 +23,7 @@ def live_run() -> None:
     recompute_stale_cells()
 
 
-def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client: Client) -> None:
+def test_home_of_new_installation_explains_every_region(owner_client: Client) -> None:
     text = read_html(owner_client.get("/"))
     assert "No trial has failed here yet" in text
     assert "Plan a first run" in text
@@ -31,8 +31,8 @@ def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client
     assert "No worker is running" in text
 
 
-def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Client) -> None:
-    live_run()
+def test_home_polls_local_run_only_while_it_is_running(owner_client: Client) -> None:
+    make_live_run()
     part = read_html(owner_client.get("/", headers={"HX-Request": "true"}))
     assert part.strip().startswith('<section class="card" id="local"')
     assert 'hx-trigger="every 2s"' in part
@@ -44,8 +44,8 @@ def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Cl
     assert "hx-trigger" not in read_html(owner_client.get("/", headers={"HX-Request": "true"}))
 
 
-def test_home_says_valid_is_not_correct_and_title_has_no_figure(owner_client: Client) -> None:
-    live_run()
+def test_home_demo_table_does_not_rank_methods(owner_client: Client) -> None:
+    make_live_run()
     text = read_html(owner_client.get("/"))
     assert "a correct call also names the requested city" in text
     assert ">One small model, six methods</h2>" in text
@@ -53,7 +53,7 @@ def test_home_says_valid_is_not_correct_and_title_has_no_figure(owner_client: Cl
     assert "See the prompt without tools" in text
 
 
-def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_client: Client) -> None:
+def test_home_labels_published_figures_with_date_and_origin(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/"))
     assert "Published matrix, February 2026" in text
@@ -63,7 +63,7 @@ def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_clie
 
 
 @pytest.mark.parametrize("variable", ["GROQ_API_KEY", "ANTHROPIC_API_KEY"])
-def test_a_key_of_the_environment_is_offered_by_name_and_never_shown(
+def test_home_offers_key_of_environment_by_name_only(
     owner_client: Client, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "sk-very-secret")
@@ -72,7 +72,7 @@ def test_a_key_of_the_environment_is_offered_by_name_and_never_shown(
     assert "very-secret" not in text
 
 
-def test_what_a_model_wrote_is_text(owner_client: Client) -> None:
+def test_home_escapes_text_of_model(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "fail", sentence="<script>alert(1)</script>", failure_class="<b>")
     text = read_html(owner_client.get("/"))

@@ -1,4 +1,4 @@
-"""A file sent to be imported becomes a run in its own scope, or a message that says why not."""
+"""Import page and exported bundles: imported runs, refusals and queued imports."""
 
 import json
 
@@ -20,61 +20,63 @@ from toolbench.web.forms import imports
 pytestmark = pytest.mark.django_db
 
 
-def downloaded(client: Client, run: Run) -> bytes:
+def download_bundle(client: Client, run: Run) -> bytes:
     response = client.get(f"/runs/{run.pk}/bundle.zip")
     assert response.headers["content-disposition"].endswith(f'filename="toolbench-bundle-{run.pk}.zip"')
     return bytes(response.getvalue())
 
 
-def sent(client: Client, content: bytes, name: str = "bundle.zip") -> str:
-    """The page that is shown then."""
+def upload_file(client: Client, content: bytes, name: str = "bundle.zip") -> str:
+    """Upload a file to import and return the page that follows."""
     response = client.post("/imported/new/", {"file": SimpleUploadedFile(name, content)}, follow=True)
     assert response.status_code == 200
     return read_html(response)
 
 
-def test_a_bundle_from_the_run_page_is_imported_and_labelled(owner_client: Client) -> None:
+def test_import_page_imports_and_labels_exported_bundle(owner_client: Client) -> None:
     run = make_small_run(simulated=True)
     assert f"/runs/{run.pk}/bundle.zip" in read_html(owner_client.get(f"/runs/{run.pk}/"))
-    text = sent(owner_client, downloaded(owner_client, run))
+    text = upload_file(owner_client, download_bundle(owner_client, run))
     copy = Run.objects.get(imported=True)
     assert f"Run {copy.pk} is imported with 2 trials." in text
     assert "<b>Imported.</b>" in text
     assert "<b>Simulated.</b>" in text
     listed = read_html(owner_client.get("/imported/"))
     assert f"/runs/{copy.pk}/" in listed
-    for own in ("/runs/", "/demo/"):
-        assert f'"/runs/{copy.pk}/"' not in read_html(owner_client.get(own))
+    for path in ("/runs/", "/demo/"):
+        assert f'"/runs/{copy.pk}/"' not in read_html(owner_client.get(path))
 
 
 NOT_UTF8 = zip_members({"abcdé": b"x"}).replace("é".encode(), b"\xff\xfe")
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"", zip_members({"a": b"b"}), NOT_UTF8])
-def test_garbage_is_refused_with_a_message(owner_client: Client, content: bytes) -> None:
-    assert "Nothing was imported" in sent(owner_client, content)
+def test_import_page_refuses_garbage(owner_client: Client, content: bytes) -> None:
+    assert "Nothing was imported" in upload_file(owner_client, content)
     assert not Run.objects.exists()
 
 
-def test_too_much_is_refused_and_the_way_out_is_named(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_page_refuses_too_large_file_and_names_command(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(imports, "MAX_FILE_BYTES", 10)
-    text = sent(owner_client, b"more than ten bytes")
+    text = upload_file(owner_client, b"more than ten bytes")
     assert "19 bytes; an upload may have 10" in text
     assert "manage.py import_bundle FILE" in text
 
 
-def test_there_is_no_bundle_of_a_run_that_is_not_there(owner_client: Client) -> None:
+def test_bundle_of_unknown_run_is_404(owner_client: Client) -> None:
     assert owner_client.get("/runs/7/bundle.zip").status_code == 404
 
 
-def test_a_run_that_can_only_be_private_says_so_instead_of_a_download(owner_client: Client) -> None:
+def test_bundle_of_private_cases_is_refused_with_reason(owner_client: Client) -> None:
     run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     text = read_html(owner_client.get(f"/runs/{run.pk}/bundle.zip", follow=True))
     assert f"All cases of run {run.pk} are private" in text
 
 
-def test_private_cases_are_exported_only_with_tick_and_never_of_imports(
+def test_bundle_includes_private_cases_only_if_chosen(
     owner_client: Client,
 ) -> None:
     run = make_small_run()
@@ -83,17 +85,17 @@ def test_private_cases_are_exported_only_with_tick_and_never_of_imports(
     assert "1 private case can be included" in page
     assert 'value="repeat"' in page
     response = owner_client.get(f"/runs/{run.pk}/bundle.zip?private=1")
-    sent(owner_client, response.getvalue())
-    there = read_html(owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/"))
-    assert "1 private case can be included" in there
-    assert 'value="repeat"' not in there
+    upload_file(owner_client, response.getvalue())
+    imported_page = read_html(owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/"))
+    assert "1 private case can be included" in imported_page
+    assert 'value="repeat"' not in imported_page
 
 
 NARROWED = ("/decide/", "/decide/recommendations/", "/compare/", "/matrix/", "/latency/", "/failures/")
 
 
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 1e6, 0.0])
-def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None:
+def test_pages_answer_for_imported_cost(owner_client: Client, cost: float) -> None:
     builtin_data.load_builtin_data()
     run = make_small_run()
     members = read_members(write_bundle_bytes(run)[0])
@@ -101,14 +103,14 @@ def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None
         trial = json.loads(members[name])
         trial["trial"]["cost"] = trial["steps"][0]["step"]["cost"] = cost
         members[name] = json.dumps(trial).encode()
-    text = sent(owner_client, reseal_members(members))
+    text = upload_file(owner_client, reseal_members(members))
     copy = Run.objects.get(imported=True)
     assert ("Figures outside their bounds count as unknown: cost (4)." in text) is (abs(cost) > 1e6)
     assert set(copy.trials.values_list("cost", flat=True)) == {None if abs(cost) > 1e6 else cost}
     assert list_failed_urls(owner_client, copy, run) == []
 
 
-def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
+def test_pages_answer_for_stored_cost_outside_bounds(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     poisoned, innocent = make_run(imported=True), make_run()
     for run, cost in ((poisoned, 1.7e308), (innocent, 0.25)):
@@ -122,7 +124,7 @@ def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
         assert owner_client.get(address).status_code == 200
 
 
-def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client: Client) -> None:
+def test_import_page_queues_small_archive_with_large_content(owner_client: Client) -> None:
     members = read_members(write_bundle_bytes(make_small_run())[0])
     packed = reseal_members(members | {"traces/large.html": b"x" * (3 << 20)})
     assert len(packed) < imports.MAX_IMMEDIATE_BYTES
@@ -134,18 +136,18 @@ def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
-def test_refusal_that_quotes_unstorable_text_is_shown(owner_client: Client, name: str) -> None:
+def test_import_page_shows_refusal_that_quotes_unstorable_text(owner_client: Client, name: str) -> None:
     bundle = write_bundle_with_bad_case(name)
-    assert "There is no tool a" in sent(owner_client, bundle)
+    assert "There is no tool a" in upload_file(owner_client, bundle)
     assert not Run.objects.filter(imported=True).exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
+def test_import_page_queues_large_file_and_shows_progress(
     owner_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 10)
-    bundle = downloaded(owner_client, make_small_run())
+    bundle = download_bundle(owner_client, make_small_run())
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", bundle)})
     address = response.headers["location"]
     text = read_html(owner_client.get("/imported/"))
@@ -153,7 +155,7 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     assert "waiting for a worker" in text
     text = read_html(owner_client.get(address))
     assert "waits for a worker" in text
-    assert 'http-equiv="refresh"' in text  # without scripts it is fetched again by itself
+    assert 'http-equiv="refresh"' in text  # without JavaScript the page reloads itself
     part = read_html(owner_client.get(address, headers={"HX-Request": "true"}))
     assert "hx-get" in part
     assert "Breadcrumb" not in part
@@ -167,7 +169,7 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     assert address not in read_html(owner_client.get("/imported/"))
 
 
-def test_refused_import_is_listed_with_its_reason(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_page_lists_refused_import_with_reason(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 2)
     address = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("a.zip", b"garbage")}).headers["location"]
     run_replay(Replay.objects.get().pk, REPLAY_KINDS)

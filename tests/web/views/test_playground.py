@@ -1,4 +1,4 @@
-"""The playground: a conversation is a draft case, each message a run of it, and results do not count them."""
+"""Playground: a conversation is a draft case, each message a run of it; results omit these runs."""
 
 import json
 from collections.abc import Callable
@@ -60,14 +60,14 @@ def read_fields(response: Any) -> dict[str, str]:
     return {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
 
 
-def follow(client: Client, address: str, message: str, **fields: str) -> str:
+def send_next_message(client: Client, address: str, message: str, **fields: str) -> str:
     """Send the form that a conversation shows, with another message, and return the address that follows."""
     response = client.post(address, read_fields(client.get(address)) | {"message": message} | fields)
     assert response.status_code == 302, response.context["form"].errors
     return response.headers["Location"]
 
 
-def test_a_message_is_a_run_of_a_draft_case(owner_client: Client, send: SendMessage) -> None:
+def test_playground_message_starts_run_of_draft_case(owner_client: Client, send: SendMessage) -> None:
     page = read_html(owner_client.get(send()))
     assert "What the user says next, after the answer above." in page
     assert "get_weather" in page
@@ -81,10 +81,10 @@ def test_a_message_is_a_run_of_a_draft_case(owner_client: Client, send: SendMess
     assert {entry.action for entry in AuditEntry.objects.all()} == {"added", "launched"}
 
 
-def test_the_next_message_follows_the_answer(
+def test_playground_next_message_follows_answer(
     owner_client: Client, model: Model, server: ScriptedServer, send: SendMessage
 ) -> None:
-    address = follow(owner_client, send(system="Be short."), "And in Rome?")
+    address = send_next_message(owner_client, send(system="Be short."), "And in Rome?")
     run_worker_session(model)
     sent = server.seen[-1].json()["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
@@ -95,35 +95,37 @@ def test_the_next_message_follows_the_answer(
     assert Case.objects.get().current == 2
 
 
-def test_the_state_goes_on_from_the_calls(owner_client: Client, send: SendMessage) -> None:
+def test_playground_form_continues_state_after_calls(owner_client: Client, send: SendMessage) -> None:
     results = '{"get_weather": {"fixed": {"sky": "clear"}, "set": {"/asked/{city}": true}}}'
     form = owner_client.get(send(results=results)).context["form"]
     assert json.loads(form["start"].value()) == {"asked": {"Berlin": True}}
     assert form["message"].value() == ""
 
 
-def test_a_message_without_tools_is_answered(owner_client: Client, server: ScriptedServer, send: SendMessage) -> None:
+def test_playground_message_without_tools_is_answered(
+    owner_client: Client, server: ScriptedServer, send: SendMessage
+) -> None:
     send(tools="", results="", message="Hello.")
     assert "tools" not in server.seen[-1].json()
     assert Trial.objects.get().end == "FINAL"
 
 
-def test_a_message_without_an_answer_is_offered_again(owner_client: Client, model: Model, send: SendMessage) -> None:
+def test_playground_form_offers_unanswered_message_again(owner_client: Client, model: Model, send: SendMessage) -> None:
     address = send()
     Model.objects.update(name="gone")
     Provider.objects.update(base_url="http://127.0.0.1:9/v1")
-    again = follow(owner_client, address, "And in Rome?")
+    again = send_next_message(owner_client, address, "And in Rome?")
     run_worker_session(model)
     form = owner_client.get(again).context["form"]
     assert Trial.objects.latest("pk").outcome == "infra"
     assert form["message"].value() == "And in Rome?"
-    follow(owner_client, again, "And in Paris?")
+    send_next_message(owner_client, again, "And in Paris?")
     newest = Case.objects.get().versions.get(number=3).definition
     assert "And in Rome?" not in newest
     assert "And in Paris?" in newest
 
 
-def test_bad_input_is_kept_with_a_sentence(owner_client: Client, model: Model) -> None:
+def test_playground_form_explains_bad_input_and_saves_nothing(owner_client: Client, model: Model) -> None:
     sent = MESSAGE | SETTINGS | {"model": str(model.pk)}
     response = owner_client.post("/playground/", sent | {"tools": '[{"name": }]', "trials": "21"})
     page = read_html(response)
@@ -134,18 +136,18 @@ def test_bad_input_is_kept_with_a_sentence(owner_client: Client, model: Model) -
     assert not Run.objects.exists()
 
 
-def test_a_trial_of_another_conversation_is_refused(owner_client: Client, model: Model, send: SendMessage) -> None:
+def test_playground_refuses_trial_of_other_conversation(owner_client: Client, model: Model, send: SendMessage) -> None:
     first, second = send(), send()
-    stranger = str(Trial.objects.earliest("pk").pk)
-    sent = MESSAGE | SETTINGS | {"model": str(model.pk), "trial": stranger}
+    other_trial_id = str(Trial.objects.earliest("pk").pk)
+    sent = MESSAGE | SETTINGS | {"model": str(model.pk), "trial": other_trial_id}
     response = owner_client.post(second, sent)
     assert response.status_code == 422
-    assert f"This conversation has no trial {stranger}." in read_html(response)
-    assert owner_client.get(f"{second}{stranger}/").status_code == 404
-    assert owner_client.get(f"{first}{stranger}/").status_code == 200
+    assert f"This conversation has no trial {other_trial_id}." in read_html(response)
+    assert owner_client.get(f"{second}{other_trial_id}/").status_code == 404
+    assert owner_client.get(f"{first}{other_trial_id}/").status_code == 200
 
 
-def test_paid_requests_are_sent_after_consent_only(owner_client: Client, server: ScriptedServer) -> None:
+def test_playground_sends_paid_requests_only_after_confirmation(owner_client: Client, server: ScriptedServer) -> None:
     paid = make_paid_model(server, "paid")
     sent = MESSAGE | SETTINGS | {"model": str(paid.pk), "trials": "20", "turns": "50"}
     address = owner_client.post("/playground/", sent).headers["Location"]
@@ -160,7 +162,9 @@ def test_paid_requests_are_sent_after_consent_only(owner_client: Client, server:
     assert Case.objects.get().current == 1
 
 
-def test_send_pressed_twice_starts_one_run(owner_client: Client, model: Model, elsewhere: RunInThread) -> None:
+def test_playground_send_pressed_repeatedly_starts_one_run(
+    owner_client: Client, model: Model, elsewhere: RunInThread
+) -> None:
     page = owner_client.get("/playground/")
     sent = read_fields(page) | MESSAGE | SETTINGS | {"model": str(model.pk)}
     presses = [elsewhere(owner_client.post, "/playground/", sent) for _ in range(4)]
@@ -170,7 +174,9 @@ def test_send_pressed_twice_starts_one_run(owner_client: Client, model: Model, e
     assert read_fields(owner_client.get("/playground/"))["key"] != sent["key"]
 
 
-def test_send_pressed_twice_before_consent_saves_one_draft(owner_client: Client, server: ScriptedServer) -> None:
+def test_playground_send_twice_before_confirmation_saves_one_draft(
+    owner_client: Client, server: ScriptedServer
+) -> None:
     paid = make_paid_model(server, "paid")
     page = owner_client.get("/playground/")
     sent = read_fields(page) | MESSAGE | SETTINGS | {"model": str(paid.pk), "trials": "20", "turns": "50"}
@@ -179,7 +185,7 @@ def test_send_pressed_twice_before_consent_saves_one_draft(owner_client: Client,
     assert not Run.objects.exists()
 
 
-def test_key_of_another_message_is_refused_with_a_new_one(owner_client: Client, model: Model) -> None:
+def test_playground_refuses_form_key_of_other_message(owner_client: Client, model: Model) -> None:
     sent = read_fields(owner_client.get("/playground/")) | MESSAGE | SETTINGS | {"model": str(model.pk)}
     owner_client.post("/playground/", sent)
     refused = owner_client.post("/playground/", sent | {"message": "How is the weather in Rome?"})
@@ -192,27 +198,27 @@ def test_key_of_another_message_is_refused_with_a_new_one(owner_client: Client, 
     assert Run.objects.count() == 2
 
 
-def test_saved_case_runs_once_for_a_button_pressed_twice(owner_client: Client, send: SendMessage) -> None:
+def test_playground_run_button_pressed_twice_starts_one_run(owner_client: Client, send: SendMessage) -> None:
     address = send()
     trial = Trial.objects.get()
     form = owner_client.get(address).context["trials_form"]
     sent = {name: str(form[name].value()) for name in form.fields}
-    places = {owner_client.post(f"{address}{trial.pk}/run/", sent).headers["Location"] for _ in range(2)}
+    run_addresses = {owner_client.post(f"{address}{trial.pk}/run/", sent).headers["Location"] for _ in range(2)}
     run = Run.objects.exclude(purpose="playground").get()
-    assert places == {f"/runs/{run.pk}/"}
+    assert run_addresses == {f"/runs/{run.pk}/"}
     run.deleted_at = timezone.now()
     run.save(update_fields=["deleted_at"])
     refused = owner_client.post(f"{address}{trial.pk}/run/", sent, follow=True)
     assert "its run was deleted" in read_html(refused)
 
 
-def test_expectation_that_is_not_valid_is_not_collapsed(owner_client: Client, model: Model) -> None:
+def test_playground_form_opens_section_of_invalid_expectation(owner_client: Client, model: Model) -> None:
     assert "<details open>" not in read_html(owner_client.get("/playground/"))
     sent = MESSAGE | SETTINGS | {"model": str(model.pk), "results": "", "expect": "{"}
     assert "<details open>" in read_html(owner_client.post("/playground/", sent))
 
 
-def test_results_leave_out_the_playground(owner_client: Client, model: Model, send: SendMessage) -> None:
+def test_results_omit_runs_of_playground(owner_client: Client, model: Model, send: SendMessage) -> None:
     send()
     launch_run(model)
     run_worker_session(model)
@@ -234,7 +240,7 @@ def test_results_leave_out_the_playground(owner_client: Client, model: Model, se
     assert named == set(playground.trials.values_list("pk", flat=True))
 
 
-def test_repeats_of_a_playground_run_are_no_results_either(send: SendMessage, model: Model) -> None:
+def test_repeats_of_playground_run_belong_to_playground(send: SendMessage, model: Model) -> None:
     send()
     run = Run.objects.get()
     assert start_repeat(run.pk, owner=None).purpose == "playground"
@@ -245,7 +251,7 @@ def test_repeats_of_a_playground_run_are_no_results_either(send: SendMessage, mo
         create_schedule(run, ScheduleSettings("Nightly", None, 2, 100, 3000), owner=None)
 
 
-def test_drafts_are_in_no_list_of_cases(owner_client: Client, send: SendMessage) -> None:
+def test_playground_drafts_are_in_no_list_of_cases(owner_client: Client, send: SendMessage) -> None:
     send()
     slug = Case.objects.get().slug
     for address in ("/cases/", "/runs/new/", "/cases/export.jsonl?private=1"):
@@ -254,7 +260,7 @@ def test_drafts_are_in_no_list_of_cases(owner_client: Client, send: SendMessage)
     assert owner_client.get(f"/cases/{slug}/edit/").status_code == 404
 
 
-def test_saved_case_expects_the_calls_and_runs_20_times(owner_client: Client, send: SendMessage) -> None:
+def test_playground_run_button_saves_case_and_runs_it_20_times(owner_client: Client, send: SendMessage) -> None:
     address = send(profile="default", strategy="baseline")
     trial = Trial.objects.get()
     form = owner_client.get(f"/cases/new/?trial={trial.pk}").context["form"]
@@ -269,7 +275,7 @@ def test_saved_case_expects_the_calls_and_runs_20_times(owner_client: Client, se
     assert Case.objects.filter(from_trial=trial).count() == 1
 
 
-def test_a_trial_is_edited_and_sent_again_five_times(owner_client: Client, model: Model) -> None:
+def test_playground_edits_trial_and_sends_it_five_times(owner_client: Client, model: Model) -> None:
     launch_run(model, scenarios=("happy_path",), strategies=("raw",), trials=1, tool_failure_policy="fatal")
     run_worker_session(model)
     trial = Trial.objects.get()
@@ -285,7 +291,7 @@ def test_a_trial_is_edited_and_sent_again_five_times(owner_client: Client, model
     assert len(page.context["page"].trials) == 5
 
 
-def test_examples_of_a_trial_are_sent_again_as_messages(
+def test_playground_sends_examples_of_trial_as_messages(
     owner_client: Client, model: Model, server: ScriptedServer
 ) -> None:
     launch_run(model, scenarios=("weather",), examples=("weather-1",), trials=1)
@@ -299,7 +305,7 @@ def test_examples_of_a_trial_are_sent_again_as_messages(
     assert server.seen[0].json()["messages"] == first
 
 
-def test_tools_come_from_a_case(owner_client: Client, model: Model) -> None:
+def test_playground_form_takes_tools_of_case(owner_client: Client, model: Model) -> None:
     sent = MESSAGE | {"expect": '{"name": "get_weather", "arguments": {}}', "save": "1"}
     owner_client.post("/cases/new/", sent)
     form = owner_client.get(f"/playground/?case={Case.objects.get().slug}").context["form"]
@@ -308,7 +314,7 @@ def test_tools_come_from_a_case(owner_client: Client, model: Model) -> None:
     assert owner_client.get("/playground/?trial=99999").status_code == 404
 
 
-def test_a_viewer_reads_and_cannot_send(client: Client, send: SendMessage) -> None:
+def test_playground_viewer_reads_and_cannot_send(client: Client, send: SendMessage) -> None:
     address = send()
     user = User(username="viewer")
     set_role(user, Role.VIEWER)

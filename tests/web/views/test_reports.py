@@ -1,4 +1,4 @@
-"""A run to take away."""
+"""Exports of a run: report, trials, Inspect logs and spans."""
 
 import csv
 import io
@@ -22,27 +22,27 @@ def run() -> Run:
     return config.run
 
 
-def test_the_report_is_an_archive(owner_client: Client, run: Run) -> None:
+def test_run_report_is_archive(owner_client: Client, run: Run) -> None:
     response = owner_client.get(reverse("run-report", args=[run.pk]))
     assert response["Content-Disposition"] == f'attachment; filename="toolbench-run-{run.pk}.zip"'
     assert len(zipfile.ZipFile(io.BytesIO(response.getvalue())).namelist()) == 6
 
 
-def test_the_trials_are_a_table(owner_client: Client, run: Run) -> None:
+def test_run_trials_are_exported_as_csv(owner_client: Client, run: Run) -> None:
     response = owner_client.get(reverse("run-trials", args=[run.pk, "csv"]))
     rows = list(csv.DictReader(io.StringIO(read_html(response))))
     assert [(row["outcome"], row["state"]) for row in rows] == [("pass", "done"), ("fail", "done"), ("", "queued")]
     assert {(row["model"], row["simulated"]) for row in rows} == {("vendor/model-a", "True")}
 
 
-def test_the_trials_are_json_too(owner_client: Client, run: Run) -> None:
+def test_run_trials_are_exported_as_json(owner_client: Client, run: Run) -> None:
     found = owner_client.get(reverse("run-trials", args=[run.pk, "json"])).json()
     assert found["title"] == f"Trials of run {run.pk}"
     assert found["rows"][1]["category"] == "ASSERTION_FAILED"
     assert found["notes"] == ["Simulated models: no figure here was measured on a real model."]
 
 
-def test_inspect_logs_and_spans_are_downloaded(owner_client: Client, run: Run) -> None:
+def test_run_exports_inspect_logs_and_spans(owner_client: Client, run: Run) -> None:
     response = owner_client.get(reverse("run-inspect", args=[run.pk]))
     assert response["Content-Disposition"] == f'attachment; filename="toolbench-inspect-{run.pk}.zip"'
     (name,) = zipfile.ZipFile(io.BytesIO(response.getvalue())).namelist()
@@ -54,7 +54,7 @@ def test_inspect_logs_and_spans_are_downloaded(owner_client: Client, run: Run) -
     assert reverse("trial-otlp", args=[done.pk]) in read_html(owner_client.get(reverse("trial", args=[done.pk])))
 
 
-def test_run_of_private_cases_alone_says_how_to_export_it(owner_client: Client) -> None:
+def test_run_export_of_private_cases_needs_choice(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()), "a_case_of_my_own")
     make_trials(cell, **{"pass": 1})
     page = read_html(owner_client.get(reverse("run", args=[cell.run_id])))
@@ -65,13 +65,13 @@ def test_run_of_private_cases_alone_says_how_to_export_it(owner_client: Client) 
         assert owner_client.get(address, {"private": "1"}).getvalue()
 
 
-def test_a_run_that_is_not_there_is_not_found(owner_client: Client) -> None:
+def test_run_exports_of_unknown_run_are_404(owner_client: Client) -> None:
     for name in ("run-report", "run-inspect", "run-otlp", "trial-otlp"):
         assert owner_client.get(reverse(name, args=[4711])).status_code == 404
     assert owner_client.get(reverse("run-trials", args=[4711, "csv"])).status_code == 404
 
 
-def test_the_runs_page_links_to_both(owner_client: Client, run: Run) -> None:
+def test_run_page_links_to_every_export(owner_client: Client, run: Run) -> None:
     page = read_html(owner_client.get(reverse("run", args=[run.pk])))
     for name in ("run-report", "run-inspect", "run-otlp"):
         assert reverse(name, args=[run.pk]) in page

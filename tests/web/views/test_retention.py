@@ -1,4 +1,4 @@
-"""The page of retention: preview, saving, and what the pages of a run and a trial say afterwards."""
+"""Retention page: preview, saving, and the pages of runs and trials after removal."""
 
 from datetime import timedelta
 
@@ -28,14 +28,14 @@ def make_old_trial() -> Trial:
     return trial
 
 
-def test_preview_counts_what_typed_rules_would_remove(owner_client: Client) -> None:
+def test_retention_page_preview_counts_trials_of_entered_rules(owner_client: Client) -> None:
     make_old_trial()
     page = read_html(owner_client.get("/settings/retention/?passed=30"))
     assert "These rules would now remove the bodies of 1 trial, about" in page
     assert RetentionRule.objects.count() == 0
 
 
-def test_saved_rules_are_shown_and_written_to_the_audit_list(owner_client: Client) -> None:
+def test_retention_page_saves_rules_with_audit_entry(owner_client: Client) -> None:
     response = owner_client.post("/settings/retention/", {"passed": "30", "failed": ""}, follow=True)
     page = read_html(response)
     assert "The scheduler removes what is due within a minute." in page
@@ -44,7 +44,7 @@ def test_saved_rules_are_shown_and_written_to_the_audit_list(owner_client: Clien
     assert AuditEntry.objects.get().subject == "rules of retention"
 
 
-def test_rules_that_remove_bodies_are_saved_after_confirmation(owner_client: Client) -> None:
+def test_retention_page_confirms_rules_that_remove_bodies(owner_client: Client) -> None:
     make_old_trial()
     sent = {"passed": "1", "confirmed": "0"}
     page = read_html(owner_client.post("/settings/retention/", sent))
@@ -56,7 +56,7 @@ def test_rules_that_remove_bodies_are_saved_after_confirmation(owner_client: Cli
     assert RetentionRule.objects.get().days == 1
 
 
-def test_page_without_a_preview_does_not_count_what_is_due(owner_client: Client) -> None:
+def test_retention_page_without_preview_counts_nothing(owner_client: Client) -> None:
     make_old_trial()
     RetentionRule.objects.create(kind="passed", days=30)
     with CaptureQueriesContext(connection) as queries:
@@ -67,14 +67,14 @@ def test_page_without_a_preview_does_not_count_what_is_due(owner_client: Client)
 
 
 @pytest.mark.parametrize("send", ["get", "post"])
-def test_wrong_number_of_days_is_explained_beside_its_field(owner_client: Client, send: str) -> None:
+def test_retention_page_explains_invalid_days(owner_client: Client, send: str) -> None:
     response = getattr(owner_client, send)("/settings/retention/", {"failed": "soon"})
     assert response.status_code == 422
     assert "Enter whole days from 1 to 36500" in read_html(response)
     assert RetentionRule.objects.count() == 0
 
 
-def test_invalid_rule_leaves_the_preview_of_the_others(owner_client: Client) -> None:
+def test_retention_page_previews_other_rules_of_invalid_one(owner_client: Client) -> None:
     make_old_trial()
     response = owner_client.get("/settings/retention/?passed=30&failed=soon")
     assert "The valid rules would now remove the bodies of 1 trial, about" in read_html(response)
@@ -83,7 +83,7 @@ def test_invalid_rule_leaves_the_preview_of_the_others(owner_client: Client) -> 
     assert (due[Kind.PASSED], due[Kind.FAILED]) == (1, None)
 
 
-def test_operator_previews_and_does_not_save(client: Client) -> None:
+def test_retention_page_lets_operator_preview_but_not_save(client: Client) -> None:
     user = User(username="op")
     set_role(user, Role.OPERATOR)
     user.save()
@@ -94,7 +94,7 @@ def test_operator_previews_and_does_not_save(client: Client) -> None:
     assert client.post("/settings/retention/", {"passed": "1"}).status_code == 403
 
 
-def test_trial_and_run_say_what_was_removed(owner_client: Client) -> None:
+def test_trial_and_run_pages_report_removed_bodies(owner_client: Client) -> None:
     trial = make_old_trial()
     RetentionRule.objects.create(kind="passed", days=30)
     remove_due_bodies(load_retention_policy())
@@ -106,7 +106,7 @@ def test_trial_and_run_say_what_was_removed(owner_client: Client) -> None:
     assert "Judge again" not in run_page
 
 
-def test_run_keeps_its_bodies_by_a_button(owner_client: Client) -> None:
+def test_run_page_button_keeps_and_releases_bodies(owner_client: Client) -> None:
     run = make_old_trial().run
     owner_client.post(f"/runs/{run.pk}/act/", {"action": "keep-bodies"})
     assert Run.objects.get().keeps_bodies
@@ -116,7 +116,7 @@ def test_run_keeps_its_bodies_by_a_button(owner_client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_number_inputs_are_whole_on_a_phone(browser_page: Page) -> None:
+def test_retention_page_on_phone_shows_whole_inputs(browser_page: Page) -> None:
     make_old_trial()
     browser_page.set_viewport_size({"width": 390, "height": 844})
     for address in ("/settings/retention/", "/settings/retention/?passed=30"):

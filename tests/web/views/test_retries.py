@@ -1,4 +1,4 @@
-"""Where one chooses, one sees answers of 429 and 5xx, retries and back-off; a linked number opens what it counted."""
+"""Answers of 429 and 5xx, retries and back-off on result pages, and the links of their counts."""
 
 import html
 import re
@@ -13,35 +13,39 @@ from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r'href="(/trials/\?[^"]*had=[^"]*)" data-count="\d+">([\d,]+) trials?')
-SAYS = "4 answers of 429"
+EXPECTED_TEXT = "4 answers of 429"
 
 
 @pytest.fixture
 def run() -> Run:
-    """Two configurations on two scenarios and the control. The first had 4 answers of 429 in 3 trials of its tools."""
+    """Two configurations, each with two tool scenarios and the control; the first had 4 answers of 429 in them."""
     run = make_run()
-    for place, limited in enumerate((True, False)):
+    for place, is_limited in enumerate((True, False)):
         config = make_config(run, model_name=f"vendor/model-{place}", position=place)
-        for scenario, refused in (("happy_path", (2, 1)), ("type_error_recovery", (1, 0)), ("chat_only", (1,))):
+        for scenario, rejection_counts in (
+            ("happy_path", (2, 1)),
+            ("type_error_recovery", (1, 0)),
+            ("chat_only", (1,)),
+        ):
             cell = make_cell(config, scenario)
-            for times in refused:
-                trial = make_trial(cell, retries=times if limited else 0)
-                for attempt in range(1, times + 1 if limited else 1):
+            for rejections in rejection_counts:
+                trial = make_trial(cell, retries=rejections if is_limited else 0)
+                for attempt in range(1, rejections + 1 if is_limited else 1):
                     backoff_ms = 250.0 if attempt > 1 else 0.0
                     make_step(trial, status=429, ok=False, attempt=attempt, backoff_ms=backoff_ms)
-                make_step(trial, status=200, attempt=times + 1 if limited else 1, backoff_ms=250.0 * limited)
+                make_step(trial, status=200, attempt=rejections + 1 if is_limited else 1, backoff_ms=250.0 * is_limited)
     recompute_stale_cells()
     return run
 
 
-def opened(client: Client, address: str) -> int:
+def count_opened_trials(client: Client, address: str) -> int:
     text = read_html(client.get(html.unescape(address)))
     found = re.search(r"([\d,]+) trials? match", text)
     assert found is not None
     return int(found[1].replace(",", ""))
 
 
-def addresses(run: Run) -> dict[str, str]:
+def build_addresses(run: Run) -> dict[str, str]:
     first, second = run.configs.all()
     return {
         "run": f"/runs/{run.pk}/",
@@ -52,26 +56,26 @@ def addresses(run: Run) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["run", "matrix", "compare", "decide"])
-def test_page_shows_answers_of_429_and_links_open_them(owner_client: Client, run: Run, name: str) -> None:
-    text = read_html(owner_client.get(addresses(run)[name]))
-    assert SAYS in text
+def test_pages_show_answers_of_429_and_links_open_their_trials(owner_client: Client, run: Run, name: str) -> None:
+    text = read_html(owner_client.get(build_addresses(run)[name]))
+    assert EXPECTED_TEXT in text
     assert "0 answers of 429" in text or name in ("run", "matrix")
     for address, count in LINK.findall(text):
-        assert opened(owner_client, address) == int(count), address
+        assert count_opened_trials(owner_client, address) == int(count), address
     assert LINK.findall(text) or name in ("compare", "decide")
 
 
 @pytest.mark.parametrize("name", ["run", "matrix", "compare", "decide"])
-def test_page_of_answers_without_status_says_unknown(owner_client: Client, run: Run, name: str) -> None:
+def test_pages_show_unknown_for_answers_without_status(owner_client: Client, run: Run, name: str) -> None:
     for trial in run.trials.all():
         make_step(trial, status=None)
     recompute_immediately(run.cells.values_list("pk", flat=True))
-    text = read_html(owner_client.get(addresses(run)[name]))
+    text = read_html(owner_client.get(build_addresses(run)[name]))
     assert "answers of 429 and 5xx: unknown" in text
     assert "answers of 429 in" not in text
 
 
-def test_matrix_unknown_metric_is_not_none(owner_client: Client, run: Run) -> None:
+def test_matrix_page_shows_unknown_retries_as_unknown(owner_client: Client, run: Run) -> None:
     make_step(run.trials.filter(scenario="happy_path")[0], status=None)
     recompute_immediately(run.cells.values_list("pk", flat=True))
     for metric in ("answers_429", "retried", "backoff"):

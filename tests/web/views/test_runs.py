@@ -1,4 +1,4 @@
-"""The runs pages: the form says what it takes and what is wrong; buttons say what they did."""
+"""Launch form, run page and actions of a run."""
 
 import re
 from typing import Any
@@ -26,12 +26,12 @@ from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingP
 pytestmark = pytest.mark.django_db
 
 
-def local_model() -> Model:
+def make_local_model() -> Model:
     SamplingProfile.objects.get_or_create(name="default")
     return make_model("persona-a", provider=make_provider("Personas", kind=Provider.Kind.SIMULATED))
 
 
-def asked(model: Model, **changes: Any) -> dict[str, Any]:
+def build_form(model: Model, **changes: Any) -> dict[str, Any]:
     form: dict[str, Any] = {
         "models": model.pk,
         "scenarios": "happy_path",
@@ -42,51 +42,49 @@ def asked(model: Model, **changes: Any) -> dict[str, Any]:
     return form | {"tool_use_mode": "enforced", "tool_failure_policy": "fatal"} | changes
 
 
-def test_starting_leads_to_the_run(owner_client: Client) -> None:
-    response = owner_client.post("/runs/new/", asked(local_model()))
+def test_launch_form_starts_run_and_redirects_to_it(owner_client: Client) -> None:
+    response = owner_client.post("/runs/new/", build_form(make_local_model()))
     run = Run.objects.get()
     assert response.headers["location"] == f"/runs/{run.pk}/"
     assert run.trials.count() == 3
 
 
-def test_the_forecast_follows_the_form_and_writes_nothing(owner_client: Client) -> None:
-    response = owner_client.get("/runs/new/", asked(local_model()), headers={"HX-Request": "true"})
+def test_launch_form_estimate_follows_form_and_writes_nothing(owner_client: Client) -> None:
+    response = owner_client.get("/runs/new/", build_form(make_local_model()), headers={"HX-Request": "true"})
     text = read_html(response)
     assert "Start 3 trials" in text
     assert "<html" not in text
     assert not Run.objects.exists()
 
 
-def test_typed_address_without_values_has_blank_form_values(
-    owner_client: Client,
-) -> None:
-    text = read_html(owner_client.get(f"/runs/new/?models={local_model().pk}&scenarios=happy_path&trials=3"))
+def test_launch_form_of_partial_address_has_defaults(owner_client: Client) -> None:
+    text = read_html(owner_client.get(f"/runs/new/?models={make_local_model().pk}&scenarios=happy_path&trials=3"))
     assert "This field is required" not in text
     assert "Start 3 trials" in text
 
 
-def test_paid_requests_above_limit_need_confirmation_before_sending(owner_client: Client) -> None:
+def test_launch_form_requires_confirmation_of_paid_requests(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model()
-    response = owner_client.post("/runs/new/", asked(model, trials="200"))
+    response = owner_client.post("/runs/new/", build_form(model, trials="200"))
     assert "may cost money" in read_html(response)
     assert not Run.objects.exists()
-    assert response.context["plan"].most_paid == shown_price(response)
+    assert response.context["plan"].most_paid == read_confirmed_requests(response)
 
 
-def test_run_that_grew_after_confirmation_needs_confirmation_again(owner_client: Client) -> None:
+def test_launch_form_requires_confirmation_again_for_more_requests(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model()
-    agreed = shown_price(owner_client.post("/runs/new/", asked(model, trials="200")))
+    confirmed = read_confirmed_requests(owner_client.post("/runs/new/", build_form(model, trials="200")))
     Provider.objects.update(max_attempts=F("max_attempts") + 1)
-    response = owner_client.post("/runs/new/", asked(model, trials="200", agreed=str(agreed)))
-    assert shown_price(response) > agreed
+    response = owner_client.post("/runs/new/", build_form(model, trials="200", agreed=str(confirmed)))
+    assert read_confirmed_requests(response) > confirmed
     assert not Run.objects.exists()
-    owner_client.post("/runs/new/", asked(model, trials="200", agreed=str(shown_price(response))))
+    owner_client.post("/runs/new/", build_form(model, trials="200", agreed=str(read_confirmed_requests(response))))
     assert Run.objects.count() == 1
 
 
-def shown_price(response: Any) -> int:
+def read_confirmed_requests(response: Any) -> int:
     shown = re.search(r'name="agreed" value="(\d+)"', read_html(response))
     assert shown is not None
     return int(shown[1])
@@ -106,16 +104,16 @@ def shown_price(response: Any) -> int:
         ({"scenarios": []}, "Choose at least one scenario"),
     ],
 )
-def test_bad_input_gets_a_sentence_beside_its_field_and_starts_nothing(
+def test_launch_form_explains_bad_input_and_starts_nothing(
     owner_client: Client, changes: dict[str, object], sentence: str
 ) -> None:
-    response = owner_client.post("/runs/new/", asked(local_model(), **changes))
+    response = owner_client.post("/runs/new/", build_form(make_local_model(), **changes))
     assert response.status_code == 200
     assert sentence in read_html(response)
     assert not Run.objects.exists()
 
 
-def test_a_run_that_is_over_is_not_polled(owner_client: Client) -> None:
+def test_run_page_polls_only_running_run(owner_client: Client) -> None:
     run = make_run()
     make_trials(make_cell(make_config(run)), **{"pass": 1})
     assert "hx-trigger" not in read_html(owner_client.get(f"/runs/{run.pk}/"))
@@ -125,7 +123,7 @@ def test_a_run_that_is_over_is_not_polled(owner_client: Client) -> None:
     assert "<html" not in fragment
 
 
-def test_what_cannot_be_done_is_said_and_the_run_stays(owner_client: Client) -> None:
+def test_run_actions_say_why_they_are_not_possible(owner_client: Client) -> None:
     run = make_run()
     response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "cancel"}, follow=True)
     assert "nothing to cancel" in read_html(response)
@@ -133,38 +131,38 @@ def test_what_cannot_be_done_is_said_and_the_run_stays(owner_client: Client) -> 
     assert "not known" in read_html(response)
 
 
-def test_what_may_cost_money_is_asked_about_before_trials_are_added(owner_client: Client) -> None:
+def test_run_action_add_confirms_paid_requests(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
-    wish = {"action": "add", "cell": str(cell.pk), "count": "900"}
-    asked_first = read_html(owner_client.post(f"/runs/{cell.run_id}/act/", wish))
-    assert "may cost money" in asked_first
+    action_fields = {"action": "add", "cell": str(cell.pk), "count": "900"}
+    confirmation = read_html(owner_client.post(f"/runs/{cell.run_id}/act/", action_fields))
+    assert "may cost money" in confirmation
     assert not cell.trials.exists()
-    hidden = dict(re.findall(r'type="hidden" name="(action|cell|count)" value="(\w+)"', asked_first))
-    shown = re.search(r'name="agreed" value="(\d+)"', asked_first)
+    hidden = dict(re.findall(r'type="hidden" name="(action|cell|count)" value="(\w+)"', confirmation))
+    shown = re.search(r'name="agreed" value="(\d+)"', confirmation)
     assert shown is not None
     answer = owner_client.post(f"/runs/{cell.run_id}/act/", hidden | {"agreed": shown[1]}, follow=True)
     assert "900 trials added" in read_html(answer)
     assert cell.trials.count() == 900
 
 
-def test_a_cell_of_another_run_is_refused(owner_client: Client) -> None:
+def test_run_action_add_refuses_cell_of_other_run(owner_client: Client) -> None:
     other = make_cell(make_config(make_run()))
     run = make_run()
-    wish = {"action": "add", "cell": str(other.pk), "count": "1"}
-    answer = owner_client.post(f"/runs/{run.pk}/act/", wish, follow=True)
+    action_fields = {"action": "add", "cell": str(other.pk), "count": "1"}
+    answer = owner_client.post(f"/runs/{run.pk}/act/", action_fields, follow=True)
     assert "has no such cell" in read_html(answer)
     assert not other.trials.exists()
 
 
 @pytest.mark.parametrize("cap", ["-1", "1e9", "x", "²"])
-def test_a_cap_that_is_no_number_changes_nothing(owner_client: Client, cap: str) -> None:
+def test_run_action_raise_refuses_invalid_limit(owner_client: Client, cap: str) -> None:
     run = make_run(state=Run.State.PAUSED, request_cap=5, requests_reserved=5)
     response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "raise", "request_cap": cap}, follow=True)
     assert "not a whole number" in read_html(response)
     assert Run.objects.get().request_cap == 5
 
 
-def test_simulated_runs_say_so_on_their_page(owner_client: Client) -> None:
+def test_run_page_of_simulated_run_is_labelled(owner_client: Client) -> None:
     run = make_run(simulated=True)
     assert "Simulated." in read_html(owner_client.get(f"/runs/{run.pk}/"))
 
@@ -172,13 +170,13 @@ def test_simulated_runs_say_so_on_their_page(owner_client: Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "tab"), [({}, "Own runs"), ({"simulated": True}, "Simulated"), ({"imported": True}, "Imported")]
 )
-def test_run_page_marks_the_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str) -> None:
+def test_run_page_marks_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str) -> None:
     frame = owner_client.get(f"/runs/{make_run(**fields).pk}/").context["frame"]
     assert [link.label for link in frame.tabs if link.current] == [tab]
 
 
-def test_every_page_and_file_with_simulated_figures_says_so(owner_client: Client) -> None:
-    """On a provider whose name does not give it away."""
+def test_pages_and_files_with_simulated_figures_are_labelled(owner_client: Client) -> None:
+    """The name of the provider does not show that its models are simulated."""
     host = make_provider("Cheap host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
     runs = [make_run(simulated=True) for _ in range(2)]
     for run in runs:
@@ -196,17 +194,17 @@ def test_every_page_and_file_with_simulated_figures_says_so(owner_client: Client
         assert "simulated" in text.partition("<main")[2].lower() or "simulated" in text.partition("\n")[0], address
 
 
-def test_an_unknown_run_is_a_page_that_says_so(owner_client: Client) -> None:
+def test_run_page_of_unknown_run_is_404(owner_client: Client) -> None:
     assert owner_client.get("/runs/424242/").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/runs/", "/demo/", "/runs/new/", "/trials/", "/latency/"])
-def test_every_page_has_something_to_say_when_there_is_nothing(owner_client: Client, path: str) -> None:
+def test_pages_without_rows_answer(owner_client: Client, path: str) -> None:
     assert owner_client.get(path).status_code == 200
 
 
 @pytest.mark.parametrize("part", [True, False])
-def test_a_polled_page_is_never_taken_for_its_part(owner_client: Client, part: bool) -> None:
+def test_polled_page_varies_by_htmx_header(owner_client: Client, part: bool) -> None:
     cell = make_cell(make_config(make_run()))
     trial = make_trials(cell, **{"fail": 1})[0]
     for path in (f"/runs/{cell.run_id}/", "/runs/new/", f"/trials/{trial.pk}/"):
@@ -216,19 +214,19 @@ def test_a_polled_page_is_never_taken_for_its_part(owner_client: Client, part: b
         assert ("<html" in read_html(response)) is not part
 
 
-def test_going_back_in_history_shows_the_whole_page(owner_client: Client) -> None:
+def test_run_page_restored_from_history_is_whole(owner_client: Client) -> None:
     headers = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<html" in read_html(owner_client.get(f"/runs/{make_run().pk}/", headers=headers))
 
 
-def test_deleting_asks_first(owner_client: Client) -> None:
+def test_run_page_delete_button_is_behind_disclosure(owner_client: Client) -> None:
     text = read_html(owner_client.get(f"/runs/{make_run().pk}/"))
     before, button = text.split('value="delete"')[:2]
     assert before.rindex("<details>") > before.rfind("</details>")
     assert "Delete run" in button
 
 
-def test_buttons_of_the_live_part_keep_the_keyboard_focus(owner_client: Client) -> None:
+def test_run_page_live_buttons_have_ids_for_keyboard_focus(owner_client: Client) -> None:
     run = make_run(state=Run.State.PAUSED, stopped_reason="cap", request_cap=1)
     make_trials(make_cell(make_config(run)), **{"infra": 1})
     for state in (Run.State.RUNNING, Run.State.PAUSED):
@@ -239,70 +237,72 @@ def test_buttons_of_the_live_part_keep_the_keyboard_focus(owner_client: Client) 
         assert all(" id=" in button for button in buttons)
 
 
-def test_a_set_chooses_its_scenarios_and_keeps_the_rest_of_the_form(owner_client: Client) -> None:
-    text = read_html(owner_client.get("/runs/new/", asked(local_model(), set="simple", scenarios="weather")))
+def test_launch_form_set_chooses_scenarios_and_keeps_form(owner_client: Client) -> None:
+    text = read_html(owner_client.get("/runs/new/", build_form(make_local_model(), set="simple", scenarios="weather")))
     chosen = re.findall(r'name="scenarios" value="(\w+)" checked', text)
     assert chosen == ["happy_path", "chat_only"]
     assert "Start 6 trials" in text
 
 
-def test_the_filter_works_without_a_script_and_keeps_what_is_chosen(owner_client: Client) -> None:
-    chosen = local_model()
+def test_launch_form_model_filter_keeps_chosen_models(owner_client: Client) -> None:
+    chosen = make_local_model()
     for name in ("persona-b", "other"):
         make_model(name, provider=chosen.provider)
-    text = read_html(owner_client.get("/runs/new/", asked(chosen, find="other")))
+    text = read_html(owner_client.get("/runs/new/", build_form(chosen, find="other")))
     assert ("persona-a" in text, "persona-b" in text, ">other<" in text) == (True, False, True)
 
 
-def test_models_that_cannot_be_used_are_folded_with_the_reason(owner_client: Client) -> None:
+def test_launch_form_collapses_unavailable_models_with_reason(owner_client: Client) -> None:
     host = make_provider("Host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
-    local_model()
+    make_local_model()
     away = make_model("away", provider=host)
     usable = make_model("vendor/usable")
     text = read_html(owner_client.get("/runs/new/"))
-    listed, folded = text.split("Cannot be used now: 1 provider")
+    listed, collapsed = text.split("Cannot be used now: 1 provider")
     assert f'value="{usable.pk}"' in listed
-    assert f'value="{away.pk}"' in folded
-    assert "not running" in folded
-    assert 'class="unavailable" open' in read_html(owner_client.get("/runs/new/", asked(away)))
+    assert f'value="{away.pk}"' in collapsed
+    assert "not running" in collapsed
+    assert 'class="unavailable" open' in read_html(owner_client.get("/runs/new/", build_form(away)))
 
 
-def test_chosen_models_stand_above_the_list_and_follow_the_form(owner_client: Client) -> None:
-    model = local_model()
-    whole = read_html(owner_client.get("/runs/new/", asked(model)))
+def test_launch_form_lists_chosen_models_first_and_updates_them(owner_client: Client) -> None:
+    model = make_local_model()
+    whole = read_html(owner_client.get("/runs/new/", build_form(model)))
     assert f'for="model-{model.pk}"' in whole
     assert "hx-swap-oob" not in whole
-    part = read_html(owner_client.get("/runs/new/", asked(model), headers={"HX-Request": "true"}))
+    part = read_html(owner_client.get("/runs/new/", build_form(model), headers={"HX-Request": "true"}))
     assert f'for="model-{model.pk}"' in part.partition("hx-swap-oob")[2]
 
 
-def test_pack_is_marked_when_exactly_its_scenarios_are_chosen(owner_client: Client) -> None:
-    model = local_model()
+def test_launch_form_marks_pack_of_exactly_chosen_scenarios(owner_client: Client) -> None:
+    model = make_local_model()
     marked = r'value="(\w+)" title="[^"]*" aria-current="true"'
-    assert re.findall(marked, read_html(owner_client.get("/runs/new/", asked(model, set="simple")))) == ["simple"]
-    assert re.findall(marked, read_html(owner_client.get("/runs/new/", asked(model)))) == []
+    assert re.findall(marked, read_html(owner_client.get("/runs/new/", build_form(model, set="simple")))) == ["simple"]
+    assert re.findall(marked, read_html(owner_client.get("/runs/new/", build_form(model)))) == []
 
 
-def test_try_one_of_each_starts_one_trial_of_every_cell(owner_client: Client) -> None:
-    plan = asked(local_model(), scenarios=["happy_path", "weather"], trials="40", until="threshold", until_target="70")
+def test_launch_form_try_one_starts_one_trial_per_cell(owner_client: Client) -> None:
+    plan = build_form(
+        make_local_model(), scenarios=["happy_path", "weather"], trials="40", until="threshold", until_target="70"
+    )
     owner_client.post("/runs/new/?start=one", plan)
     run = Run.objects.get()
     assert (run.trial_count, run.trials.count(), run.until) == (2, 2, {})
 
 
-def test_try_one_of_each_asks_before_paid_requests(owner_client: Client, settings: Settings) -> None:
+def test_launch_form_try_one_confirms_paid_requests(owner_client: Client, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 1
     SamplingProfile.objects.get_or_create(name="default")
-    plan = asked(make_model(), trials="40")
+    plan = build_form(make_model(), trials="40")
     response = owner_client.post("/runs/new/?start=one", plan)
     assert "Nothing was sent yet." in read_html(response)
     assert response.context["plan"].trials == 40
-    owner_client.post("/runs/new/?start=one", plan | {"agreed": shown_price(response)})
+    owner_client.post("/runs/new/?start=one", plan | {"agreed": read_confirmed_requests(response)})
     assert Run.objects.get().trials.count() == 1
 
 
-def test_plan_is_saved_as_a_schedule_without_a_run(owner_client: Client) -> None:
-    plan = urlencode(asked(local_model(), title="Core set"))
+def test_schedule_form_saves_plan_without_run(owner_client: Client) -> None:
+    plan = urlencode(build_form(make_local_model(), title="Core set"))
     form = read_html(owner_client.get(f"/schedules/new/?{plan}"))
     assert "1 configuration, 1 cell, 3 trials" in form
     assert 'value="Core set"' in form
@@ -312,38 +312,40 @@ def test_plan_is_saved_as_a_schedule_without_a_run(owner_client: Client) -> None
     assert not Run.objects.exists()
 
 
-def test_plan_with_errors_leads_back_to_its_form(owner_client: Client) -> None:
-    answer = owner_client.get("/schedules/new/", asked(local_model(), trials="many"), follow=True)
+def test_schedule_form_of_invalid_plan_redirects_to_launch_form(owner_client: Client) -> None:
+    answer = owner_client.get("/schedules/new/", build_form(make_local_model(), trials="many"), follow=True)
     assert answer.redirect_chain[0][0].startswith("/runs/new/?")
     assert "Enter a whole number" in read_html(answer)
 
 
-def test_requests_to_a_private_network_without_a_price_are_free(owner_client: Client) -> None:
+def test_launch_form_estimates_no_cost_for_private_network(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
-    own = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
-    text = read_html(owner_client.get("/runs/new/", asked(own, trials="2000"), headers={"HX-Request": "true"}))
+    own_model = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
+    text = read_html(
+        owner_client.get("/runs/new/", build_form(own_model, trials="2000"), headers={"HX-Request": "true"})
+    )
     assert "may cost money" not in text
     assert "$0.00" in text
 
 
-def test_estimate_of_an_own_server_shows_the_cost_that_it_reports(owner_client: Client) -> None:
+def test_launch_form_estimate_uses_cost_reported_by_own_server(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
-    own = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
-    cell = make_cell(make_config(make_run(), own))
+    own_model = make_model("own", provider=make_provider("Own", base_url="http://192.168.1.5:8000"))
+    cell = make_cell(make_config(make_run(), own_model))
     for _ in range(20):
         make_trial(cell, cost=0.01)
     recompute_stale_cells()
-    text = read_html(owner_client.get("/runs/new/", asked(own, trials="20"), headers={"HX-Request": "true"}))
+    text = read_html(owner_client.get("/runs/new/", build_form(own_model, trials="20"), headers={"HX-Request": "true"}))
     assert "$0.00" not in text
     assert "$0.2" in text
 
 
-def test_both_ways_of_answering_are_two_configurations(owner_client: Client) -> None:
-    owner_client.post("/runs/new/", asked(local_model(), stream="both"))
+def test_launch_form_stream_both_makes_two_configurations(owner_client: Client) -> None:
+    owner_client.post("/runs/new/", build_form(make_local_model(), stream="both"))
     assert [config.stream for config in Run.objects.get().configs.all()] == [False, True]
 
 
-def test_a_finished_run_says_when_it_ended_and_has_no_pace(owner_client: Client) -> None:
+def test_run_page_of_finished_run_shows_end_without_pace(owner_client: Client) -> None:
     run = make_run(title="", finished_at="2026-03-04T05:06Z")
     Run.objects.update(created_at="2026-03-04T05:00Z")
     make_trials(make_cell(make_config(run)), **{"pass": 3})
@@ -353,7 +355,7 @@ def test_a_finished_run_says_when_it_ended_and_has_no_pace(owner_client: Client)
     assert "a minute" not in text
 
 
-def test_a_paused_run_says_when_it_started_and_has_no_pace(owner_client: Client) -> None:
+def test_run_page_of_paused_run_shows_start_without_pace(owner_client: Client) -> None:
     run = make_run(state=Run.State.PAUSED)
     make_trials(make_cell(make_config(run)), **{"pass": 3, "queued": 2})
     text = read_html(owner_client.get(f"/runs/{run.pk}/"))
@@ -361,9 +363,9 @@ def test_a_paused_run_says_when_it_started_and_has_no_pace(owner_client: Client)
     assert "Time left" not in text
 
 
-def test_address_of_the_form_has_neither_token_nor_empty_fields(owner_client: Client) -> None:
-    model = local_model()
-    typed = asked(model, title="", token_cap="", until="", csrfmiddlewaretoken="t" * 64)
+def test_launch_form_address_has_no_token_and_no_empty_fields(owner_client: Client) -> None:
+    model = make_local_model()
+    typed = build_form(model, title="", token_cap="", until="", csrfmiddlewaretoken="t" * 64)
 
     answer = owner_client.get("/runs/new/", typed)
 
@@ -373,10 +375,10 @@ def test_address_of_the_form_has_neither_token_nor_empty_fields(owner_client: Cl
     assert "Start 3 trials" in read_html(owner_client.get(short))
 
 
-def test_forms_requests_and_addresses_in_a_browser_hold_no_token(browser_page: Page, transactional_db: None) -> None:
-    model = local_model()
-    asked_for: list[str] = []
-    browser_page.on("request", lambda request: asked_for.append(request.url))
+def test_launch_form_in_browser_sends_no_token_in_addresses(browser_page: Page, transactional_db: None) -> None:
+    model = make_local_model()
+    requested_urls: list[str] = []
+    browser_page.on("request", lambda request: requested_urls.append(request.url))
     browser_page.goto("/runs/new/")
     browser_page.locator("fieldset > details:not([open]) > summary").first.click()
     browser_page.locator(f'input[name="models"][value="{model.pk}"]').check()
@@ -389,8 +391,8 @@ def test_forms_requests_and_addresses_in_a_browser_hold_no_token(browser_page: P
 
     assert "trials=5" in browser_page.url
     assert not re.search(r"=(&|$)", browser_page.url)
-    assert any("trials=4" in url for url in asked_for)
-    assert [url for url in asked_for if "csrfmiddlewaretoken" in url] == []
+    assert any("trials=4" in url for url in requested_urls)
+    assert [url for url in requested_urls if "csrfmiddlewaretoken" in url] == []
 
     with browser_page.expect_navigation():
         browser_page.get_by_role("button", name="Start").click()

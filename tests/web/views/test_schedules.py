@@ -31,7 +31,7 @@ def run() -> Run:
     return run
 
 
-def test_run_page_offers_to_save_its_plan(owner_client: Client, run: Run) -> None:
+def test_run_page_links_to_schedule_form_with_its_plan(owner_client: Client, run: Run) -> None:
     page = read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert f'href="/schedules/new/?run={run.pk}"' in page
     form = read_html(owner_client.get(f"/schedules/new/?run={run.pk}"))
@@ -39,7 +39,7 @@ def test_run_page_offers_to_save_its_plan(owner_client: Client, run: Run) -> Non
     assert 'name="requests_per_run" value="' in form
 
 
-def test_schedule_is_saved_and_recorded(owner_client: Client, run: Run) -> None:
+def test_schedule_form_saves_schedule_with_audit_entry(owner_client: Client, run: Run) -> None:
     response = owner_client.post(f"/schedules/new/?run={run.pk}", FORM)
     schedule = Schedule.objects.get()
     assert response.headers["Location"] == f"/schedules/{schedule.pk}/"
@@ -59,7 +59,7 @@ def test_schedule_is_saved_and_recorded(owner_client: Client, run: Run) -> None:
         ({"requests_per_month": "9"}, "Enter at least the requests of one run"),
     ],
 )
-def test_wrong_values_are_shown_and_nothing_is_saved(
+def test_schedule_form_explains_wrong_values_and_saves_nothing(
     changed: dict[str, str], words: str, owner_client: Client, run: Run
 ) -> None:
     response = owner_client.post(f"/schedules/new/?run={run.pk}", FORM | changed)
@@ -68,14 +68,14 @@ def test_wrong_values_are_shown_and_nothing_is_saved(
     assert not Schedule.objects.exists()
 
 
-def test_run_without_a_plan_says_why(owner_client: Client) -> None:
+def test_schedule_form_of_run_without_plan_says_why(owner_client: Client) -> None:
     imported = make_run(imported=True)
     assert "The run was imported" in read_html(owner_client.get(f"/schedules/new/?run={imported.pk}"))
     for query in ("", "?run=x", "?run=999999"):
         assert owner_client.get(f"/schedules/new/{query}").status_code == 404
 
 
-def test_schedule_is_changed(owner_client: Client) -> None:
+def test_schedule_page_changes_schedule(owner_client: Client) -> None:
     schedule = make_schedule(make_model())
     sent = FORM | {"rhythm": "hours", "every_hours": "6", "hour_utc": "", "name": "Six"}
     owner_client.post(f"/schedules/{schedule.pk}/", sent)
@@ -84,7 +84,7 @@ def test_schedule_is_changed(owner_client: Client) -> None:
     assert owner_client.post(f"/schedules/{schedule.pk}/", sent | {"requests_per_month": "1"}).status_code == 422
 
 
-def test_buttons_launch_pause_resume_and_delete(owner_client: Client) -> None:
+def test_schedule_buttons_launch_pause_resume_pin_and_delete(owner_client: Client) -> None:
     schedule = make_schedule(make_model())
 
     def press(action: str, **values: Any) -> str:
@@ -103,13 +103,13 @@ def test_buttons_launch_pause_resume_and_delete(owner_client: Client) -> None:
     assert Run.objects.filter(schedule=None).count() == 1
 
 
-def test_skip_reason_stands_on_both_pages(owner_client: Client) -> None:
+def test_schedule_pages_show_skip_reason(owner_client: Client) -> None:
     schedule = make_schedule(make_model(), skip_reason="Run 3 has not ended: it is running.", skipped_at=timezone.now())
     for path in ("/schedules/", f"/schedules/{schedule.pk}/"):
         assert "Run 3 has not ended" in read_html(owner_client.get(path))
 
 
-def test_rule_is_added_tested_switched_and_deleted(owner_client: Client) -> None:
+def test_alert_rule_is_added_tested_switched_and_deleted(owner_client: Client) -> None:
     schedule = make_schedule(make_model())
     sent = {"schedule": schedule.pk, "kind": "below_target", "threshold": "80", "email": "a@example.test"}
     page = read_html(owner_client.post("/schedules/rules/new/", sent, follow=True))
@@ -136,7 +136,7 @@ def test_rule_is_added_tested_switched_and_deleted(owner_client: Client) -> None
         ({"kind": "drift", "webhook": "gopher://x"}, "Webhook: Enter an address that begins with"),
     ],
 )
-def test_wrong_rule_is_not_saved(sent: dict[str, str], words: str, owner_client: Client) -> None:
+def test_alert_rule_form_refuses_wrong_values(sent: dict[str, str], words: str, owner_client: Client) -> None:
     schedule = make_schedule(make_model())
     page = read_html(owner_client.post("/schedules/rules/new/", sent | {"schedule": str(schedule.pk)}, follow=True))
     assert "The rule was not saved." in page
@@ -144,13 +144,13 @@ def test_wrong_rule_is_not_saved(sent: dict[str, str], words: str, owner_client:
     assert not AlertRule.objects.exists()
 
 
-def test_rule_of_an_unknown_schedule_is_not_made_for_all_runs(owner_client: Client) -> None:
+def test_alert_rule_form_refuses_unknown_schedule(owner_client: Client) -> None:
     sent = {"kind": "run_ended", "schedule": "999999"}
     assert owner_client.post("/schedules/rules/new/", sent).status_code == 404
     assert not AlertRule.objects.exists()
 
 
-def test_path_of_a_webhook_is_never_shown(owner_client: Client) -> None:
+def test_alert_rule_pages_never_show_webhook_path(owner_client: Client) -> None:
     sent = {"kind": "run_ended", "webhook": "https://hooks.example.test/T0/s3cr3t"}
     page = read_html(owner_client.post("/schedules/rules/new/", sent, follow=True))
     assert "webhook at hooks.example.test" in page
@@ -158,7 +158,7 @@ def test_path_of_a_webhook_is_never_shown(owner_client: Client) -> None:
     assert "s3cr3t" not in read_html(owner_client.get("/settings/audit/"))
 
 
-def test_failed_message_is_shown_and_sent_again_by_a_button(owner_client: Client) -> None:
+def test_alert_delivery_failed_is_shown_and_queued_again(owner_client: Client) -> None:
     delivery = make_alert_delivery(make_run())
     AlertDelivery.objects.update(state="failed", attempts=8, last_error="The webhook answered with status 500.")
     schedule_id = delivery.alert.rule.schedule_id
@@ -171,7 +171,7 @@ def test_failed_message_is_shown_and_sent_again_by_a_button(owner_client: Client
     assert "nothing was changed" in read_html(owner_client.post(path, follow=True))
 
 
-def test_viewer_reads_without_buttons(client: Client) -> None:
+def test_schedule_page_of_viewer_has_no_buttons(client: Client) -> None:
     viewer = User(username="viewer")
     set_role(viewer, Role.VIEWER)
     viewer.save()

@@ -1,4 +1,4 @@
-"""The command palette: what it finds, as a page, as a dialog and by keys."""
+"""Command palette: results as a page, as a dialog and by keys."""
 
 import re
 
@@ -31,17 +31,17 @@ def test_search_finds_models_runs_trials_and_scenarios(owner_client: Client) -> 
 
 
 @pytest.mark.parametrize("text", ["", "%", "'", "\0", "x" * 5000, "#", "#999999999999999999999999", "<b>"])
-def test_search_for_garbage_answers(owner_client: Client, text: str) -> None:
+def test_search_answers_garbage(owner_client: Client, text: str) -> None:
     assert owner_client.get("/search/", {"q": text}).status_code == 200
 
 
 @pytest.mark.parametrize(("text", "url"), [("deci", "/decide/"), ("Trials", "/trials/"), ("happy", "/trials/?")])
-def test_search_lists_pages_first_whose_name_begins_so(owner_client: Client, text: str, url: str) -> None:
+def test_search_lists_pages_with_matching_name_first(owner_client: Client, text: str, url: str) -> None:
     page = read_html(owner_client.get("/search/", {"q": text}, headers={"HX-Request": "true"}))
     assert page.split('href="')[1].startswith(url)
 
 
-def test_commands_fit_the_role(owner_client: Client, client: Client) -> None:
+def test_search_lists_only_commands_of_role(owner_client: Client, client: Client) -> None:
     assert "/providers/new/" in read_html(owner_client.get("/search/"))
     client.force_login(User.objects.create(username="viewer"))
     page = read_html(client.get("/search/", headers={"HX-Request": "true"}))
@@ -50,7 +50,7 @@ def test_commands_fit_the_role(owner_client: Client, client: Client) -> None:
     assert "<html" not in page
 
 
-def test_palette_opens_by_key_and_follows_the_chosen_page(browser_page: Page, live_server: LiveServer) -> None:
+def test_palette_opens_by_key_and_follows_chosen_page(browser_page: Page, live_server: LiveServer) -> None:
     browser_page.goto("/runs/")
     browser_page.keyboard.press("Control+k")
     palette = browser_page.get_by_role("dialog", name="Search or jump to")

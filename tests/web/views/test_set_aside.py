@@ -1,4 +1,4 @@
-"""Pages and files beside a trial whose figures cannot be added up: each answers, and the cell is named."""
+"""Pages and files with a cell whose figures cannot be summed: each answers, and the cell is named."""
 
 import re
 from typing import Any
@@ -24,8 +24,8 @@ PAGES = (
 )  # fmt: skip
 
 
-def poisoned_beside_innocent(column: str) -> tuple[Cell, Cell]:
-    """A run with a cell that cannot be computed and a cell that can; another run of the same configuration."""
+def make_uncomputable_and_valid_cells(column: str) -> tuple[Cell, Cell]:
+    """Make a run with an uncomputable and a valid cell, and another run; return the first and the other run's cell."""
     bad = make_cell(make_config(make_run()))
     beside = make_cell(bad.config, "chat_only")
     other = make_cell(make_config(make_run()))
@@ -37,51 +37,51 @@ def poisoned_beside_innocent(column: str) -> tuple[Cell, Cell]:
     return Cell.objects.get(pk=bad.pk), Cell.objects.get(pk=other.pk)
 
 
-def page(client: Client, address: str, **named: Any) -> str:
-    response = client.get(address.format(**named))
+def get_page(client: Client, address: str, **ids: Any) -> str:
+    response = client.get(address.format(**ids))
     content = b"".join(response) if response.streaming else response.content
     assert response.status_code == 200, address
     return collapse_html(content.decode(errors="replace"))
 
 
 @pytest.mark.parametrize("column", [*POISON, "cost"])
-def test_pages_answer_beside_a_cell_set_aside(column: str, owner_client: Client) -> None:
-    bad, other = poisoned_beside_innocent(column)
+def test_pages_answer_with_uncomputable_cell(column: str, owner_client: Client) -> None:
+    bad, other = make_uncomputable_and_valid_cells(column)
     trial = bad.trials.all()[0]
     for address in PAGES:
-        page(owner_client, address, run=bad.run_id, other=other.run_id, trial=trial.pk)
+        get_page(owner_client, address, run=bad.run_id, other=other.run_id, trial=trial.pk)
 
 
-def test_run_and_health_name_a_cell_set_aside(owner_client: Client) -> None:
-    bad, other = poisoned_beside_innocent("input_tokens")
+def test_run_and_health_pages_name_uncomputable_cell(owner_client: Client) -> None:
+    bad, other = make_uncomputable_and_valid_cells("input_tokens")
     for address in ("/runs/{run}/", "/health/"):
-        text = page(owner_client, address, run=bad.run_id)
+        text = get_page(owner_client, address, run=bad.run_id)
         assert "could not be computed" in text
         assert "vendor/model-a at Example, happy_path" in re.sub("<[^>]+>", "", text)
         assert "bigint out of range" in text
-    assert f'href="/runs/{bad.run_id}/">Run {bad.run_id}' in page(owner_client, "/health/")
-    assert "could not be computed" not in page(owner_client, "/runs/{run}/", run=other.run_id)
-    assert "Cells that could not be computed: 1." in page(owner_client, "/matrix/")
+    assert f'href="/runs/{bad.run_id}/">Run {bad.run_id}' in get_page(owner_client, "/health/")
+    assert "could not be computed" not in get_page(owner_client, "/runs/{run}/", run=other.run_id)
+    assert "Cells that could not be computed: 1." in get_page(owner_client, "/matrix/")
 
 
-def test_health_names_no_cell_of_a_deleted_run(owner_client: Client) -> None:
-    bad, _ = poisoned_beside_innocent("requests")
+def test_health_page_names_no_cell_of_deleted_run(owner_client: Client) -> None:
+    bad, _ = make_uncomputable_and_valid_cells("requests")
     owner_client.post(f"/runs/{bad.run_id}/act/", {"action": "delete"})
-    assert "could not be computed" not in page(owner_client, "/health/")
+    assert "could not be computed" not in get_page(owner_client, "/health/")
 
 
-def test_healed_cell_is_named_no_more(owner_client: Client) -> None:
-    bad, _ = poisoned_beside_innocent("input_tokens")
+def test_run_and_health_pages_do_not_name_corrected_cell(owner_client: Client) -> None:
+    bad, _ = make_uncomputable_and_valid_cells("input_tokens")
     Trial.objects.filter(cell=bad).update(input_tokens=400)
     mark_uncomputable_stale()
     recompute_stale()
-    assert "could not be computed" not in page(owner_client, "/health/")
-    assert "could not be computed" not in page(owner_client, "/runs/{run}/", run=bad.run_id)
+    assert "could not be computed" not in get_page(owner_client, "/health/")
+    assert "could not be computed" not in get_page(owner_client, "/runs/{run}/", run=bad.run_id)
 
 
 @pytest.mark.parametrize("action", [{"action": "label", "label": "a"}, {"action": "delete"}, {"action": "cancel"}])
-def test_actions_on_a_run_with_a_cell_set_aside_answer(action: dict[str, Any], owner_client: Client) -> None:
-    bad, _ = poisoned_beside_innocent("input_tokens")
+def test_run_actions_answer_with_uncomputable_cell(action: dict[str, Any], owner_client: Client) -> None:
+    bad, _ = make_uncomputable_and_valid_cells("input_tokens")
     make_trial(bad, "queued")
     Run.objects.filter(pk=bad.run_id).update(state=Run.State.RUNNING)
     assert owner_client.post(f"/runs/{bad.run_id}/act/", action).status_code == 302

@@ -1,4 +1,4 @@
-"""Share links: signed, expiring, revocable, without keys and notes; and the report of a run as one file."""
+"""Share links (signed, expiring, revocable, without keys and notes) and the report of a run as one file."""
 
 import re
 from datetime import timedelta
@@ -30,7 +30,7 @@ def runs() -> list[Run]:
 
 
 def share(client: Client, **fields: object) -> str:
-    """The path of a new link."""
+    """Make a share link and return its path."""
     page = read_html(client.post("/settings/links/", {"days": "7"} | fields))
     found = re.search(r"http://testserver(/shared/[^<]+)<", page)
     assert found is not None, page
@@ -38,7 +38,7 @@ def share(client: Client, **fields: object) -> str:
 
 
 @pytest.mark.parametrize("kind", ["run", "trial", "comparison"])
-def test_link_shows_one_thing_to_a_visitor(
+def test_share_link_shows_its_target_to_visitor(
     owner_client: Client, client: Client, runs: list[Run], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLANTED", "sk-planted-0123456789")
@@ -50,7 +50,7 @@ def test_link_shows_one_thing_to_a_visitor(
     answer = client.get(path)
     assert answer.status_code == 200
     page = read_html(answer)
-    assert "3/5" in page or "vendor/a" in page
+    assert {"run": "3/5", "trial": "vendor/a", "comparison": "3/5"}[kind] in page
     for hidden in (NOTE, "private label", "sk-planted", "/providers/", "script src"):
         assert hidden not in page
     assert answer.headers["X-Robots-Tag"] == "noindex"
@@ -58,7 +58,7 @@ def test_link_shows_one_thing_to_a_visitor(
     assert str(AuditEntry.objects.get()).startswith(f"owner added share link to {kind}")
 
 
-def test_comparison_of_three_sides_is_shared(owner_client: Client, client: Client, runs: list[Run]) -> None:
+def test_share_link_shows_comparison_of_three_sides(owner_client: Client, client: Client, runs: list[Run]) -> None:
     cell = make_cell(make_config(make_run(), make_model("vendor/c")))
     make_trials(cell, **{"pass": 5})
     ids = [*(run.pk for run in runs), cell.run_id]
@@ -72,7 +72,7 @@ def test_comparison_of_three_sides_is_shared(owner_client: Client, client: Clien
     assert NOTE not in page
 
 
-def test_wrong_expired_and_revoked_links_show_nothing(owner_client: Client, client: Client, runs: list[Run]) -> None:
+def test_share_link_forged_expired_or_revoked_is_404(owner_client: Client, client: Client, runs: list[Run]) -> None:
     path = share(owner_client, kind="run", target=runs[0].pk)
     link = ShareLink.objects.get()
     forged = path.replace(f"/{link.pk}.", f"/{link.pk + 1}.")
@@ -85,7 +85,7 @@ def test_wrong_expired_and_revoked_links_show_nothing(owner_client: Client, clie
     assert client.get(path).status_code == 404
 
 
-def test_link_of_a_deleted_run_and_a_closed_account_shows_nothing(
+def test_share_link_of_inactive_account_or_deleted_run_is_404(
     owner_client: Client, client: Client, runs: list[Run]
 ) -> None:
     path = share(owner_client, kind="run", target=runs[0].pk)
@@ -103,14 +103,14 @@ def test_link_of_a_deleted_run_and_a_closed_account_shows_nothing(
         {"kind": "comparison", "query": "a_label=foo&b_label=bar&zzz=1"},
     ],
 )  # fmt: skip
-def test_what_cannot_be_shared_is_explained(owner_client: Client, fields: dict[str, str]) -> None:
+def test_share_link_form_refuses_invalid_target(owner_client: Client, fields: dict[str, str]) -> None:
     answer = owner_client.post("/settings/links/", {"days": "7"} | fields)
     assert answer.status_code == 422
     assert "No link was made" in read_html(answer)
     assert not ShareLink.objects.exists()
 
 
-def test_operator_revokes_own_links_only(owner_client: Client, client: Client, runs: list[Run]) -> None:
+def test_share_link_of_other_person_is_not_revoked(owner_client: Client, client: Client, runs: list[Run]) -> None:
     share(owner_client, kind="run", target=runs[0].pk)
     link = ShareLink.objects.get()
     client.force_login(User.objects.create(username="ana", is_staff=True))
@@ -119,7 +119,7 @@ def test_operator_revokes_own_links_only(owner_client: Client, client: Client, r
     assert link.revoked_at is None
 
 
-def test_report_is_one_file_that_needs_no_network(owner_client: Client, runs: list[Run]) -> None:
+def test_run_report_page_is_one_file_without_network(owner_client: Client, runs: list[Run]) -> None:
     answer = owner_client.get(f"/runs/{runs[0].pk}/report.html")
     assert answer.headers["Content-Disposition"] == f'attachment; filename="toolbench-run-{runs[0].pk}.html"'
     page = read_html(answer)
@@ -131,7 +131,7 @@ def test_report_is_one_file_that_needs_no_network(owner_client: Client, runs: li
     assert owner_client.get("/runs/999999/report.html").status_code == 404
 
 
-def test_run_and_trial_offer_a_link_on_the_page_itself(owner_client: Client, runs: list[Run]) -> None:
+def test_run_and_trial_pages_offer_share_link(owner_client: Client, runs: list[Run]) -> None:
     trial = runs[0].trials.first()
     assert trial is not None
     for address in (f"/runs/{runs[0].pk}/", f"/trials/{trial.pk}/"):

@@ -1,4 +1,4 @@
-"""The page of tokens: make, show the secret once, revoke."""
+"""Page of API tokens: creation, secret shown once, revocation."""
 
 import re
 
@@ -12,13 +12,13 @@ from toolbench.lab.models import ApiToken, AuditEntry
 pytestmark = pytest.mark.django_db
 
 
-def make(client: Client, **fields: object) -> str:
+def make_token(client: Client, **fields: object) -> str:
     values = {"name": "ci", "days": "30", "scopes": ["read", "launch"]} | fields
     return read_html(client.post("/settings/tokens/", values))
 
 
-def test_secret_is_shown_once_and_stored_nowhere(owner_client: Client, client: Client) -> None:
-    found = re.search(r"tb_[\w-]{43}", make(owner_client))
+def test_tokens_page_shows_secret_once_and_stores_only_hash(owner_client: Client, client: Client) -> None:
+    found = re.search(r"tb_[\w-]{43}", make_token(owner_client))
     assert found is not None
     secret = found[0]
     assert client.get("/api/v1/runs", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
@@ -31,11 +31,11 @@ def test_secret_is_shown_once_and_stored_nowhere(owner_client: Client, client: C
     ]
 
 
-def test_viewer_makes_a_token_that_reads_only(client: Client) -> None:
+def test_tokens_page_lets_viewer_make_only_reading_token(client: Client) -> None:
     client.force_login(User.objects.create(username="ana"))
     assert 'value="launch"' not in read_html(client.get("/settings/tokens/"))
-    assert "cannot give the scope launch" in make(client)
-    assert "Copy the token" in make(client, scopes=["read"])
+    assert "cannot give the scope launch" in make_token(client)
+    assert "Copy the token" in make_token(client, scopes=["read"])
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_viewer_makes_a_token_that_reads_only(client: Client) -> None:
         ({"days": "x"}, "or no expiry"),
     ],
 )
-def test_token_that_cannot_be_made_is_explained(owner_client: Client, fields: dict[str, object], words: str) -> None:
-    assert words in make(owner_client, **fields)
+def test_tokens_page_explains_invalid_token(owner_client: Client, fields: dict[str, object], words: str) -> None:
+    assert words in make_token(owner_client, **fields)
     assert not ApiToken.objects.exists()
 
 
-def test_revoked_token_stops_and_others_cannot_revoke_it(owner_client: Client, client: Client) -> None:
-    make(owner_client)
+def test_tokens_page_revokes_token_only_for_its_user(owner_client: Client, client: Client) -> None:
+    make_token(owner_client)
     token = ApiToken.objects.get()
     client.force_login(User.objects.create(username="ana", is_superuser=True))
     assert "You have no such token" in read_html(client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))

@@ -1,4 +1,4 @@
-"""Pages of the gateway: an alias made from choices and from a measured configuration, changed, deleted; its traces."""
+"""Pages of the gateway: aliases, promotions, roll-backs and traces."""
 
 import json
 
@@ -35,7 +35,7 @@ def fields() -> dict[str, object]:
     }  # fmt: skip
 
 
-def test_alias_is_made_changed_and_deleted(owner_client: Client, fields: dict[str, object]) -> None:
+def test_alias_form_creates_changes_and_deletes_alias(owner_client: Client, fields: dict[str, object]) -> None:
     assert "weather" in read_html(owner_client.post("/gateway/new/", fields, follow=True))
     alias = ModelAlias.objects.get()
     assert (alias.repairs, alias.keep_bodies, alias.keep_percent) == (True, False, 50)
@@ -48,7 +48,7 @@ def test_alias_is_made_changed_and_deleted(owner_client: Client, fields: dict[st
     assert not ModelAlias.objects.exists()
 
 
-def test_form_opened_before_a_rollback_is_shown_again(owner_client: Client, fields: dict[str, object]) -> None:
+def test_alias_form_opened_before_rollback_is_shown_again(owner_client: Client, fields: dict[str, object]) -> None:
     owner_client.post("/gateway/new/", fields)
     alias = ModelAlias.objects.get()
     form = owner_client.get(f"/gateway/{alias.pk}/").context["form"]
@@ -74,19 +74,19 @@ def test_form_opened_before_a_rollback_is_shown_again(owner_client: Client, fiel
 
 @pytest.fixture
 def measured() -> RunConfig:
-    """A finished run's configuration that can be measured again."""
+    """Configuration of a finished run that can be measured again."""
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
     return make_measured_config(model)
 
 
 def read_promotion(client: Client, address: str) -> dict[str, object]:
-    """Return the fields that the form of a promotion has been filled with."""
+    """Return the values that the promotion form is filled with."""
     form = client.get(address).context["form"]
     return {name: form[name].value() for name in form.fields if form[name].value() not in (None, False)}
 
 
-def test_promotion_from_decide_saves_record_and_canary(owner_client: Client, measured: RunConfig) -> None:
+def test_promotion_form_from_decide_saves_record_and_canary(owner_client: Client, measured: RunConfig) -> None:
     address = f"/gateway/promote/?candidate={measured.pk}&scope=demo&want=fastest"
     assert f"/gateway/promote/?candidate={measured.pk}&amp;" in read_html(owner_client.get("/decide/?scope=demo"))
     page = read_html(owner_client.post("/gateway/promote/", read_promotion(owner_client, address), follow=True))
@@ -100,7 +100,7 @@ def test_promotion_from_decide_saves_record_and_canary(owner_client: Client, mea
     assert binding.returns_on_alarm
 
 
-def test_promotion_of_a_record_rebinds_and_rolls_back(owner_client: Client, measured: RunConfig) -> None:
+def test_promotion_form_of_record_rebinds_alias_and_rolls_back(owner_client: Client, measured: RunConfig) -> None:
     old = make_config(make_run(), make_model("vendor/old"), policy_hash="old")
     alias = save_alias(AliasChoice("weather", 0, config=old.pk), owner=None)
     record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
@@ -128,7 +128,7 @@ def test_promotion_of_a_record_rebinds_and_rolls_back(owner_client: Client, meas
         ({"requests_per_run": ""}, "This field is required"),
     ],
 )
-def test_promotion_with_bad_input_saves_nothing(
+def test_promotion_form_with_bad_input_saves_nothing(
     owner_client: Client, measured: RunConfig, change: dict[str, object], sentence: str
 ) -> None:
     fields = read_promotion(owner_client, f"/gateway/promote/?candidate={measured.pk}")
@@ -140,7 +140,7 @@ def test_promotion_with_bad_input_saves_nothing(
     assert not Schedule.objects.exists()
 
 
-def test_promotion_without_possible_canary_says_why(owner_client: Client, measured: RunConfig) -> None:
+def test_promotion_form_without_possible_canary_says_why(owner_client: Client, measured: RunConfig) -> None:
     RunConfig.objects.filter(pk=measured.pk).update(policy_hash="before")
     address = f"/gateway/promote/?candidate={measured.pk}"
     assert "There can be no canary. A preset, a profile or the provider" in read_html(owner_client.get(address))
@@ -151,7 +151,7 @@ def test_promotion_without_possible_canary_says_why(owner_client: Client, measur
     assert owner_client.get("/gateway/promote/?candidate=999999").status_code == 404
 
 
-def test_alias_is_deleted_after_confirmation(owner_client: Client, fields: dict[str, object]) -> None:
+def test_alias_page_deletes_alias_after_confirmation(owner_client: Client, fields: dict[str, object]) -> None:
     owner_client.post("/gateway/new/", fields)
     owner_client.post("/gateway/new/", fields | {"name": "chained", "fallbacks": "weather"})
     alias = ModelAlias.objects.get(name="weather")
@@ -175,7 +175,7 @@ def test_alias_is_deleted_after_confirmation(owner_client: Client, fields: dict[
         ({"config": "999999"}, "There is no configuration 999999"),
     ],
 )
-def test_bad_input_is_named(
+def test_alias_form_names_bad_input(
     owner_client: Client, fields: dict[str, object], change: dict[str, object], sentence: str
 ) -> None:
     answer = owner_client.post("/gateway/new/", fields | change)
@@ -184,12 +184,12 @@ def test_bad_input_is_named(
     assert not ModelAlias.objects.exists()
 
 
-def test_name_of_an_alias_is_taken_once(owner_client: Client, fields: dict[str, object]) -> None:
+def test_alias_form_refuses_name_that_exists(owner_client: Client, fields: dict[str, object]) -> None:
     owner_client.post("/gateway/new/", fields)
     assert "The alias weather already exists" in read_html(owner_client.post("/gateway/new/", fields))
 
 
-def test_traces_are_listed_by_alias_and_shown_with_their_bodies(owner_client: Client) -> None:
+def test_trace_pages_list_by_alias_and_show_bodies(owner_client: Client) -> None:
     kept = make_gateway_trace(alias="weather", client_request=b'{"q": "<b>"}', simulated=True)
     make_gateway_trace(alias="other", status=502, code="invalid_tool_call", sentence="Not valid.")
     page = read_html(owner_client.get("/gateway/traces/?alias=weather"))
@@ -201,7 +201,7 @@ def test_traces_are_listed_by_alias_and_shown_with_their_bodies(owner_client: Cl
     assert owner_client.get("/gateway/traces/999999/").status_code == 404
 
 
-def test_pages_of_traces_continue_where_the_last_one_ended(owner_client: Client) -> None:
+def test_trace_list_pages_by_last_trace(owner_client: Client) -> None:
     for _ in range(101):
         make_gateway_trace()
     first = owner_client.get("/gateway/traces/").context["page"]
@@ -209,7 +209,7 @@ def test_pages_of_traces_continue_where_the_last_one_ended(owner_client: Client)
     assert (len(first.traces), len(second.traces), second.next_before) == (100, 1, None)
 
 
-def test_trace_becomes_a_draft_of_a_case(owner_client: Client) -> None:
+def test_trace_page_creates_draft_of_test_case_once(owner_client: Client) -> None:
     logged = build_logged()
     trace = make_gateway_trace(
         client_request=json.dumps(logged["request"]).encode(), client_response=json.dumps(logged["response"]).encode()
@@ -221,7 +221,7 @@ def test_trace_becomes_a_draft_of_a_case(owner_client: Client) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"stream": True}, {"dialect": "messages"}])
-def test_stored_traffic_line_becomes_a_draft(owner_client: Client, fields: dict[str, object]) -> None:
+def test_trace_page_creates_draft_from_stored_traffic_line(owner_client: Client, fields: dict[str, object]) -> None:
     line = json.dumps(build_logged()).encode()
     trace = make_gateway_trace(client_request=b"{}", client_response=b"data: {}", traffic_line=line, **fields)
     assert "Make a draft of a case" in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
@@ -229,7 +229,7 @@ def test_stored_traffic_line_becomes_a_draft(owner_client: Client, fields: dict[
 
 
 @pytest.mark.parametrize("fields", [{}, {"stream": True}, {"dialect": "messages"}, {"status": 502}])
-def test_button_of_a_draft_stands_only_where_one_can_be_made(owner_client: Client, fields: dict[str, object]) -> None:
+def test_trace_page_has_no_draft_button_without_usable_bodies(owner_client: Client, fields: dict[str, object]) -> None:
     bodies = {"client_request": b"{}", "client_response": b"{}"} if fields else {}
     trace = make_gateway_trace(**bodies, **fields)
     assert "Make a draft of a case" not in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
@@ -244,7 +244,9 @@ def test_button_of_a_draft_stands_only_where_one_can_be_made(owner_client: Clien
         ({"client_request": b"{}", "client_response": b"{}"}, "the record has no answer"),
     ],
 )
-def test_trace_without_a_draft_says_why(owner_client: Client, fields: dict[str, object], sentence: str) -> None:
+def test_trace_page_says_why_no_draft_is_possible(
+    owner_client: Client, fields: dict[str, object], sentence: str
+) -> None:
     trace = make_gateway_trace(**fields)
     assert sentence in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
     assert not TrafficDraft.objects.exists()

@@ -1,4 +1,4 @@
-"""The models page."""
+"""Models page: list, filter and canonical model."""
 
 import pytest
 from django.test import Client
@@ -10,7 +10,7 @@ from toolbench.lab import builtin_data
 pytestmark = pytest.mark.django_db
 
 
-def test_models_are_listed_and_found(owner_client: Client) -> None:
+def test_models_page_lists_and_filters_models(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     assert "Mixed upstreams" in read_html(owner_client.get("/models/"))
     found = read_html(owner_client.get("/models/?q=grok"))
@@ -18,11 +18,11 @@ def test_models_are_listed_and_found(owner_client: Client) -> None:
     assert "deepseek" not in found
 
 
-def test_nothing_found_says_how_to_see_all(owner_client: Client) -> None:
+def test_models_page_without_match_offers_all_models(owner_client: Client) -> None:
     assert "Show all" in read_html(owner_client.get("/models/?q=%00nothing"))
 
 
-def test_two_models_can_be_said_to_be_the_same_weights(owner_client: Client) -> None:
+def test_model_weights_form_sets_canonical_model(owner_client: Client) -> None:
     one, other = make_model("vendor/a"), make_model("hosted-a", provider=make_provider("Host"))
     owner_client.post(f"/models/{other.pk}/weights/", {"weights": " Vendor/A\0"})
     other.refresh_from_db()

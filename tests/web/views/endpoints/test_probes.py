@@ -14,14 +14,14 @@ pytestmark = pytest.mark.django_db
 CHECK = {"slug": "tools", "outcome": "passed", "sentence": "It came back.", "learned": {}, "exchanges": [1]}
 
 
-def a_probe(model: Model, **fields: object) -> Probe:
+def make_probe(model: Model, **fields: object) -> Probe:
     defaults = {"kind": "conformance", "state": "done", "ok": True, "finished_at": timezone.now(), "checks": [CHECK]}
     return Probe.objects.create(
         model=model, provider=model.provider, model_name=model.name, provider_name="Example", **(defaults | fields)
     )
 
 
-def test_a_button_asks_for_one_probe_and_shows_it(owner_client: Client) -> None:
+def test_probe_button_queues_one_probe_and_shows_it(owner_client: Client) -> None:
     model = make_model()
 
     first = owner_client.post(f"/models/{model.pk}/probe/")
@@ -32,8 +32,8 @@ def test_a_button_asks_for_one_probe_and_shows_it(owner_client: Client) -> None:
     assert (probe.kind, probe.state) == ("conformance", "queued")
 
 
-def test_running_probe_polls_its_address_and_finished_one_does_not(owner_client: Client) -> None:
-    probe = a_probe(make_model(), state="running", ok=None)
+def test_probe_page_polls_only_while_probe_is_running(owner_client: Client) -> None:
+    probe = make_probe(make_model(), state="running", ok=None)
     live = read_html(owner_client.get(f"/probes/{probe.pk}/"))
     Probe.objects.update(state="done", ok=True)
     over = read_html(owner_client.get(f"/probes/{probe.pk}/"))
@@ -44,32 +44,32 @@ def test_running_probe_polls_its_address_and_finished_one_does_not(owner_client:
     assert "hx-get" not in over
 
 
-def test_queued_probe_names_the_probe_it_waits_for(owner_client: Client) -> None:
-    running = a_probe(make_model(), state="running", ok=None)
-    queued = a_probe(make_model("second"), state="queued", ok=None, checks=[])
+def test_probe_page_of_queued_probe_names_probe_before_it(owner_client: Client) -> None:
+    running = make_probe(make_model(), state="running", ok=None)
+    queued = make_probe(make_model("second"), state="queued", ok=None, checks=[])
     text = read_html(owner_client.get(f"/probes/{queued.pk}/"))
     assert "It waits for" in text
     assert f'href="/probes/{running.pk}/"' in text
 
 
-def test_probe_of_an_own_server_costs_nothing(owner_client: Client) -> None:
-    probe = a_probe(make_model(provider=make_provider("Own", base_url="http://127.0.0.1:8799")))
-    elsewhere = a_probe(make_model())
+def test_probe_page_of_own_server_shows_no_cost(owner_client: Client) -> None:
+    probe = make_probe(make_model(provider=make_provider("Own", base_url="http://127.0.0.1:8799")))
+    remote_probe = make_probe(make_model())
     assert "$0.00" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
-    assert "$0.00" not in read_html(owner_client.get(f"/probes/{elsewhere.pk}/"))
+    assert "$0.00" not in read_html(owner_client.get(f"/probes/{remote_probe.pk}/"))
 
 
-def test_probe_costs_its_tokens_by_the_price_of_the_model() -> None:
+def test_probe_page_cost_follows_tokens_and_price_of_model() -> None:
     price = {"input": 1.0, "output": 2.0, "date": "2026-11-01", "source": "a list"}
-    probe = a_probe(make_model(price=price))
+    probe = make_probe(make_model(price=price))
     assert get_probe_page(probe.pk).cost is None
     tokens = {"input_tokens": 1_000_000, "output_tokens": 500_000}
     ProbeExchange.objects.create(probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5, **tokens)
     assert get_probe_page(probe.pk).cost == 2.0
 
 
-def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:
-    probe = a_probe(make_model())
+def test_probe_page_shows_bytes_of_exchange(owner_client: Client) -> None:
+    probe = make_probe(make_model())
     ProbeExchange.objects.create(
         probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5, request=b'{"asked": 1}', response=b"<b>"
     )
@@ -83,15 +83,15 @@ def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:
     )
 
 
-def test_a_probe_that_could_not_be_told_says_that_nothing_is_remembered(owner_client: Client) -> None:
-    probe = a_probe(make_model(), ok=False, sentence="Inconclusive: Invalid key (authentication)")
+def test_probe_page_of_inconclusive_probe_records_no_capability(owner_client: Client) -> None:
+    probe = make_probe(make_model(), ok=False, sentence="Inconclusive: Invalid key (authentication)")
 
     assert "no capability is recorded" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
 
-def test_a_proposed_preset_is_adopted_with_one_click_and_once(owner_client: Client) -> None:
+def test_probe_adopt_button_adopts_proposed_preset_once(owner_client: Client) -> None:
     model = make_model()
-    probe = a_probe(model, learned={"supports_tool_use": True, "calls_shape": "object"})
+    probe = make_probe(model, learned={"supports_tool_use": True, "calls_shape": "object"})
 
     owner_client.post(f"/probes/{probe.pk}/adopt/")
     owner_client.post(f"/probes/{probe.pk}/adopt/")
@@ -103,17 +103,17 @@ def test_a_proposed_preset_is_adopted_with_one_click_and_once(owner_client: Clie
     assert preset.name in read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
 
-def test_a_probe_that_proposes_nothing_has_nothing_to_adopt(owner_client: Client) -> None:
-    probe = a_probe(make_model(), learned={"supports_tool_use": True})
+def test_probe_adopt_button_without_proposal_creates_no_preset(owner_client: Client) -> None:
+    probe = make_probe(make_model(), learned={"supports_tool_use": True})
 
     owner_client.post(f"/probes/{probe.pk}/adopt/")
 
     assert not Preset.objects.filter(builtin=False).exists()
 
 
-def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) -> None:
+def test_model_page_shows_source_of_each_capability(owner_client: Client) -> None:
     model = make_model(capabilities={"supports_tool_use": True})
-    a_probe(model, learned={"supports_tool_use": False, "text_format": "hermes"})
+    make_probe(model, learned={"supports_tool_use": False, "text_format": "hermes"})
 
     shown = read_html(owner_client.get(f"/models/{model.pk}/"))
 
@@ -123,9 +123,9 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     assert "A probe found a call in the text format hermes." in shown
 
 
-def test_compatibility_table_names_source_of_every_known_value(owner_client: Client) -> None:
-    persona = make_model("perfect", provider=make_provider("Simulated", kind="simulated"))
-    a_probe(persona, learned={"supports_tool_use": True})
+def test_compatibility_page_names_source_of_every_known_value(owner_client: Client) -> None:
+    simulated_model = make_model("perfect", provider=make_provider("Simulated", kind="simulated"))
+    make_probe(simulated_model, learned={"supports_tool_use": True})
     make_model("vendor/unknown", provider=make_provider("vLLM", template="vllm"))
 
     shown = read_html(owner_client.get("/compatibility/"))
@@ -140,7 +140,7 @@ def test_compatibility_table_names_source_of_every_known_value(owner_client: Cli
     assert "probed, " in simulated
 
 
-def test_probe_all_button_asks_before_many_paid_requests(owner_client: Client, settings: Settings) -> None:
+def test_probe_all_button_requires_confirmation_of_paid_requests(owner_client: Client, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 2 * MAX_REQUESTS
     provider = make_provider("Paid")
     for name in "abc":

@@ -1,4 +1,4 @@
-"""The format viewer shows what each dialect reads, whatever is pasted."""
+"""Formats page: the calls that each text format reads in a pasted text."""
 
 import html
 import json
@@ -8,7 +8,7 @@ from django.test import Client
 
 from tests.factories import make_model
 from tests.page_html import read_html
-from tests.web.views.endpoints.test_probes import a_probe
+from tests.web.views.endpoints.test_probes import make_probe
 from toolbench.lab.endpoints.format_table import get_text_format_rows
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ HERMES = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n<
 TOOLS = json.dumps([{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}])
 
 
-def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) -> None:
+def test_formats_page_shows_call_under_formats_that_read_it(owner_client: Client) -> None:
     text = read_html(owner_client.post("/formats/", {"text": HERMES, "tools": TOOLS}))
     auto, _, rest = text.partition("<code>hermes</code>")
     assert "<code>auto</code>" in auto
@@ -27,7 +27,7 @@ def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) ->
     assert text.count("Oslo") <= 6  # pasted, read by auto, and once for each reading that differs
 
 
-def test_bare_json_is_a_call_only_for_a_known_tool(owner_client: Client) -> None:
+def test_formats_page_reads_bare_json_only_as_call_of_known_tool(owner_client: Client) -> None:
     bare = '{"name": "get_weather", "arguments": {}}'
     known = read_html(owner_client.post("/formats/", {"text": bare, "tools": TOOLS}))
     unknown = read_html(owner_client.post("/formats/", {"text": bare}))
@@ -35,7 +35,7 @@ def test_bare_json_is_a_call_only_for_a_known_tool(owner_client: Client) -> None
     assert "0 calls" in unknown.partition("</section>")[0]
 
 
-def test_a_familys_example_stands_in_the_form_and_is_read_as_it_stands(owner_client: Client) -> None:
+def test_formats_page_example_of_family_is_read_as_call(owner_client: Client) -> None:
     form = owner_client.get("/formats/?family=hermes").context["form"]
     shown = read_html(owner_client.post("/formats/", form.initial))
     assert form.initial["text"].startswith("<tool_call>")
@@ -44,20 +44,20 @@ def test_a_familys_example_stands_in_the_form_and_is_read_as_it_stands(owner_cli
         assert not owner_client.get("/formats/", {"family": unknown}).context["form"].initial
 
 
-def test_formats_finding_equal_calls_are_listed_together_with_remainders(owner_client: Client) -> None:
+def test_formats_page_groups_formats_with_equal_calls(owner_client: Client) -> None:
     readings = owner_client.post("/formats/", {"text": f"<think>so</think>Yes.{HERMES}", "tools": TOOLS}).context[
         "readings"
     ]
-    one = next(reading for reading in readings.others if "hermes" in reading.formats)
-    assert "qwen3_coder" in one.formats, "the same call, read by its own tag"
-    left = {name: rest.text for rest in one.remaining_texts for name in rest.formats}
-    assert left["hermes"] == "Yes."
-    assert "<tool_call>" in left["json"]
-    assert len([reading for reading in readings.others if reading.calls == one.calls]) == 1
+    reading_of_hermes = next(reading for reading in readings.others if "hermes" in reading.formats)
+    assert "qwen3_coder" in reading_of_hermes.formats, "the same call, read by its own tag"
+    remaining_texts = {name: rest.text for rest in reading_of_hermes.remaining_texts for name in rest.formats}
+    assert remaining_texts["hermes"] == "Yes."
+    assert "<tool_call>" in remaining_texts["json"]
+    assert len([reading for reading in readings.others if reading.calls == reading_of_hermes.calls]) == 1
 
 
 @pytest.mark.parametrize("tools", ["{", "{}", "[1]", "[" * 100_000, '[{"function": {"name": 1}}]'])
-def test_bad_tools_get_a_sentence_and_the_text_stays(owner_client: Client, tools: str) -> None:
+def test_formats_page_explains_invalid_tools_and_keeps_text(owner_client: Client, tools: str) -> None:
     response = owner_client.post("/formats/", {"text": "kept", "tools": tools})
     assert response.status_code == 200
     assert "kept" in read_html(response)
@@ -65,13 +65,13 @@ def test_bad_tools_get_a_sentence_and_the_text_stays(owner_client: Client, tools
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "[" * 2_000, "\0", "<tool_call>" * 700])
-def test_no_text_breaks_the_page_or_runs(owner_client: Client, text: str) -> None:
+def test_formats_page_escapes_hostile_text(owner_client: Client, text: str) -> None:
     response = owner_client.post("/formats/", {"text": text, "tools": TOOLS})
     assert response.status_code == 200
     assert "<script>alert" not in read_html(response)
 
 
-def test_a_call_that_breaks_off_is_shown_as_far_as_it_is_written(owner_client: Client) -> None:
+def test_formats_page_shows_incomplete_call(owner_client: Client) -> None:
     text = read_html(owner_client.post("/formats/", {"text": HERMES.partition("lo")[0], "tools": TOOLS}))
     auto = text.partition("</section>")[0]
     assert "0 calls" in auto
@@ -80,20 +80,20 @@ def test_a_call_that_breaks_off_is_shown_as_far_as_it_is_written(owner_client: C
     assert '"city": "Os"' in html.unescape(auto)
 
 
-def test_formats_table_shows_the_methods_of_each_format(owner_client: Client) -> None:
-    a_probe(make_model("vendor/tagged"), learned={"text_format": "hermes"})
+def test_formats_page_table_shows_methods_of_each_format(owner_client: Client) -> None:
+    make_probe(make_model("vendor/tagged"), learned={"text_format": "hermes"})
 
     shown = read_html(owner_client.get("/formats/"))
 
     assert "<code>hermes</code>" in shown
-    ways = {row.name: (row.is_native, row.has_template, row.has_grammar) for row in get_text_format_rows()}
-    assert ways["hermes"] == (True, True, True)
-    assert ways["generic_xml"] == (False, False, True)
-    assert ways["qwen3_coder"] == (True, True, False)
-    assert shown.count("yes, also in its text format") == sum(grammar for _, _, grammar in ways.values())
+    methods = {row.name: (row.is_native, row.has_template, row.has_grammar) for row in get_text_format_rows()}
+    assert methods["hermes"] == (True, True, True)
+    assert methods["generic_xml"] == (False, False, True)
+    assert methods["qwen3_coder"] == (True, True, False)
+    assert shown.count("yes, also in its text format") == sum(grammar for _, _, grammar in methods.values())
     assert "vendor/tagged" in shown
     assert "mistral_v13" in shown
 
 
-def test_families_address_leads_to_the_formats(owner_client: Client) -> None:
+def test_families_address_redirects_to_formats(owner_client: Client) -> None:
     assert owner_client.get("/families/").headers["Location"] == "/formats/#formats"

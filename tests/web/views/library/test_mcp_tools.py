@@ -1,4 +1,4 @@
-"""The page that reads tools from an MCP server into a new case."""
+"""Page that reads tools from an MCP server into a new test case."""
 
 import html
 import json
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def configured(settings: Settings, tmp_path: Path) -> None:
+def configured_server(settings: Settings, tmp_path: Path) -> None:
     settings.MCP_SERVERS_FILE = tmp_path / "servers.json"
     entry = {"command": sys.executable, "args": [SERVER_FILE, "stdio"]}
     settings.MCP_SERVERS_FILE.write_text(json.dumps({"mcpServers": {"weather": entry}}))
 
 
-def test_chosen_tools_of_a_configured_server_become_a_case(owner_client: Client) -> None:
+def test_mcp_page_puts_chosen_tools_into_new_case(owner_client: Client) -> None:
     page = read_html(owner_client.post("/cases/mcp/", {"server": "weather"}))
     tools = [html.unescape(value) for value in re.findall(r'name="tool" value="([^"]+)"', page)]
     assert len(tools) == 2
@@ -49,12 +49,12 @@ def test_chosen_tools_of_a_configured_server_become_a_case(owner_client: Client)
         ({"choose": "1", "tool": "{"}, "cannot be read"),
     ],
 )
-def test_bad_input_gets_a_sentence(owner_client: Client, fields: dict[str, str], sentence: str) -> None:
+def test_mcp_page_explains_bad_input(owner_client: Client, fields: dict[str, str], sentence: str) -> None:
     response = owner_client.post("/cases/mcp/", fields)
     assert response.status_code == 422
     assert sentence in read_html(response)
 
 
-def test_authorization_is_not_repeated_in_the_page(owner_client: Client) -> None:
+def test_mcp_page_does_not_repeat_authorization(owner_client: Client) -> None:
     page = read_html(owner_client.post("/cases/mcp/", {"url": "http://127.0.0.1:1/", "authorization": "Bearer s3cret"}))
     assert "s3cret" not in page

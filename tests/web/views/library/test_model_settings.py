@@ -1,4 +1,4 @@
-"""Settings of a model are edited with versions, and a run freezes them."""
+"""Settings of a model: versions, and the values that a run freezes."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial
 from tests.lab.scripted_runs import launch_run
 from tests.page_html import read_html
-from tests.web.views.library.test_profiles import fill_in
+from tests.web.views.library.test_profiles import read_form_values
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.endpoints.capabilities import get_model_capabilities
 from toolbench.lab.metrics.cost import sum_costs
@@ -20,12 +20,12 @@ PRICE = {"input": "2", "output": "10", "date": "2026-11-01", "source": "contract
 STORED = {"input": 2.0, "output": 10.0, "date": "2026-11-01", "source": "contract 17"}
 
 
-def test_settings_are_saved_as_a_version_with_its_author(owner_client: Client) -> None:
+def test_model_settings_form_saves_version_with_author(owner_client: Client) -> None:
     model = make_model()
     Preset.objects.create(name="mine", patch={"max_turns": 3})
     typed = PRICE | {"capabilities": '{"supports_tool_use": false}', "workarounds": ["mine"]}
     path = f"/models/{model.pk}/settings/"
-    assert owner_client.post(path, fill_in(owner_client, path) | typed).status_code == 302
+    assert owner_client.post(path, read_form_values(owner_client, path) | typed).status_code == 302
     model.refresh_from_db()
     assert (model.price, model.workarounds) == (STORED, ["mine"])
     assert get_model_capabilities(model).capabilities.supports_tool_use is False
@@ -40,7 +40,7 @@ def test_settings_are_saved_as_a_version_with_its_author(owner_client: Client) -
     assert "$2.0 in" in read_html(owner_client.get(f"/models/{model.pk}/"))
 
 
-def test_run_freezes_the_price_and_costs_follow_it(owner_client: Client) -> None:
+def test_launch_run_freezes_price_for_sum_costs(owner_client: Client) -> None:
     load_builtin_data()
     model = make_model(price=STORED)
     launched = launch_run(model, profiles=("default",), trials=1).configs.get()
@@ -53,19 +53,19 @@ def test_run_freezes_the_price_and_costs_follow_it(owner_client: Client) -> None
     assert paid.price_lists == ("list price of 2026-11-01, contract 17",)
 
 
-def test_price_that_cannot_be_read_counts_as_none() -> None:
+def test_sum_costs_ignores_unreadable_price() -> None:
     config = make_config(make_run(), price={"input": "much", "output": None})
     make_trial(make_cell(config))
     assert sum_costs(Trial.objects.filter(config=config))[config.pk].known == 0
     assert RunConfig.objects.count() == 1
 
 
-def test_loading_builtin_data_keeps_workarounds_of_a_person(owner_client: Client) -> None:
+def test_load_builtin_data_keeps_workarounds_of_person(owner_client: Client) -> None:
     load_builtin_data()
     model = Model.objects.filter(provider__kind="simulated").exclude(workarounds=[])[0]
     path = f"/models/{model.pk}/settings/"
     owner_client.post(
-        path, {name: value for name, value in fill_in(owner_client, path).items() if name != "workarounds"}
+        path, {name: value for name, value in read_form_values(owner_client, path).items() if name != "workarounds"}
     )
     load_builtin_data()
     model.refresh_from_db()
@@ -86,7 +86,7 @@ def test_loading_builtin_data_keeps_workarounds_of_a_person(owner_client: Client
         ({"capabilities": '{"supports_tool_use": "yes"}'}, "capabilities"),
     ],
 )
-def test_wrong_setting_of_a_model_is_named(owner_client: Client, typed: dict[str, Any], field: str) -> None:
+def test_model_settings_form_names_wrong_setting(owner_client: Client, typed: dict[str, Any], field: str) -> None:
     model = make_model()
     response = owner_client.post(f"/models/{model.pk}/settings/", PRICE | {"read_number": "1"} | typed)
     assert response.status_code == 422

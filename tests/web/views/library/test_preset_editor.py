@@ -1,4 +1,4 @@
-"""Presets are made, copied, edited with versions, compared, deleted, and used in runs."""
+"""Presets: creation, copies, versions, comparison, deletion and use in runs."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.factories import make_model
 from tests.lab.scripted_runs import run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
 from tests.page_html import read_html
-from tests.web.views.library.test_profiles import fill_in
+from tests.web.views.library.test_profiles import read_form_values
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.models import LibraryVersion, Model, Preset, Run
 
@@ -19,7 +19,7 @@ SHORT: dict[str, Any] = {"name": "short", "set_max_turns": "3"}
 
 
 def launch_with_preset(client: Client, model: Model) -> Run:
-    fields = fill_in(client, "/runs/new/") | {"methods": ["native"], "probe_unknown": ""}
+    fields = read_form_values(client, "/runs/new/") | {"methods": ["native"], "probe_unknown": ""}
     chosen = {"models": [model.pk], "strategies": ["short"], "scenarios": ["happy_path"], "trials": "1"}
     response = client.post("/runs/new/", fields | chosen)
     assert response.status_code == 302, response.context["form"].errors
@@ -28,13 +28,13 @@ def launch_with_preset(client: Client, model: Model) -> Run:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_run_keeps_the_version_it_used_and_both_compare(owner_client: Client) -> None:
+def test_preset_versions_are_frozen_by_runs_and_compared(owner_client: Client) -> None:
     with serve_simulated_models():
         model = get_simulated_model("perfect")
         owner_client.post("/presets/new/", SHORT)
         first = launch_with_preset(owner_client, model)
         edited = {"set_max_turns": "5", "set_llm_options_defaults": '{"temperature": 0.1}'}
-        owner_client.post("/presets/short/", fill_in(owner_client, "/presets/short/") | edited)
+        owner_client.post("/presets/short/", read_form_values(owner_client, "/presets/short/") | edited)
         second = launch_with_preset(owner_client, model)
     frozen = [dict(run.configs.get().layers)["preset short"] for run in (first, second)]
     assert frozen == [{"max_turns": 3}, {"max_turns": 5, "llm_options_defaults": {"temperature": 0.1}}]
@@ -43,13 +43,13 @@ def test_each_run_keeps_the_version_it_used_and_both_compare(owner_client: Clien
     names = [setting.name for setting in response.context["page"].difference.settings]
     assert names == ["llm_options_defaults.temperature", "max_turns"]
     compared = read_html(owner_client.get(f"/compare/?a_run={first.pk}&b_run={second.pk}&demo=1"))
-    assert f"Run {first.pk}" in compared or f"run {first.pk}" in compared
+    assert f"run {first.pk}" in compared
     owner_client.post("/presets/short/delete/")
     assert Preset.objects.get(name="short").archived_at is not None
     assert 'value="short"' not in read_html(owner_client.get("/runs/new/"))
 
 
-def test_preset_takes_words_lists_and_json(owner_client: Client) -> None:
+def test_preset_form_reads_words_lists_and_json(owner_client: Client) -> None:
     typed = SHORT | {
         "set_tool_failure_policy": "tolerated",
         "set_validate_arguments": "false",
@@ -72,26 +72,28 @@ def test_preset_takes_words_lists_and_json(owner_client: Client) -> None:
         "tool_choice": {"type": "auto"},
         "fix_empty_final_user_text": "[go on]",
     }
-    owner_client.post("/presets/short/", fill_in(owner_client, "/presets/short/"))
-    assert LibraryVersion.objects.count() == 1  # nothing was changed by showing and saving it
+    owner_client.post("/presets/short/", read_form_values(owner_client, "/presets/short/"))
+    assert LibraryVersion.objects.count() == 1  # saving the form unchanged adds no version
 
 
-def test_every_builtin_preset_is_copied_as_it_is(owner_client: Client) -> None:
+def test_preset_form_copies_every_builtin_preset_unchanged(owner_client: Client) -> None:
     load_builtin_data()
     for preset in Preset.objects.filter(builtin=True):
-        response = owner_client.post("/presets/new/", fill_in(owner_client, f"/presets/new/?copy={preset.name}"))
+        response = owner_client.post(
+            "/presets/new/", read_form_values(owner_client, f"/presets/new/?copy={preset.name}")
+        )
         assert response.status_code == 302, (preset.name, response.context["form"].errors)
         assert Preset.objects.get(name=f"{preset.name}_copy").patch == preset.patch
 
 
-def test_builtin_preset_is_read_only(owner_client: Client) -> None:
+def test_preset_page_of_builtin_preset_is_read_only(owner_client: Client) -> None:
     load_builtin_data()
     assert "Save version" not in read_html(owner_client.get("/presets/infrastructure/"))
     assert owner_client.post("/presets/infrastructure/", {"set_max_turns": "1"}).status_code == 422
     assert owner_client.post("/presets/infrastructure/delete/").status_code == 404
 
 
-def test_effective_settings_name_the_preset_as_origin(owner_client: Client) -> None:
+def test_preset_page_names_preset_as_origin_of_settings(owner_client: Client) -> None:
     model = make_model()
     owner_client.post("/presets/new/", SHORT)
     effective = owner_client.get(f"/presets/short/?model={model.pk}").context["page"].effective
@@ -99,7 +101,7 @@ def test_effective_settings_name_the_preset_as_origin(owner_client: Client) -> N
     assert effective.unchanged > 10
 
 
-def test_workaround_of_a_model_is_not_deleted(owner_client: Client) -> None:
+def test_preset_delete_refuses_workaround_of_model(owner_client: Client) -> None:
     owner_client.post("/presets/new/", SHORT)
     make_model(workarounds=["short"])
     text = read_html(owner_client.post("/presets/short/delete/", follow=True))
@@ -109,9 +111,9 @@ def test_workaround_of_a_model_is_not_deleted(owner_client: Client) -> None:
     assert not Preset.objects.exists()
 
 
-def test_adopted_preset_counts_as_a_version(owner_client: Client) -> None:
+def test_preset_page_counts_adopted_preset_as_version(owner_client: Client) -> None:
     Preset.objects.create(name="probe-x", patch={"max_turns": 2})
-    form = fill_in(owner_client, "/presets/probe-x/")
+    form = read_form_values(owner_client, "/presets/probe-x/")
     owner_client.post("/presets/probe-x/", form | {"set_max_turns": "4"})
     versions = owner_client.get("/presets/probe-x/").context["page"].versions
     assert [(version.number, version.content["patch"]) for version in versions] == [
@@ -139,7 +141,9 @@ def test_adopted_preset_counts_as_a_version(owner_client: Client) -> None:
         ({"set_max_turns": ""}, "__all__"),
     ],
 )
-def test_wrong_setting_is_named_and_nothing_is_saved(owner_client: Client, typed: dict[str, str], field: str) -> None:
+def test_preset_form_names_wrong_setting_and_saves_nothing(
+    owner_client: Client, typed: dict[str, str], field: str
+) -> None:
     response = owner_client.post("/presets/new/", SHORT | typed)
     assert response.status_code == 422
     assert set(response.context["form"].errors) == {field}
@@ -147,5 +151,5 @@ def test_wrong_setting_is_named_and_nothing_is_saved(owner_client: Client, typed
 
 
 @pytest.mark.parametrize("name", ["nobody", "%00a", "%27"])
-def test_copy_of_an_unknown_preset_is_not_found(owner_client: Client, name: str) -> None:
+def test_preset_form_copy_of_unknown_preset_is_404(owner_client: Client, name: str) -> None:
     assert owner_client.get(f"/presets/new/?copy={name}").status_code == 404

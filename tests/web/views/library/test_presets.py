@@ -1,4 +1,4 @@
-"""Presets and the effective policy can be read, whatever the address says."""
+"""Pages of presets, policy, simulated models and profiles."""
 
 import pytest
 from django.test import Client
@@ -11,14 +11,14 @@ from toolbench.lab.models import Model
 pytestmark = pytest.mark.django_db
 
 
-def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
+def test_presets_page_lists_every_preset_with_patch(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/presets/"))
     assert "deepseek_openrouter_compat" in text
     assert text.count('class="code patch"') == len(list_preset_names())
 
 
-def test_the_policy_names_origins(owner_client: Client) -> None:
+def test_policy_page_names_origins(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     model = Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
     text = read_html(owner_client.get(f"/policy/?model={model.pk}&scenario=long_arguments_guard"))
@@ -27,14 +27,14 @@ def test_the_policy_names_origins(owner_client: Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?model=x", "?model=999999", "?strategy=%00", "?scenario=%3Cscript%3E"])
-def test_no_address_breaks_it(owner_client: Client, query: str) -> None:
+def test_policy_page_ignores_bad_query(owner_client: Client, query: str) -> None:
     response = owner_client.get(f"/policy/{query}")
     assert response.status_code == 200
     assert b"<script>" not in response.content
 
 
 @pytest.mark.django_db
-def test_personas_stand_with_their_true_rates_and_are_said_to_be_made_up(owner_client: Client) -> None:
+def test_personas_page_says_models_are_not_real(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/demo/personas/"))
     assert "Nothing here is a real model." in text
@@ -42,7 +42,7 @@ def test_personas_stand_with_their_true_rates_and_are_said_to_be_made_up(owner_c
 
 
 @pytest.mark.django_db
-def test_profiles_stand_with_their_options(owner_client: Client) -> None:
+def test_profiles_page_lists_profiles_with_options(owner_client: Client) -> None:
     assert "No profile is loaded" in read_html(owner_client.get("/profiles/"))
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/profiles/"))

@@ -1,4 +1,4 @@
-"""Sampling profiles are made, copied, edited with versions, compared, deleted, and used in runs."""
+"""Sampling profiles: creation, copies, versions, comparison, deletion and use in runs."""
 
 import json
 from typing import Any
@@ -18,22 +18,22 @@ pytestmark = pytest.mark.django_db
 COOL: dict[str, Any] = {"name": "cool", "temperature": "0.2", "applies_to": "*"}
 
 
-def fill_in(client: Client, path: str) -> dict[str, Any]:
-    """Return what the form of a page holds, as a browser would send it."""
+def read_form_values(client: Client, path: str) -> dict[str, Any]:
+    """Return the values of the form on a page, as a browser would send them."""
     form = client.get(path).context["form"]
     return {name: form[name].value() for name in form.fields if form[name].value() is not None}
 
 
-def list_launch_profiles(client: Client) -> str:
+def get_launch_page(client: Client) -> str:
     return read_html(client.get("/runs/new/"))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_new_profile_is_sent_in_a_run_and_edits_leave_the_run(owner_client: Client) -> None:
+def test_profile_is_sent_in_run_and_later_edit_leaves_run(owner_client: Client) -> None:
     with serve_simulated_models():
         owner_client.post("/profiles/new/", COOL)
         model = get_simulated_model("perfect")
-        fields = fill_in(owner_client, "/runs/new/") | {"methods": ["native"], "probe_unknown": ""}
+        fields = read_form_values(owner_client, "/runs/new/") | {"methods": ["native"], "probe_unknown": ""}
         chosen = {"models": [model.pk], "profiles": ["cool"], "scenarios": ["happy_path"], "trials": "1"}
         response = owner_client.post("/runs/new/", fields | chosen)
         assert response.status_code == 302, response.context["form"].errors
@@ -42,17 +42,17 @@ def test_new_profile_is_sent_in_a_run_and_edits_leave_the_run(owner_client: Clie
     bodies = [json.loads(bytes(body)) for body in StepBody.objects.values_list("request", flat=True) if body]
     assert {body["temperature"] for body in bodies if "messages" in body} == {0.2}
 
-    owner_client.post("/profiles/cool/", fill_in(owner_client, "/profiles/cool/") | {"temperature": "0.9"})
+    owner_client.post("/profiles/cool/", read_form_values(owner_client, "/profiles/cool/") | {"temperature": "0.9"})
     assert SamplingProfile.objects.get(name="cool").options == {"temperature": 0.9}
     assert run.configs.get().options == {"temperature": 0.2}
     page = read_html(owner_client.get("/profiles/cool/"))
     assert "1 run" in page
     owner_client.post("/profiles/cool/delete/")
     assert SamplingProfile.objects.get(name="cool").archived_at is not None
-    assert 'value="cool"' not in list_launch_profiles(owner_client)
+    assert 'value="cool"' not in get_launch_page(owner_client)
 
 
-def test_profile_is_created_with_its_first_version(owner_client: Client) -> None:
+def test_profile_form_creates_profile_with_first_version(owner_client: Client) -> None:
     typed = COOL | {"top_k": "20", "parallel_tool_calls": "false", "more": '{"stop": ["END"]}', "tags": "a, b"}
     assert owner_client.post("/profiles/new/", typed).headers["Location"] == "/profiles/cool/"
     profile = SamplingProfile.objects.get()
@@ -62,13 +62,13 @@ def test_profile_is_created_with_its_first_version(owner_client: Client) -> None
     assert (version.number, version.username, version.content["options"]) == (1, "owner", options)
     assert AuditEntry.objects.get().subject == "sampling profile cool"
     make_model()
-    assert 'value="cool"' in list_launch_profiles(owner_client)
+    assert 'value="cool"' in get_launch_page(owner_client)
 
 
-def test_edit_makes_a_version_and_the_difference_names_it(owner_client: Client) -> None:
+def test_profile_form_edit_adds_version_with_difference(owner_client: Client) -> None:
     owner_client.post("/profiles/new/", COOL | {"top_p": "1"})
-    owner_client.post("/profiles/cool/", fill_in(owner_client, "/profiles/cool/") | {"temperature": "0.4"})
-    owner_client.post("/profiles/cool/", fill_in(owner_client, "/profiles/cool/"))  # nothing changed
+    owner_client.post("/profiles/cool/", read_form_values(owner_client, "/profiles/cool/") | {"temperature": "0.4"})
+    owner_client.post("/profiles/cool/", read_form_values(owner_client, "/profiles/cool/"))  # nothing changed
     page = owner_client.get("/profiles/cool/").context["page"]
     assert [version.number for version in page.versions] == [2, 1]
     (setting,) = page.difference.settings
@@ -78,9 +78,9 @@ def test_edit_makes_a_version_and_the_difference_names_it(owner_client: Client) 
     assert "Save version 3" in text
 
 
-def test_edit_of_an_older_version_is_refused_and_kept(owner_client: Client) -> None:
+def test_profile_form_refuses_edit_of_older_version_and_keeps_input(owner_client: Client) -> None:
     owner_client.post("/profiles/new/", COOL)
-    read_first = fill_in(owner_client, "/profiles/cool/")
+    read_first = read_form_values(owner_client, "/profiles/cool/")
     owner_client.post("/profiles/cool/", read_first | {"temperature": "0.4"})
     response = owner_client.post("/profiles/cool/", read_first | {"temperature": "0.6"})
     assert response.status_code == 422
@@ -89,21 +89,21 @@ def test_edit_of_an_older_version_is_refused_and_kept(owner_client: Client) -> N
     assert SamplingProfile.objects.get().options == {"temperature": 0.4}
 
 
-def test_builtin_profile_is_copied_and_never_changed(owner_client: Client) -> None:
+def test_profile_form_copies_builtin_profile_and_never_changes_it(owner_client: Client) -> None:
     load_builtin_data()
     name = "qwen_recommended"
     builtin = SamplingProfile.objects.get(name=name)
     assert "Save version" not in read_html(owner_client.get(f"/profiles/{name}/"))
     assert owner_client.post(f"/profiles/{name}/", {"applies_to": "*", "read_number": "1"}).status_code == 422
     assert owner_client.post(f"/profiles/{name}/delete/").status_code == 404
-    owner_client.post("/profiles/new/", fill_in(owner_client, f"/profiles/new/?copy={name}"))
+    owner_client.post("/profiles/new/", read_form_values(owner_client, f"/profiles/new/?copy={name}"))
     copy = SamplingProfile.objects.get(name=f"{name}_copy")
     assert (copy.options, copy.applies_to, copy.tags) == (builtin.options, builtin.applies_to, builtin.tags)
     builtin.refresh_from_db()
     assert builtin.options == copy.options
 
 
-def test_unused_profile_is_deleted_with_its_versions(owner_client: Client) -> None:
+def test_profile_delete_removes_unused_profile_with_versions(owner_client: Client) -> None:
     owner_client.post("/profiles/new/", COOL)
     assert "Delete cool?" in read_html(owner_client.get("/profiles/cool/delete/"))
     owner_client.post("/profiles/cool/delete/")
@@ -112,7 +112,7 @@ def test_unused_profile_is_deleted_with_its_versions(owner_client: Client) -> No
     assert owner_client.get("/profiles/cool/").status_code == 404
 
 
-def test_archived_profile_stays_readable_and_keeps_its_name(owner_client: Client) -> None:
+def test_profile_archived_stays_readable_and_keeps_name(owner_client: Client) -> None:
     owner_client.post("/profiles/new/", COOL)
     make_config(make_run(), profile="cool", options={"temperature": 0.2})
     owner_client.post("/profiles/cool/delete/")
@@ -142,7 +142,9 @@ def test_archived_profile_stays_readable_and_keeps_its_name(owner_client: Client
         ({"applies_to": ""}, "applies_to"),
     ],
 )
-def test_wrong_field_is_named_and_nothing_is_saved(owner_client: Client, typed: dict[str, str], field: str) -> None:
+def test_profile_form_names_wrong_field_and_saves_nothing(
+    owner_client: Client, typed: dict[str, str], field: str
+) -> None:
     response = owner_client.post("/profiles/new/", COOL | typed)
     assert response.status_code == 422
     assert set(response.context["form"].errors) == {field}
@@ -150,5 +152,5 @@ def test_wrong_field_is_named_and_nothing_is_saved(owner_client: Client, typed: 
 
 
 @pytest.mark.parametrize("name", ["nobody", "%00a", "%27"])
-def test_copy_of_an_unknown_profile_is_not_found(owner_client: Client, name: str) -> None:
+def test_profile_form_copy_of_unknown_profile_is_404(owner_client: Client, name: str) -> None:
     assert owner_client.get(f"/profiles/new/?copy={name}").status_code == 404

@@ -1,4 +1,4 @@
-"""Scenarios can be read and drawn."""
+"""Pages of scenarios: list, wording, drawn instance and constraints."""
 
 import pytest
 from django.test import Client
@@ -9,22 +9,22 @@ from toolbench.evals import scenarios
 pytestmark = pytest.mark.django_db
 
 
-def test_the_list_names_every_scenario(owner_client: Client) -> None:
+def test_scenarios_page_lists_every_scenario(owner_client: Client) -> None:
     text = read_html(owner_client.get("/scenarios/"))
     assert all(scenario.slug in text for scenario in scenarios.list_scenarios())
 
 
 @pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.list_scenarios()])
-def test_every_scenario_opens_and_draws(owner_client: Client, slug: str) -> None:
+def test_scenario_page_shows_wording_and_drawn_instance(owner_client: Client, slug: str) -> None:
     assert "wording</h2>" in read_html(owner_client.get(f"/scenarios/{slug}/"))
     assert "drawn from seed 12" in read_html(owner_client.get(f"/scenarios/{slug}/?seed=12"))
 
 
-def test_what_a_constraint_does_not_hold_is_named_by_dialect_and_path(owner_client: Client) -> None:
+def test_scenario_page_names_keywords_that_constraints_omit(owner_client: Client) -> None:
     text = read_html(owner_client.get("/scenarios/classify_intent/"))
     rows = text.split("What a constraint does not hold")[1].split('row">')
-    held = {row.split("<code>")[1].split("</code>")[0]: row for row in rows if "<code>" in row}
-    assert ".properties.confidence.minimum</code> 0" in held["gbnf"]
-    assert ".properties.reasoning.maxLength</code> 80" in held["strict"]
-    assert "nothing: all is held" in held["grammar"]
+    rows_by_dialect = {row.split("<code>")[1].split("</code>")[0]: row for row in rows if "<code>" in row}
+    assert ".properties.confidence.minimum</code> 0" in rows_by_dialect["gbnf"]
+    assert ".properties.reasoning.maxLength</code> 80" in rows_by_dialect["strict"]
+    assert "nothing: all is held" in rows_by_dialect["grammar"]
     assert "What a constraint does not hold" not in read_html(owner_client.get("/scenarios/chat_only/"))

@@ -1,4 +1,4 @@
-"""The page of drafts from traffic: a file in, drafts accepted and rejected, bad input named."""
+"""Page of drafts from recorded traffic: import, review and bad input."""
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -12,12 +12,12 @@ from toolbench.lab.models import Case, TrafficDraft
 pytestmark = pytest.mark.django_db
 
 
-def send(client: Client, data: bytes, name: str = "log.jsonl") -> str:
+def upload(client: Client, data: bytes, name: str = "log.jsonl") -> str:
     return read_html(client.post("/cases/drafts/import/", {"file": SimpleUploadedFile(name, data)}))
 
 
-def test_a_file_becomes_drafts_and_a_draft_becomes_a_case(owner_client: Client) -> None:
-    page = send(owner_client, render_lines(build_logged(), build_logged(), build_logged("Rome?"), 7))
+def test_drafts_page_imports_file_and_accepts_draft_as_case(owner_client: Client) -> None:
+    page = upload(owner_client, render_lines(build_logged(), build_logged(), build_logged("Rome?"), 7))
     assert "Records read: 4; drafts added: 2; records skipped: 1." in page
     assert "the record is not a JSON object (line 4)" in page
     draft = TrafficDraft.objects.get(count=2)
@@ -28,23 +28,30 @@ def test_a_file_becomes_drafts_and_a_draft_becomes_a_case(owner_client: Client) 
     assert set(TrafficDraft.objects.values_list("state", flat=True)) == {"accepted", "rejected"}
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00\xff", b"[" * 100_000, b"no json"])
-def test_a_file_that_cannot_be_read_adds_nothing_and_says_so(owner_client: Client, data: bytes) -> None:
-    page = send(owner_client, data)
-    assert "drafts added: 0" in page or "The submitted file is empty" in page
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "The submitted file is empty"),
+        (b"\x00\xff", "drafts added: 0"),
+        (b"[" * 100_000, "drafts added: 0"),
+        (b"no json", "drafts added: 0"),
+    ],
+)
+def test_drafts_page_adds_nothing_from_unreadable_file(owner_client: Client, data: bytes, sentence: str) -> None:
+    assert sentence in upload(owner_client, data)
     assert not TrafficDraft.objects.exists()
 
 
 @pytest.mark.parametrize(
     "fields", [{}, {"decision": "accept"}, {"decision": "x", "draft": "1"}, {"decision": "reject", "draft": "x"}]
 )
-def test_a_review_without_a_choice_changes_nothing(owner_client: Client, fields: dict[str, str]) -> None:
-    send(owner_client, render_lines(build_logged()))
+def test_drafts_page_review_without_choice_changes_nothing(owner_client: Client, fields: dict[str, str]) -> None:
+    upload(owner_client, render_lines(build_logged()))
     answer = owner_client.post("/cases/drafts/review/", fields, follow=True)
     assert "Nothing was changed" in read_html(answer)
     assert TrafficDraft.objects.get().state == "open"
 
 
-def test_pages_beyond_the_last_and_unknown_states_are_shown(owner_client: Client) -> None:
+def test_drafts_page_answers_page_out_of_range_and_unknown_state(owner_client: Client) -> None:
     for query in ("?page=0", "?page=999", "?page=x", "?state=none"):
         assert owner_client.get(f"/cases/drafts/{query}").status_code == 200

@@ -1,4 +1,4 @@
-"""The compare page: its address is its state, and it says no more than the figures."""
+"""Compare page: sides from the address, results, published rows and exports."""
 
 import re
 
@@ -24,7 +24,7 @@ from toolbench.lab.models import Cell, Run, Trial
 pytestmark = pytest.mark.django_db
 
 
-def address(first: tuple[int, int], second: tuple[int, int]) -> str:
+def make_comparison_address(first: tuple[int, int], second: tuple[int, int]) -> str:
     runs = []
     for passed, failed in (first, second):
         run = make_run()
@@ -33,50 +33,50 @@ def address(first: tuple[int, int], second: tuple[int, int]) -> str:
     return f"/compare/?a_run={runs[0]}&b_run={runs[1]}"
 
 
-def test_sides_that_cannot_be_told_apart_are_not_ranked(owner_client: Client) -> None:
-    text = read_html(owner_client.get(address((36, 4), (40, 0))))
+def test_compare_page_does_not_rank_sides_without_difference(owner_client: Client) -> None:
+    text = read_html(owner_client.get(make_comparison_address((36, 4), (40, 0))))
     assert "No difference shown" in text
     assert "p = 0.116" in text
     assert "more trials a side would find 7 points" in text
 
 
-def test_an_aa_comparison_asks_for_no_other_and_times_stand_on_both_sides(owner_client: Client) -> None:
-    text = read_html(owner_client.get(address((38, 2), (40, 0))))
+def test_compare_page_of_equal_settings_shows_times_and_asks_no_repeat(owner_client: Client) -> None:
+    text = read_html(owner_client.get(make_comparison_address((38, 2), (40, 0))))
     assert "These two sides measure it." in text
     assert "No A/A repeat yet" not in text
     assert text.partition("p50 latency")[2].partition("p95 latency")[0].count(">1.2 s<") == 2
     assert "[1.4 – open, n = 40]" in text.partition("p95 latency")[2]
 
 
-def test_a_difference_is_named_with_interval_and_p(owner_client: Client) -> None:
-    text = read_html(owner_client.get(address((28, 12), (40, 0))))
+def test_compare_page_shows_difference_with_p_value(owner_client: Client) -> None:
+    text = read_html(owner_client.get(make_comparison_address((28, 12), (40, 0))))
     assert "is better: +30.0 points" in text
     assert "p &lt; 0.001" in text
 
 
-def test_cost_of_a_side_without_success_is_no_success(owner_client: Client) -> None:
-    url = address((0, 20), (10, 10))
+def test_compare_page_shows_no_success_for_cost_without_success(owner_client: Client) -> None:
+    url = make_comparison_address((0, 20), (10, 10))
     Trial.objects.update(cost=0.01)
     row = read_html(owner_client.get(url)).partition("<b>Cost per end-to-end success</b>")[2].partition("</tr>")[0]
     assert row.count("no success") == 1
     assert "<b>$0.02</b>" in row
 
 
-def test_without_sides_the_page_asks_for_them(owner_client: Client) -> None:
+def test_compare_page_without_sides_asks_for_them(owner_client: Client) -> None:
     assert "Compare sides" in read_html(owner_client.get("/compare/"))
 
 
-def test_what_cannot_be_read_is_left_out_and_named(owner_client: Client) -> None:
+def test_compare_page_names_ignored_filters(owner_client: Client) -> None:
     response = owner_client.get("/compare/?a_run=x&b_day=yesterday&metric=luck&points=0")
     assert "Ignored filters: a_run, b_day, metric, points." in read_html(response)
 
 
-def test_sides_without_anything_in_common_are_said_to_have_nothing(owner_client: Client) -> None:
+def test_compare_page_of_disjoint_sides_says_no_shared_scenarios(owner_client: Client) -> None:
     assert "No shared scenarios" in read_html(owner_client.get("/compare/?a_run=1&b_run=2"))
 
 
-def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:
-    query = address((28, 12), (40, 0)).partition("?")[2]
+def test_compare_export_has_counts_and_times_of_both_sides(owner_client: Client) -> None:
+    query = make_comparison_address((28, 12), (40, 0)).partition("?")[2]
     lines = read_html(owner_client.get(f"/compare/export.csv?{query}")).splitlines()
     assert lines[1].startswith("whole,,,28,40,")
     whole = owner_client.get(f"/compare/export.json?{query}").json()["rows"][0]
@@ -86,8 +86,8 @@ def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:
     assert owner_client.get("/compare/export.csv").status_code == 404
 
 
-def test_export_has_simultaneous_bounds_beside_each_alone(owner_client: Client) -> None:
-    query = address((28, 12), (40, 0)).partition("?")[2]
+def test_compare_export_has_simultaneous_bounds_and_single_bounds(owner_client: Client) -> None:
+    query = make_comparison_address((28, 12), (40, 0)).partition("?")[2]
     whole, alone, *calls = owner_client.get(f"/compare/export.json?{query}").json()["rows"]
     assert (whole["low_simultaneous"], whole["comparisons"]) == (whole["low"], 1)
     assert alone["p_corrected"] == alone["p"]
@@ -101,7 +101,7 @@ def test_export_has_simultaneous_bounds_beside_each_alone(owner_client: Client) 
         assert row["difference_shown"] == (not inside) == (row["says"] in ("better", "worse"))
 
 
-def test_published_rows_are_held_against_each_other_by_their_totals(owner_client: Client) -> None:
+def test_compare_page_compares_published_rows_by_totals(owner_client: Client) -> None:
     make_published_snapshot(
         ("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5)
     )
@@ -113,7 +113,7 @@ def test_published_rows_are_held_against_each_other_by_their_totals(owner_client
         assert "cannot be compared" in read_html(owner_client.get(f"/compare/?a_published=p0&{wrong}")), wrong
 
 
-def test_published_rows_have_sides_like_own_ones(owner_client: Client) -> None:
+def test_compare_page_compares_several_published_rows_with_baseline(owner_client: Client) -> None:
     make_published_snapshot(
         ("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 12, 5),
         ("vendor/d", "default", 31, 9), ("vendor/e", "default", 0, 0),
@@ -130,7 +130,7 @@ def test_published_rows_have_sides_like_own_ones(owner_client: Client) -> None:
     assert text.count("not published") >= 3 * 3  # p50, tokens and cost of each side
 
 
-def test_published_baseline_alone_offers_sides(owner_client: Client) -> None:
+def test_compare_page_of_published_baseline_offers_sides(owner_client: Client) -> None:
     make_published_snapshot(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10))
     text = read_html(owner_client.get("/compare/?a_published=p0&published=p1"))
     assert "No other side yet" in text
@@ -138,7 +138,7 @@ def test_published_baseline_alone_offers_sides(owner_client: Client) -> None:
     assert 'name="b_published"' in text
 
 
-def test_published_scope_compares_a_row_for_each_success(owner_client: Client) -> None:
+def test_compare_page_of_published_scope_has_row_per_success(owner_client: Client) -> None:
     counts = [*range(21, 31), 30]
     make_published_snapshot(*((f"vendor/m{ok}-{place}", "default", ok, 10) for place, ok in enumerate(counts)))
     text = read_html(owner_client.get("/compare/?scope=published"))
@@ -147,7 +147,7 @@ def test_published_scope_compares_a_row_for_each_success(owner_client: Client) -
     assert '<option value="p10">vendor/m30-10 · default</option>' in text
 
 
-def test_comparisons_offer_themselves(owner_client: Client) -> None:
+def test_compare_page_suggests_comparisons(owner_client: Client) -> None:
     run = make_run()
     for method in ("native", "text_json"):
         make_config(run, method=method)
@@ -155,7 +155,7 @@ def test_comparisons_offer_themselves(owner_client: Client) -> None:
     assert f"/compare/?run={run.pk}&amp;a_method=native&amp;b_method=text_json" in text
 
 
-def test_changed_instances_lead_to_their_trials(owner_client: Client) -> None:
+def test_compare_page_links_changed_instances_to_trials(owner_client: Client) -> None:
     run = make_run(instance_kind="drawn")
     for method, outcome in (("native", "pass"), ("text_json", "fail")):
         cell = make_cell(make_config(run, method=method))
@@ -178,7 +178,7 @@ def make_models(*counts: tuple[int, int]) -> int:
     return run.pk
 
 
-def test_models_of_a_run_stand_against_a_baseline(owner_client: Client) -> None:
+def test_compare_page_compares_models_of_run_with_baseline(owner_client: Client) -> None:
     run = make_models((40, 0), (39, 1), (20, 20))
     text = read_html(owner_client.get(f"/compare/?run={run}"))
     assert "2 sides against vendor/m0" in text
@@ -192,7 +192,7 @@ def test_models_of_a_run_stand_against_a_baseline(owner_client: Client) -> None:
     assert "2 sides against vendor/m1" in read_html(owner_client.get("/compare/" + pinned.replace("&amp;", "&")))
 
 
-def test_instances_open_their_trials_and_a_pair(owner_client: Client) -> None:
+def test_compare_page_links_instances_to_trials_and_pairs(owner_client: Client) -> None:
     run = make_models((12, 0), (12, 0), (11, 1))
     grid = read_html(owner_client.get(f"/compare/?run={run}")).split('id="instances"')[1].split("</section>")[0]
     assert grid.count('scope="row"') == 1
@@ -204,7 +204,7 @@ def test_instances_open_their_trials_and_a_pair(owner_client: Client) -> None:
     assert owner_client.get(pair).status_code == 200
 
 
-def test_side_can_be_added_and_chosen_sides_stay_in_the_scope_form(owner_client: Client) -> None:
+def test_compare_page_adds_side_and_keeps_sides_in_scope_form(owner_client: Client) -> None:
     run = make_models((9, 1), (9, 1), (9, 1))
     text = read_html(owner_client.get(f"/compare/?run={run}&a_model=vendor/m0&b_model=vendor/m1"))
     assert 'name="c_model"' in text
@@ -216,7 +216,7 @@ def test_side_can_be_added_and_chosen_sides_stay_in_the_scope_form(owner_client:
     assert 'name="c_provider"' in chooser
 
 
-def test_page_of_ended_runs_is_read_once(
+def test_compare_page_of_finished_runs_is_cached_until_counts_change(
     owner_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     run = make_models((9, 1), (5, 5), (9, 1))
@@ -232,7 +232,7 @@ def test_page_of_ended_runs_is_read_once(
     assert "<b>9</b>/11" in read_html(owner_client.get(f"/compare/?run={run}"))
 
 
-def test_export_of_three_sides_has_a_row_for_each(owner_client: Client) -> None:
+def test_compare_export_of_three_sides_has_row_per_side(owner_client: Client) -> None:
     run = make_models((9, 1), (5, 5), (9, 1))
     query = f"run={run}&a_model=vendor/m0&b_model=vendor/m1&c_model=vendor/m2"
     rows = owner_client.get(f"/compare/export.json?{query}").json()["rows"]

@@ -1,4 +1,4 @@
-"""The decision page: the rule stands in the address, the answer and every reason on the page."""
+"""Decide page: the rule of the address, the answer with its reasons, and missing trials."""
 
 import pytest
 from django.test import Client
@@ -21,24 +21,26 @@ from toolbench.lab.runs.launch import launch
 pytestmark = pytest.mark.django_db
 
 
-def measured(name: str, passed: int, *, lost: int = 0, millis: float = 1000.0, **run: object) -> RunConfig:
+def make_measured_config(
+    name: str, passed: int, *, lost: int = 0, first_ms: float = 1000.0, **run: object
+) -> RunConfig:
     config = make_config(make_run(**run), make_model(name))
     cell = make_cell(config)
     for number in range(passed):
-        make_trial(cell, duration_ms=millis + number)
+        make_trial(cell, duration_ms=first_ms + number)
     for _ in range(lost):
         make_trial(cell, "infra", failure_class="rate_limited")
     recompute_stale_cells()
     return config
 
 
-def hidden(text: str, name: str) -> str:
+def read_hidden_value(text: str, name: str) -> str:
     return text.partition(f'name="{name}" value="')[2].partition('"')[0]
 
 
-def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Client) -> None:
-    measured("vendor/fast", 64, lost=12, millis=100.0)
-    measured("vendor/steady", 76)
+def test_decide_page_refuses_fast_configuration_that_loses_trials(owner_client: Client) -> None:
+    make_measured_config("vendor/fast", 64, lost=12, first_ms=100.0)
+    make_measured_config("vendor/steady", 76)
     text = read_html(owner_client.get("/decide/?want=fastest"))
     assert "Only Example · vendor/steady · default · production · native qualifies." in text
     assert "Too many trials without an answer: 12 of 76 (rate_limited × 12)." in text
@@ -52,8 +54,8 @@ def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Clie
     assert "1 refused" in text
 
 
-def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_client: Client) -> None:
-    config = measured("vendor/a", 1)
+def test_decide_page_says_why_there_is_no_chart(owner_client: Client) -> None:
+    config = make_measured_config("vendor/a", 1)
     Cell.objects.update(saturated=1)
     text = read_html(owner_client.get("/decide/"))
     assert text.count("<svg") == 2
@@ -75,20 +77,20 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
     "query",
     ["success=x", "within=-1", "run=%00", "scope=all", "want=best", "q=%00", "group=zz", "within=none", "run=7"],
 )
-def test_no_address_breaks_the_page(owner_client: Client, query: str) -> None:
-    measured("vendor/a", 3)
+def test_decide_page_answers_bad_query(owner_client: Client, query: str) -> None:
+    make_measured_config("vendor/a", 3)
     assert owner_client.get(f"/decide/?{query}").status_code == 200
 
 
-def test_simulated_configurations_stay_under_demo_and_are_labelled(owner_client: Client) -> None:
-    measured("vendor/sim", 3, simulated=True)
+def test_decide_page_shows_simulated_configurations_only_in_demo(owner_client: Client) -> None:
+    make_measured_config("vendor/sim", 3, simulated=True)
     assert "vendor/sim" not in read_html(owner_client.get("/decide/"))
     demo = read_html(owner_client.get("/decide/?scope=demo"))
     assert "Simulated models: this says nothing about real models." in demo
     assert "vendor/sim" in demo
 
 
-def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Client) -> None:
+def test_decide_page_plans_missing_trials_once(owner_client: Client) -> None:
     model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
     SamplingProfile.objects.create(name="default")
     run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn"))
@@ -98,38 +100,44 @@ def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Clie
     assert "it closes with 32 more trials" in text
     assert "passes without a failure" not in text
     assert "Plan 32 more trials" in text
-    asked = {"scope": "demo", "want": "fastest", "success": "90", "within": "20", "shown": hidden(text, "shown")}
-    planned = owner_client.post("/decide/", asked)
+    form = {
+        "scope": "demo",
+        "want": "fastest",
+        "success": "90",
+        "within": "20",
+        "shown": read_hidden_value(text, "shown"),
+    }
+    planned = owner_client.post("/decide/", form)
     newest = Run.objects.latest("pk")
     assert planned["Location"] == f"/runs/{newest.pk}/"
     assert newest.trials.count() == 32
     shown = read_html(owner_client.get("/decide/?scope=demo&want=fastest"))
     assert f'href="/runs/{newest.pk}/">Run {newest.pk}</a>' in shown
     assert "Plan 32 more trials" not in shown
-    again = read_html(owner_client.post("/decide/", asked, follow=True))
+    again = read_html(owner_client.post("/decide/", form, follow=True))
     assert "Nothing was planned. No trials are missing now" in again
     assert Run.objects.latest("pk") == newest
 
 
-def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None:
+def test_decide_page_confirms_paid_missing_trials(owner_client: Client) -> None:
     model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
     SamplingProfile.objects.create(name="default")
     request = RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn")
     run = launch(request, confirmed_requests=1_000_000)
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
     recompute([cell.pk for cell in run.cells.all()])
-    asked = {"want": "fastest", "success": "90", "within": "20"}
-    asked["shown"] = hidden(read_html(owner_client.get("/decide/?want=fastest")), "shown")
-    page = read_html(owner_client.post("/decide/", asked))
+    form = {"want": "fastest", "success": "90", "within": "20"}
+    form["shown"] = read_hidden_value(read_html(owner_client.get("/decide/?want=fastest")), "shown")
+    page = read_html(owner_client.post("/decide/", form))
     assert "Confirm paid requests" in page
     assert Run.objects.count() == 1
-    assert hidden(page, "shown") == asked["shown"]
+    assert read_hidden_value(page, "shown") == form["shown"]
     agreed = page.partition('name="agreed" value="')[2].partition('"')[0]
-    assert owner_client.post("/decide/", {**asked, "agreed": agreed})["Location"].startswith("/runs/")
+    assert owner_client.post("/decide/", {**form, "agreed": agreed})["Location"].startswith("/runs/")
 
 
-def test_cheapest_without_a_price_says_where_to_enter_one(owner_client: Client) -> None:
-    measured("vendor/a", 76)
+def test_decide_page_for_cheapest_without_price_says_where_to_enter_it(owner_client: Client) -> None:
+    make_measured_config("vendor/a", 76)
     text = read_html(owner_client.get("/decide/?want=cheapest"))
     assert "No price is known of the one that was measured" in text
     assert "toolbench/evals/data/prices.json" in text

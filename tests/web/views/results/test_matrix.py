@@ -1,4 +1,4 @@
-"""The matrix page: plain links and forms, state in the address, exports of what is shown."""
+"""Matrix page: rows, scopes, keys, columns and exports; the address holds the state."""
 
 import json
 import re
@@ -16,23 +16,23 @@ from toolbench.lab.worker.health import record_heartbeat
 pytestmark = pytest.mark.django_db
 
 
-def measured(**run: object) -> RunConfig:
+def make_measured_config(**run: object) -> RunConfig:
     config = make_config(make_run(**run))
     make_trials(make_cell(config), **{"pass": 9, "fail": 1})
     make_trials(make_cell(config, "long_arguments_guard"), **{"pass": 6, "fail": 3, "infra": 1})
     return config
 
 
-def test_every_metric_and_target_can_be_asked_for_by_its_address(owner_client: Client) -> None:
-    measured()
+def test_matrix_page_answers_every_metric_and_target(owner_client: Client) -> None:
+    make_measured_config()
     metrics = ("given", "delivered", "first", "parity", "control", "structured", "schema", "parse")
     for metric in (*metrics, "p50", "p95", "tokens", "cost"):
         response = owner_client.get("/matrix/", {"metric": metric, "target": "80"})
         assert response.status_code == 200, metric
 
 
-def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) -> None:
-    config = measured()
+def test_matrix_page_opens_row_by_link(owner_client: Client) -> None:
+    config = make_measured_config()
     text = read_html(owner_client.get("/matrix/?view=bars"))
     assert f'href="?scope=real&amp;cell={config.pk}&amp;view=bars#row-{config.pk}"' in text
     assert f'href="?scope=real&amp;cell={config.pk}#row-{config.pk}"' in read_html(owner_client.get("/matrix/"))
@@ -41,7 +41,7 @@ def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) ->
     assert "data-failed" in opened
 
 
-def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: Client) -> None:
+def test_matrix_page_without_own_runs_shows_published_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     assert "Published 2026-02, not measured here." in read_html(owner_client.get("/matrix/"))
     text = read_html(owner_client.get("/matrix/?view=bars"))
@@ -51,15 +51,15 @@ def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: 
     assert "Timeouts were the dominant failure mode here (p95 ~125s)." in text
 
 
-def test_every_published_row_opens(owner_client: Client) -> None:
+def test_matrix_page_opens_every_published_row(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     for position in range(29):
         text = read_html(owner_client.get(f"/matrix/?scope=published&cell=p{position}"))
         assert "By Toolbench’s rules" in text
 
 
-def test_simulated_rows_are_labelled_and_stay_in_their_scope(owner_client: Client) -> None:
-    measured(simulated=True)
+def test_matrix_page_shows_labelled_simulated_rows_only_in_demo(owner_client: Client) -> None:
+    make_measured_config(simulated=True)
     assert "vendor/model-a" not in read_html(owner_client.get("/matrix/?scope=real"))
     demo = read_html(owner_client.get("/matrix/?scope=demo"))
     assert "Simulated models" in demo
@@ -70,8 +70,8 @@ def test_simulated_rows_are_labelled_and_stay_in_their_scope(owner_client: Clien
 @pytest.mark.parametrize(
     "query", ["metric=best", "target=x", "run=%00", "scope=all", "cell=%22%3E%3Cscript%3E", "q=%00"]
 )
-def test_no_address_breaks_the_page(owner_client: Client, query: str) -> None:
-    measured()
+def test_matrix_page_answers_bad_query(owner_client: Client, query: str) -> None:
+    make_measured_config()
     response = owner_client.get(f"/matrix/?{query}")
     assert response.status_code == 200
     assert b"<script>" not in response.content
@@ -80,14 +80,14 @@ def test_no_address_breaks_the_page(owner_client: Client, query: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "start"), [("csv", "model,sampling_profile,tool_ok"), ("md", "# Matrix"), ("json", "{")]
 )
-def test_what_is_shown_can_be_taken_away(owner_client: Client, kind: str, start: str) -> None:
-    measured()
+def test_matrix_export_downloads_file_of_each_kind(owner_client: Client, kind: str, start: str) -> None:
+    make_measured_config()
     response = owner_client.get(f"/matrix/export.{kind}?scope=real")
     assert read_html(response).startswith(start)
     assert response.headers["Content-Disposition"] == f'attachment; filename="toolbench-matrix-real.{kind}"'
 
 
-def test_the_filter_goes_for_exports_too(owner_client: Client) -> None:
+def test_matrix_export_applies_filter(owner_client: Client) -> None:
     run = make_run()
     for name in ("alpha", "beta"):
         make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 1})
@@ -96,7 +96,7 @@ def test_the_filter_goes_for_exports_too(owner_client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_matrix_is_walked_by_keys(browser_page: Page) -> None:
+def test_matrix_page_is_operated_by_keys(browser_page: Page) -> None:
     run = make_run()
     for name in ("alpha", "beta"):
         make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 2, "fail": 1})
@@ -105,7 +105,7 @@ def test_the_matrix_is_walked_by_keys(browser_page: Page) -> None:
     browser_page.keyboard.press("ArrowDown")
     browser_page.keyboard.press("Enter")
     expect(browser_page.locator("tr.panel h2")).to_contain_text("beta")
-    browser_page.wait_for_load_state()  # before it no key is heard
+    browser_page.wait_for_load_state()  # keys work once the page has read its scripts
     browser_page.keyboard.press("Escape")
     expect(browser_page.locator("tr.panel")).to_have_count(0)
     browser_page.wait_for_load_state()
@@ -119,20 +119,20 @@ def test_the_matrix_is_walked_by_keys(browser_page: Page) -> None:
     expect(browser_page.locator("#keys")).to_be_visible()
 
 
-def test_columns_and_density_are_held_by_the_address(owner_client: Client) -> None:
-    measured()
+def test_matrix_page_takes_columns_and_density_from_address(owner_client: Client) -> None:
+    make_measured_config()
     text = read_html(owner_client.get("/matrix/?grid_column=p99&grid_column=schema&density=compact&target=80"))
     heads = re.findall(r'id="sort-([a-z0-9_]+)"', text)
     assert heads[-2:] == ["schema", "p99"]
     assert 'class="grid compact' in text
-    assert 'name="target" value="80"' in text, "the form of the columns carries the rest of the address"
+    assert 'name="target" value="80"' in text, "the form of the columns keeps the other parameters"
     kept = "grid_column=p99%2Cschema&amp;density=compact"
     assert 'href="/trials/?grid_column=p99,schema&amp;density=compact"' in text
     assert f'href="?scope=real&amp;target=80&amp;sort=p99&amp;{kept}"' in text
     assert owner_client.get("/matrix/?grid_column=%00,nonsense&density=huge").status_code == 200
 
 
-def test_published_snapshot_is_a_grid_that_names_what_is_missing(owner_client: Client) -> None:
+def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/matrix/?scope=published"))
     assert text.count('title="not published"') > 5
@@ -144,8 +144,8 @@ def test_published_snapshot_is_a_grid_that_names_what_is_missing(owner_client: C
 
 
 @pytest.mark.django_db(transaction=True)
-def test_card_of_a_cell_opens_on_focus_and_pointer(browser_page: Page) -> None:
-    config = measured()
+def test_cell_card_opens_on_focus_and_hover(browser_page: Page) -> None:
+    config = make_measured_config()
     requests: list[str] = []
     browser_page.goto(f"/runs/{config.run_id}/")
     browser_page.wait_for_load_state("networkidle")
@@ -164,8 +164,8 @@ def test_card_of_a_cell_opens_on_focus_and_pointer(browser_page: Page) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_toolbar_is_one_menu_on_a_phone(browser_page: Page) -> None:
-    measured()
+def test_matrix_toolbar_on_phone_is_one_menu(browser_page: Page) -> None:
+    make_measured_config()
     browser_page.set_viewport_size({"width": 390, "height": 844})
     browser_page.goto("/matrix/")
     form = browser_page.locator("#filter")
@@ -204,9 +204,9 @@ TOO_WIDE = """theme => {
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_page_is_wider_than_a_phone_in_either_theme(browser_page: Page) -> None:
+def test_pages_on_phone_fit_width_in_both_themes(browser_page: Page) -> None:
     builtin_data.load_builtin_data()
-    config = measured()
+    config = make_measured_config()
     record_heartbeat("worker")
     providers = [f"/providers/{pk}/" for pk in Provider.objects.values_list("pk", flat=True)]
     browser_page.set_viewport_size({"width": 360, "height": 780})
@@ -216,8 +216,8 @@ def test_no_page_is_wider_than_a_phone_in_either_theme(browser_page: Page) -> No
             assert browser_page.evaluate(TOO_WIDE, theme) <= 0, (path, theme)
 
 
-def test_page_counts_the_rows_that_are_ranked(owner_client: Client) -> None:
-    """The third row has an earlier version of its scenario."""
+def test_matrix_page_counts_ranked_rows(owner_client: Client) -> None:
+    """The third row is not ranked, since its scenario has an earlier version."""
     for name, version in (("a", 2), ("b", 2), ("c", 1)):
         cell = make_cell(make_config(make_run(), make_model(name)), scenario_version=version)
         make_trials(cell, **{"pass": 9, "fail": 1})

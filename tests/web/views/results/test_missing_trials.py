@@ -1,4 +1,4 @@
-"""The page that adds missing trials to several cells: choice, estimate, confirmation, one action."""
+"""Page that adds missing trials to several cells: choice, estimate and confirmation."""
 
 import re
 
@@ -16,18 +16,18 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def run() -> Run:
-    """Two cells with two trials each at a provider where nothing may cost money."""
-    own = make_model(provider=make_provider("Own", base_url="http://10.0.0.5"))
-    return launch_run(own, trials=2, scenarios=("happy_path", "weather"))
+    """Run with two cells of two trials each, at a provider without paid requests."""
+    own_model = make_model(provider=make_provider("Own", base_url="http://10.0.0.5"))
+    return launch_run(own_model, trials=2, scenarios=("happy_path", "weather"))
 
 
-def test_run_page_and_matrix_of_one_run_lead_to_the_page(owner_client: Client, run: Run) -> None:
+def test_missing_trials_page_is_linked_by_run_page_and_matrix(owner_client: Client, run: Run) -> None:
     path = f'href="/runs/{run.pk}/missing/"'
     assert path in read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert path in read_html(owner_client.get(f"/matrix/?run={run.pk}"))
 
 
-def test_all_cells_below_the_target_are_chosen_and_added_at_once(owner_client: Client, run: Run) -> None:
+def test_missing_trials_page_adds_trials_to_all_cells_below_target(owner_client: Client, run: Run) -> None:
     text = read_html(owner_client.get(f"/runs/{run.pk}/missing/?target=5"))
     cells = re.findall(r'name="cell" id="cell-\d+" value="(\d+)" checked', text)
     assert len(cells) == 2
@@ -41,7 +41,7 @@ def test_all_cells_below_the_target_are_chosen_and_added_at_once(owner_client: C
     assert AuditEntry.objects.get().subject.startswith(f"run {run.pk}: 6 trials added")
 
 
-def test_choice_is_kept_and_its_trials_are_counted(owner_client: Client, run: Run) -> None:
+def test_missing_trials_page_keeps_choice_and_counts_its_trials(owner_client: Client, run: Run) -> None:
     chosen = run.cells.order_by("pk")[0].pk
     text = read_html(owner_client.get(f"/runs/{run.pk}/missing/?target=5&chosen=1&cell={chosen}"))
     assert re.findall(r'name="cell" id="cell-\d+" value="(\d+)" checked', text) == [str(chosen)]
@@ -51,7 +51,7 @@ def test_choice_is_kept_and_its_trials_are_counted(owner_client: Client, run: Ru
     )
 
 
-def test_paid_requests_are_confirmed_before_trials_are_added(owner_client: Client, run: Run) -> None:
+def test_missing_trials_page_confirms_paid_requests(owner_client: Client, run: Run) -> None:
     Provider.objects.update(base_url="https://example.test")
     sent = {"target": "900", "shown": "1796", "cell": list(run.cells.values_list("pk", flat=True))}
     text = read_html(owner_client.post(f"/runs/{run.pk}/missing/", sent))
@@ -62,7 +62,7 @@ def test_paid_requests_are_confirmed_before_trials_are_added(owner_client: Clien
     assert run.trials.count() == 1800
 
 
-def test_more_trials_than_were_shown_are_not_added(owner_client: Client, run: Run) -> None:
+def test_missing_trials_page_adds_no_more_trials_than_shown(owner_client: Client, run: Run) -> None:
     sent = {"target": "5", "shown": "3", "cell": list(run.cells.values_list("pk", flat=True))}
     text = read_html(owner_client.post(f"/runs/{run.pk}/missing/", sent))
     assert "These are 6 trials, more than the 3 that were shown" in text
@@ -70,10 +70,10 @@ def test_more_trials_than_were_shown_are_not_added(owner_client: Client, run: Ru
     assert run.trials.count() == 4
 
 
-def test_choice_in_a_browser_updates_what_is_added(browser_page: Page, transactional_db: None) -> None:
-    own = make_model(provider=make_provider("Own", base_url="http://10.0.0.5"))
+def test_missing_trials_page_updates_count_in_browser(browser_page: Page, transactional_db: None) -> None:
+    own_model = make_model(provider=make_provider("Own", base_url="http://10.0.0.5"))
     SamplingProfile.objects.get_or_create(name="default")
-    run = launch_run(own, trials=2, scenarios=("happy_path", "weather"))
+    run = launch_run(own_model, trials=2, scenarios=("happy_path", "weather"))
     browser_page.goto(f"/runs/{run.pk}/missing/?target=5")
     browser_page.get_by_role("checkbox").first.uncheck()
     browser_page.get_by_role("button", name="Add 3 trials").click()
@@ -82,20 +82,28 @@ def test_choice_in_a_browser_updates_what_is_added(browser_page: Page, transacti
 
 
 @pytest.mark.parametrize("target", ["0", "-1", "2001", "many", "²", "1e3", "9" * 40, "\0"])
-def test_target_that_is_no_number_in_bounds_adds_nothing(owner_client: Client, run: Run, target: str) -> None:
+def test_missing_trials_page_refuses_invalid_target(owner_client: Client, run: Run, target: str) -> None:
     cells = list(run.cells.values_list("pk", flat=True))
     answer = owner_client.post(f"/runs/{run.pk}/missing/", {"target": target, "chosen": "1", "cell": cells})
     assert "Enter 1 to 2,000 trials" in read_html(answer)
     assert run.trials.count() == 4
 
 
-@pytest.mark.parametrize("cell", ["x", "999999", "9" * 40, "-1"])
-def test_cell_that_the_run_has_not_adds_nothing(owner_client: Client, run: Run, cell: str) -> None:
+@pytest.mark.parametrize(
+    ("cell", "sentence"),
+    [
+        ("999999", "has no such cell"),
+        ("x", "None of the chosen cells"),
+        ("9" * 40, "None of the chosen cells"),
+        ("-1", "None of the chosen cells"),
+    ],
+)
+def test_missing_trials_page_refuses_unknown_cell(owner_client: Client, run: Run, cell: str, sentence: str) -> None:
     answer = owner_client.post(f"/runs/{run.pk}/missing/", {"target": "9", "chosen": "1", "shown": "99", "cell": cell})
-    assert re.search("has no such cell|None of the chosen cells", read_html(answer))
+    assert sentence in read_html(answer)
     assert run.trials.count() == 4
 
 
-def test_unknown_run_is_not_found(owner_client: Client) -> None:
+def test_missing_trials_page_of_unknown_run_is_404(owner_client: Client) -> None:
     assert owner_client.get("/runs/424242/missing/").status_code == 404
     assert owner_client.post("/runs/424242/missing/", {"target": "5", "chosen": "1"}).status_code == 404

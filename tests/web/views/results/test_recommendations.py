@@ -1,4 +1,4 @@
-"""Published recommendations stay word for word; ours stand beside them with their rule."""
+"""Recommendations page: published recommendations word for word, beside those of the rule."""
 
 import pytest
 from django.test import Client
@@ -10,7 +10,7 @@ from toolbench.lab import builtin_data
 pytestmark = pytest.mark.django_db
 
 
-def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Client) -> None:
+def test_recommendations_page_shows_published_and_computed_advice(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/decide/recommendations/"))
     assert "40/40 overlaps 36/40" in text
@@ -21,7 +21,7 @@ def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Cl
     assert "too few answers for a bound" in text
 
 
-def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client: Client) -> None:
+def test_recommendations_page_shows_own_runs_beside_published_advice(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     config = make_config(make_run(), make_model("openai/gpt-5.2:nitro"))
     make_trials(make_cell(config), **{"pass": 20, "fail": 20})

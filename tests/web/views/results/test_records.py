@@ -1,4 +1,4 @@
-"""Records of decisions: kept by one form, reached by one address, taken away as files."""
+"""Decision records: saving, pages, confirmation runs and exports."""
 
 import json
 
@@ -13,7 +13,7 @@ from toolbench.lab.models import DecisionRecord, Run
 pytestmark = pytest.mark.django_db
 
 
-def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: Client) -> None:
+def test_record_page_saves_decision_and_exports_it(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 76})
     owner_client.post("/decide/records/", {"want": "fastest", "success": "90", "within": "20", "title": "Bot"})
@@ -32,13 +32,13 @@ def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: C
         assert "vendor/model-a" in read_html(owner_client.get(f"/decide/records/{record.pk}/record.{kind}"))
 
 
-def test_saved_cost_of_a_configuration_without_success_is_no_success(owner_client: Client) -> None:
+def test_record_page_shows_no_success_for_cost_without_success(owner_client: Client) -> None:
     make_trials(make_cell(make_config(make_run())), **{"fail": 40})
     owner_client.post("/decide/records/", {"want": "fastest"})
     assert "no success" in read_html(owner_client.get(f"/decide/records/{DecisionRecord.objects.get().pk}/"))
 
 
-def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client) -> None:
+def test_record_page_reports_finished_confirmation_as_final(owner_client: Client) -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 76})
     owner_client.post("/decide/records/", {"want": "fastest"})
     record, confirmation = DecisionRecord.objects.get(), make_run(purpose="confirm", state=Run.State.RUNNING)
@@ -55,7 +55,7 @@ def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client
 
 
 @pytest.mark.parametrize("typed", [{"trials": "-1"}, {"trials": "x"}, {"action": "keep"}, {}, {"trials": "5"}])
-def test_a_button_that_cannot_do_its_work_says_why(owner_client: Client, typed: dict[str, str]) -> None:
+def test_record_buttons_say_why_they_cannot_act(owner_client: Client, typed: dict[str, str]) -> None:
     owner_client.post("/decide/records/", {})
     record = DecisionRecord.objects.get()
     response = owner_client.post(f"/decide/records/{record.pk}/act/", typed, follow=True)
@@ -63,6 +63,6 @@ def test_a_button_that_cannot_do_its_work_says_why(owner_client: Client, typed: 
     assert 'class="banner notice error"' in read_html(response)
 
 
-def test_an_unknown_record_is_not_found(owner_client: Client) -> None:
+def test_record_page_of_unknown_record_is_404(owner_client: Client) -> None:
     assert owner_client.get("/decide/records/999/").status_code == 404
     assert owner_client.get("/decide/records/999/record.json").status_code == 404

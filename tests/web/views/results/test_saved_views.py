@@ -1,4 +1,4 @@
-"""Pages of results that people save and share."""
+"""Saved views of results and frozen addresses."""
 
 import re
 
@@ -24,7 +24,7 @@ def sign_in(name: str, role: Role) -> Client:
     return client
 
 
-def test_a_view_is_saved_opened_and_replaced_under_its_name() -> None:
+def test_saved_view_is_opened_and_replaced_by_name() -> None:
     viewer = sign_in("vera", Role.VIEWER)
     answer = viewer.post("/views/", {"name": " wrong city ", "address": ADDRESS})
     assert (answer.status_code, answer.headers["Location"]) == (302, ADDRESS)
@@ -34,7 +34,7 @@ def test_a_view_is_saved_opened_and_replaced_under_its_name() -> None:
     assert [(view.name, view.address) for view in SavedView.objects.all()] == [("wrong city", "/matrix/?scope=demo")]
 
 
-def test_others_see_shared_views_and_only_maker_or_owner_deletes_one() -> None:
+def test_saved_view_is_visible_to_others_if_shared() -> None:
     maker, other, owner = (
         sign_in(name, role) for name, role in (("m", Role.OPERATOR), ("o", Role.OPERATOR), ("w", Role.OWNER))
     )
@@ -62,7 +62,9 @@ def test_others_see_shared_views_and_only_maker_or_owner_deletes_one() -> None:
         ("x", "/matrix/?q=" + "a" * 2000, "has more than 2,000 characters"),
     ],
 )
-def test_what_cannot_be_saved_is_said(name: str, address: str, sentence: str, owner_client: Client) -> None:
+def test_saved_view_refuses_invalid_name_and_address(
+    name: str, address: str, sentence: str, owner_client: Client
+) -> None:
     answer = owner_client.post("/views/", {"name": name, "address": address})
     assert answer.headers["Location"].startswith("/")
     assert not answer.headers["Location"].startswith("//")
@@ -70,7 +72,7 @@ def test_what_cannot_be_saved_is_said(name: str, address: str, sentence: str, ow
     assert not SavedView.objects.exists()
 
 
-def test_a_frozen_address_leaves_later_runs_out(owner_client: Client) -> None:
+def test_frozen_address_omits_later_runs(owner_client: Client) -> None:
     def add_run(passed: int) -> None:
         make_trials(make_cell(make_config(make_run())), **{"pass": passed})
         recompute_stale_cells()
@@ -90,7 +92,7 @@ def test_a_frozen_address_leaves_later_runs_out(owner_client: Client) -> None:
         assert f'href="{path}?upto=' in page, path
 
 
-def test_frozen_address_replaces_a_limit_that_cannot_be_read(owner_client: Client) -> None:
+def test_frozen_address_replaces_invalid_limit(owner_client: Client) -> None:
     run = make_run()
     page = read_html(owner_client.get("/matrix/?upto=x"))
     assert f"Shows runs up to run {run.pk}, without later ones." in page

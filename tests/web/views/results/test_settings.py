@@ -1,4 +1,4 @@
-"""Settings to take away: every file, and never a secret."""
+"""Exported settings of a configuration: every file, without secrets."""
 
 import pytest
 from django.test import Client
@@ -12,7 +12,7 @@ from toolbench.lab.models import Provider
 pytestmark = pytest.mark.django_db
 
 
-def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> None:
+def test_settings_page_exports_every_file_without_secrets(owner_client: Client) -> None:
     provider = make_provider(
         base_url="https://me:hunter2@example.test/api",
         key_source=Provider.KeySource.STORED,
@@ -30,12 +30,12 @@ def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> No
     assert "the headers X-Team; add their values" in texts[0]
 
 
-def test_settings_of_another_version_are_said_to_be_so(owner_client: Client) -> None:
+def test_settings_page_reports_settings_of_other_engine_version(owner_client: Client) -> None:
     config = make_config(make_run(), layers=[["run", {"no_such_key": 1}]])
     text = read_html(owner_client.get(f"/decide/settings/{config.pk}/"))
     assert "This version of the engine cannot use these settings" in text
 
 
 @pytest.mark.parametrize("path", ["999999/", "999999/openai.py"])
-def test_an_unknown_configuration_is_not_found(owner_client: Client, path: str) -> None:
+def test_settings_page_of_unknown_configuration_is_404(owner_client: Client, path: str) -> None:
     assert owner_client.get(f"/decide/settings/{path}").status_code == 404

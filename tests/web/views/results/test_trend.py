@@ -15,18 +15,18 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def schedule() -> Schedule:
-    """Two configurations, of which the first drops to nothing in the fourth run."""
+    """Schedule of two configurations; the first one fails every trial of the fourth run."""
     schedule = make_schedule()
     schedule.baseline_runs.set([add_run(schedule, (20, 0), (18, 2)) for _ in range(3)])
     add_run(schedule, (0, 20), (18, 2))
     return schedule
 
 
-def test_trend_without_a_schedule_says_where_they_come_from(owner_client: Client) -> None:
+def test_trend_page_without_schedule_explains_schedules(owner_client: Client) -> None:
     assert "No schedule yet" in read_html(owner_client.get("/trend/"))
 
 
-def test_drop_is_drawn_and_stands_in_the_table(owner_client: Client, schedule: Schedule) -> None:
+def test_trend_page_shows_drop_in_chart_and_table(owner_client: Client, schedule: Schedule) -> None:
     page = read_html(owner_client.get("/trend/"))
     assert f"Down 100 points since {timezone.now():%-d %b}" in page
     assert "<b>1</b> worse · <b>0</b> better · <b>2</b> configurations" in page
@@ -39,27 +39,27 @@ def test_drop_is_drawn_and_stands_in_the_table(owner_client: Client, schedule: S
 
 
 @pytest.mark.parametrize("measure", ["p50", "p95", "p99", "cost", "tokens", "unknown"])
-def test_each_measure_is_drawn(measure: str, owner_client: Client, schedule: Schedule) -> None:
+def test_trend_page_draws_each_measure(measure: str, owner_client: Client, schedule: Schedule) -> None:
     page = read_html(owner_client.get(f"/trend/?measure={measure}&schedule={schedule.pk}"))
     assert page.count("<svg") == 2
     assert ('class="target"' in page) == (measure == "unknown")
 
 
-def test_schedule_without_a_run_or_baseline_says_so(owner_client: Client) -> None:
+def test_trend_page_of_schedule_without_run_or_baseline_says_so(owner_client: Client) -> None:
     make_schedule()
     page = read_html(owner_client.get("/trend/"))
     assert "No finished run yet" in page
     assert "No baseline is pinned" in page
 
 
-def test_named_schedule_is_shown(owner_client: Client, schedule: Schedule) -> None:
+def test_trend_page_shows_chosen_or_newest_schedule(owner_client: Client, schedule: Schedule) -> None:
     other = make_schedule(name="Another")
     assert "Trend: Another" in read_html(owner_client.get("/trend/"))
     assert "Trend: Core" in read_html(owner_client.get("/trend/", {"schedule": schedule.pk}))
     assert "Trend: Another" in read_html(owner_client.get("/trend/", {"schedule": other.pk + 99}))
 
 
-def test_number_of_queries_does_not_grow_with_runs(owner_client: Client, schedule: Schedule) -> None:
+def test_trend_page_needs_equal_queries_for_more_runs(owner_client: Client, schedule: Schedule) -> None:
     def count_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
             assert owner_client.get("/trend/").status_code == 200

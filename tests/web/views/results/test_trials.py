@@ -1,4 +1,4 @@
-"""The trial page shows what models write without ever running it."""
+"""Trial page and trial list: escaped text of models, steps, verdicts, columns and exports."""
 
 import json
 import re
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 SCRIPT = "<script>document.title='owned'</script>"
 
 
-def test_markup_from_a_model_is_text_everywhere(owner_client: Client) -> None:
+def test_trial_pages_escape_markup_of_model(owner_client: Client) -> None:
     config = make_config(make_run(title=SCRIPT), make_model(SCRIPT))
     trial = make_trial(make_cell(config), "fail", sentence=SCRIPT, final_text=SCRIPT.encode(), upstream=SCRIPT)
     call = {"name": SCRIPT, "arguments": SCRIPT, "id": SCRIPT}
@@ -46,7 +46,7 @@ def test_markup_from_a_model_is_text_everywhere(owner_client: Client) -> None:
         assert "<script>document" not in read_html(owner_client.get(path))
 
 
-def test_nul_and_lone_surrogates_in_an_answer_are_shown(owner_client: Client) -> None:
+def test_trial_page_shows_nul_and_lone_surrogates(owner_client: Client) -> None:
     trial = make_trial(make_cell(make_config(make_run())), final_text=b"a\0b\xed\xa0\x80c")
     make_step(trial, bodies={"response": b'{"x": "\\u0000 \\ud800"}', "facts": {"message": {"content": "\0\ud800"}}})
     response = owner_client.get(f"/trials/{trial.pk}/")
@@ -54,13 +54,13 @@ def test_nul_and_lone_surrogates_in_an_answer_are_shown(owner_client: Client) ->
     assert "a␀b" in read_html(response)
 
 
-def test_the_address_of_a_step_opens_that_step(owner_client: Client) -> None:
+def test_trial_page_opens_step_of_address(owner_client: Client) -> None:
     trial = make_failed_trial()
     text = read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.response"))
     assert "Turn 1, raw response" in text
 
 
-def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Client) -> None:
+def test_trial_page_polls_only_running_trial(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     running, done = make_trial(cell, "running"), make_trial(cell)
     assert "hx-trigger" in read_html(owner_client.get(f"/trials/{running.pk}/"))
@@ -69,21 +69,21 @@ def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Clien
     assert [item.headers.get("HX-Refresh") for item in polled] == [None, "true"], "the verdict is above what is polled"
 
 
-def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:
+def test_trial_note_is_saved_and_changes_no_outcome(owner_client: Client) -> None:
     trial = make_failed_trial()
     owner_client.post(f"/trials/{trial.pk}/note/", {"label": "odd", "note": "ask them", "next": "https://evil.test/"})
     after = Trial.objects.get(pk=trial.pk)
     assert (after.label, after.note, after.outcome) == ("odd", "ask them", "fail")
 
 
-def test_dropped_tools_are_named_in_the_verdict(owner_client: Client) -> None:
+def test_trial_page_reports_dropped_tools(owner_client: Client) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail", tools_dropped=True, rendered_prompt=b"<|im_start|>")
     text = read_html(owner_client.get(f"/trials/{trial.pk}/"))
     assert "The server dropped the tools" in text
     assert "&lt;|im_start|&gt;" in text
 
 
-def test_a_tool_that_was_not_executed_is_said_with_the_parse_error(owner_client: Client) -> None:
+def test_trial_page_reports_tool_not_executed_with_parse_error(owner_client: Client) -> None:
     fields = {"parse_error_turns": 1, "fallback_turns": 2, "asked_again": 1, "not_executed": True}
     trial = make_trial(make_cell(make_config(make_run())), "fail", **fields)
     error: JsonObject = {
@@ -96,17 +96,22 @@ def test_a_tool_that_was_not_executed_is_said_with_the_parse_error(owner_client:
     }
     make_step(trial, bodies={"facts": {"notice": "Tool not executed: no call.", "parse_errors": [error]}})
     text = read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.calls"))
-    for said in ("Tool not executed: no call.", "Parse error (json_fallback)", "No call: {北", "none ended a turn"):
-        assert said in text
+    for expected_text in (
+        "Tool not executed: no call.",
+        "Parse error (json_fallback)",
+        "No call: {北",
+        "none ended a turn",
+    ):
+        assert expected_text in text
     assert "the first attempt did not pass" in text
     assert "deprecated" in text
 
 
-def test_an_unknown_trial_is_a_page_that_says_so(owner_client: Client) -> None:
+def test_trial_page_of_unknown_trial_is_404(owner_client: Client) -> None:
     assert owner_client.get("/trials/424242/").status_code == 404
 
 
-def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client: Client) -> None:
+def test_trial_page_compares_with_nearest_pass_and_escapes_markup(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     bad, good = make_trial(cell, "fail"), make_trial(cell)
     odd = [{"name": "b\ud800", "arguments": {}}]
@@ -120,7 +125,7 @@ def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client
     assert 'href="?outcome=fail&amp;view=differences&amp;level=raw#diff"' in text
 
 
-def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
+def test_trial_page_of_unsent_trial_has_no_diff_view(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     unsent, good = make_trial(cell, "na"), make_trial(cell)
     make_step(good, bodies={"facts": {"text": "Done."}})
@@ -142,7 +147,7 @@ def test_trial_page_needs_12_queries_at_most(
         assert owner_client.get(f"/trials/{bad.pk}/{query}").status_code == 200
 
 
-def test_conversation_comes_first_and_leads_to_each_step(owner_client: Client) -> None:
+def test_trial_page_begins_with_conversation_and_links_steps(owner_client: Client) -> None:
     text = read_html(owner_client.get(f"/trials/{make_failed_trial().pk}/"))
     assert 'aria-current="page">Conversation' in text
     assert 'href="?step=0.calls#step"' in text
@@ -150,13 +155,13 @@ def test_conversation_comes_first_and_leads_to_each_step(owner_client: Client) -
     assert "The task has no fixed arguments for state_patch" in text
 
 
-def test_steps_open_at_the_first_bad_one(owner_client: Client) -> None:
+def test_trial_page_steps_view_opens_first_bad_step(owner_client: Client) -> None:
     text = read_html(owner_client.get(f"/trials/{make_failed_trial().pk}/?view=steps"))
     assert "Turn 1, dispatch of state_patch" in text
     assert 'aria-current="step"' in text
 
 
-def test_human_verdict_is_saved_shown_and_recorded(owner_client: Client) -> None:
+def test_human_verdict_is_saved_shown_and_audited(owner_client: Client) -> None:
     trial = make_failed_trial()
     page = f"/trials/{trial.pk}/"
     answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "reason": SCRIPT, "next": f"{page}?step=0.calls"})
@@ -169,7 +174,7 @@ def test_human_verdict_is_saved_shown_and_recorded(owner_client: Client) -> None
     assert f'href="{page}' in read_html(owner_client.get("/trials/?search=human%3Awrong"))
 
 
-def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Client) -> None:
+def test_human_verdict_without_reason_is_refused(owner_client: Client) -> None:
     page = f"/trials/{make_failed_trial().pk}/"
     answer = owner_client.post(f"{page}verdict/", {"verdict": "pass", "next": "https://evil.test/"}, follow=True)
     assert answer.redirect_chain == [(page, 302)]
@@ -178,19 +183,19 @@ def test_human_verdict_without_a_reason_says_what_is_missing(owner_client: Clien
     assert owner_client.post("/trials/424242/verdict/", {"verdict": "pass"}).status_code == 404
 
 
-def test_columns_and_density_of_the_list_are_held_by_the_address(owner_client: Client) -> None:
+def test_trial_list_takes_columns_and_density_from_address(owner_client: Client) -> None:
     make_failed_trial()
     address = "/trials/?outcome=fail&trial_column=path&trial_column=got&density=comfortable"
     text = read_html(owner_client.get(address))
     assert re.findall(r'<th scope="col" class="col-([a-z]+)', text) == ["trial", "path", "got"]
-    kept = "trial_column=path,got&amp;density=comfortable"
-    assert f'href="/matrix/?{kept}"' in text
-    assert f"outcome=fail&amp;{kept}" in text
+    kept_parameters = "trial_column=path,got&amp;density=comfortable"
+    assert f'href="/matrix/?{kept_parameters}"' in text
+    assert f"outcome=fail&amp;{kept_parameters}" in text
     assert 'class="dense comfortable"' in text
     assert owner_client.get("/trials/?trial_column=%00,x&density=huge").status_code == 200
 
 
-def test_neighbours_stay_in_the_run_where_only_columns_are_chosen(owner_client: Client) -> None:
+def test_trial_page_neighbours_stay_in_run_without_filter(owner_client: Client) -> None:
     first, second = (make_trial(make_cell(make_config(make_run()))) for _ in range(2))
     text = read_html(owner_client.get(f"/trials/{first.pk}/?density=compact"))
     assert f"/trials/{second.pk}/" not in text
@@ -206,7 +211,7 @@ def test_trial_list_needs_12_queries_at_most(
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
-def test_the_trials_of_the_filter_can_be_taken_away(owner_client: Client, kind: str) -> None:
+def test_trial_list_export_has_filtered_trials(owner_client: Client, kind: str) -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 2, "fail": 1})
     link = f"/trials/export.{kind}?outcome=fail"
     assert f'href="{link}"' in read_html(owner_client.get("/trials/?outcome=fail"))
@@ -222,7 +227,7 @@ def test_the_trials_of_the_filter_can_be_taken_away(owner_client: Client, kind: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_list_is_walked_and_peeked_at_by_keys(browser_page: Page) -> None:
+def test_trial_list_is_operated_by_keys(browser_page: Page) -> None:
     cell = make_cell(make_config(make_run()))
     for reason in ("First reason.", "Second reason."):
         make_trial(cell, "fail", sentence=reason)
@@ -247,7 +252,7 @@ def test_list_is_walked_and_peeked_at_by_keys(browser_page: Page) -> None:
     expect(browser_page.locator("h1")).to_contain_text("First reason.")
 
 
-def test_trial_page_names_the_behaviour_under_test(owner_client: Client) -> None:
+def test_trial_page_names_behaviour_under_test(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()), "missing_workspace_id")
     trial = make_trial(cell, behaviour_seen=True)
     assert "no call passes a workspace_id: did occur" in " ".join(
@@ -255,7 +260,7 @@ def test_trial_page_names_the_behaviour_under_test(owner_client: Client) -> None
     )
 
 
-def test_empty_list_offers_a_run_or_without_matches_to_clear_the_filters(owner_client: Client) -> None:
+def test_trial_list_empty_offers_run_or_clearing_of_filters(owner_client: Client) -> None:
     assert "No trial yet" in read_html(owner_client.get("/trials/"))
     filtered = read_html(owner_client.get("/trials/?outcome=fail"))
     assert "No trial matches" in filtered

@@ -1,7 +1,7 @@
 import pytest
 from django.test import Client
 
-from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
+from tests.lab.conftest import scripted as scripted  # a provider that solves every state scenario
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.page_html import read_html
 from toolbench.lab.models import Run, Trial
@@ -18,7 +18,7 @@ def run(scripted: ScriptedServer) -> Run:
     return run
 
 
-def test_a_what_if_says_flips_bounds_and_that_nothing_was_sent(owner_client: Client, run: Run) -> None:
+def test_what_if_page_shows_changed_outcomes_and_counts(owner_client: Client, run: Run) -> None:
     answer = owner_client.get("/what-if/", {"run": str(run.pk), "max_turns": "2", "ablate": "1"})
 
     shown = read_html(answer)
@@ -26,10 +26,10 @@ def test_a_what_if_says_flips_bounds_and_that_nothing_was_sent(owner_client: Cli
     assert "3 pass → fail" in shown
     assert "9 before, 9 after" in shown
     assert "What a verdict hangs on" in shown
-    assert 'data-copy=""' in shown  # the address of the moment: the form changes it without a new page
+    assert 'data-copy=""' in shown  # the form changes the address without loading a page
 
 
-def test_htmx_is_given_the_result_alone(owner_client: Client, run: Run) -> None:
+def test_what_if_page_returns_only_result_to_htmx(owner_client: Client, run: Run) -> None:
     trial = Trial.objects.filter(run=run)[0]
 
     answer = owner_client.get("/what-if/", {"trial": str(trial.pk)}, headers={"hx-request": "true"})
@@ -39,7 +39,7 @@ def test_htmx_is_given_the_result_alone(owner_client: Client, run: Run) -> None:
     assert "<html" not in shown
 
 
-def test_a_trial_page_leads_to_its_what_if(owner_client: Client, run: Run) -> None:
+def test_trial_page_links_to_what_if_of_trial_and_cell(owner_client: Client, run: Run) -> None:
     trial = Trial.objects.filter(run=run)[0]
 
     shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
@@ -49,5 +49,5 @@ def test_a_trial_page_leads_to_its_what_if(owner_client: Client, run: Run) -> No
 
 
 @pytest.mark.parametrize("query", ["", "cell=x", "run=999999", "trial=0", "cell=" + "9" * 40])
-def test_what_is_not_there_is_said(owner_client: Client, query: str) -> None:
+def test_what_if_page_of_unknown_rows_is_404(owner_client: Client, query: str) -> None:
     assert owner_client.get(f"/what-if/?{query}").status_code == 404
