@@ -1,4 +1,4 @@
-"""A job that fails is started again, until it is cancelled."""
+"""Background jobs: restart after a failure, and the pace of counts."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from toolbench.lab.worker.background_jobs import (
 )
 
 
-def test_keep_running_stops_when_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keep_running_restarts_failed_job_until_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_jobs, "MIN_PAUSE_SECONDS", 0.01)
 
     async def session() -> list[str]:
@@ -46,7 +46,7 @@ class _Clock:
 @pytest.mark.parametrize(
     ("seconds", "pause"), [(0.01, COUNT_FACTOR * 0.01), (1.0, COUNT_FACTOR * 1.0), (9.0, MAX_COUNT_PAUSE_SECONDS)]
 )
-def test_count_pacing_after_count_waits_for_its_pause(seconds: float, pause: float) -> None:
+def test_count_pacing_is_due_after_pause_relative_to_duration(seconds: float, pause: float) -> None:
     clock = _Clock()
     pacing = CountPacing(clock)
     assert pacing.is_due

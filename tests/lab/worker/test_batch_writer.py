@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.lab.worker.test_storage import exchange, outcome_of, running_trial, step_of
+from tests.lab.worker.test_storage import build_outcome_write, build_step_write, make_exchange_step, make_running_trial
 from toolbench.lab.models import Trial
 from toolbench.lab.worker import batch_writer
 from toolbench.lab.worker.batch_writer import BatchWriter
@@ -16,11 +16,11 @@ from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.slots import TrialLease
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, WriteResult, write_batch
 
-LARGE = 2_000_000  # hexadecimal digits of a final text
+LARGE_TEXT_DIGITS = 2_000_000  # hexadecimal digits
 
 
 @pytest.mark.django_db(transaction=True)
-def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[Batch] = []
 
     def record_batch(batch: Batch) -> WriteResult:
@@ -28,8 +28,8 @@ def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPa
         return write_batch(batch)
 
     monkeypatch.setattr(batch_writer, "write_batch", record_batch)
-    monkeypatch.setattr(batch_writer, "MAX_BATCH_BYTES", 3 * LARGE)
-    outcomes = [outcome_of(running_trial(), final_text="61" * (LARGE // 2)) for _ in range(8)]
+    monkeypatch.setattr(batch_writer, "MAX_BATCH_BYTES", 3 * LARGE_TEXT_DIGITS)
+    outcomes = [build_outcome_write(make_running_trial(), final_text="61" * (LARGE_TEXT_DIGITS // 2)) for _ in range(8)]
     asyncio.run(_write_all(outcomes))
 
     assert [len(batch.outcomes) for batch in batches] == [2, 2, 2, 2]
@@ -37,17 +37,17 @@ def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.django_db(transaction=True)
-def test_writer_goes_on_after_a_refusal_for_good(refuse: Callable[[str], None]) -> None:
+def test_batch_writer_continues_after_permanent_refusal(refuse: Callable[[str], None]) -> None:
     refuse("54000")
-    refused, *others = [running_trial() for _ in range(3)]
+    refused, *others = [make_running_trial() for _ in range(3)]
 
-    asyncio.run(_write_all([outcome_of(refused, sentence="refused"), *map(outcome_of, others)]))
+    asyncio.run(_write_all([build_outcome_write(refused, sentence="refused"), *map(build_outcome_write, others)]))
 
     assert Trial.objects.filter(state="done").count() == 3
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_queued_while_a_batch_is_written_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_writer_keeps_writes_during_a_batch_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = [RequeueWrite(number, uuid4()) for number in range(3)]
     successor = TrialLease(9, uuid4())
     batches, taken = asyncio.run(_queue_while_writing(monkeypatch, first, [second, third], successor))
@@ -57,7 +57,7 @@ def test_what_is_queued_while_a_batch_is_written_waits(monkeypatch: pytest.Monke
 
 
 @pytest.mark.django_db(transaction=True)
-def test_outcome_does_not_wait_for_steps_that_came_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_writer_stores_outcome_before_later_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[Batch] = []
 
     def record_batch(batch: Batch) -> WriteResult:
@@ -66,9 +66,14 @@ def test_outcome_does_not_wait_for_steps_that_came_after_it(monkeypatch: pytest.
 
     monkeypatch.setattr(batch_writer, "write_batch", record_batch)
     monkeypatch.setattr(batch_writer, "MAX_BATCH_ROWS", 2)
-    trials = [running_trial() for _ in range(2)]
-    steps = [[step_of(trial, exchange(1)), step_of(trial, exchange(2))] for trial in trials]
-    outcomes = [replace(outcome_of(trial), steps=own) for trial, own in zip(trials, steps, strict=True)]
+    trials = [make_running_trial() for _ in range(2)]
+    steps = [
+        [build_step_write(trial, make_exchange_step(1)), build_step_write(trial, make_exchange_step(2))]
+        for trial in trials
+    ]
+    outcomes = [
+        replace(build_outcome_write(trial), steps=trial_steps) for trial, trial_steps in zip(trials, steps, strict=True)
+    ]
     asyncio.run(_write_all(outcomes))
 
     assert [(len(batch.steps), len(batch.outcomes)) for batch in batches] == [(2, 1), (2, 1)]

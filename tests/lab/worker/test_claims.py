@@ -31,7 +31,7 @@ def make_limited_model(concurrency: int) -> Model:
     return make_model(provider=make_provider(concurrency=concurrency))
 
 
-def test_two_workers_claim_different_trials(elsewhere: RunInThread) -> None:
+def test_claim_by_parallel_workers_returns_distinct_trials(elsewhere: RunInThread) -> None:
     model = make_limited_model(concurrency=100)
     launch_run(model, trials=40)
     futures = [elsewhere(claim, model.provider_id, limit=10, worker=f"w{number}") for number in range(4)]
@@ -39,7 +39,7 @@ def test_two_workers_claim_different_trials(elsewhere: RunInThread) -> None:
     assert len(claimed) == len(set(claimed)) == 40
 
 
-def test_the_providers_limit_holds_over_all_workers(elsewhere: RunInThread) -> None:
+def test_claim_keeps_provider_limit_over_all_workers(elsewhere: RunInThread) -> None:
     model = make_limited_model(concurrency=7)
     launch_run(model, trials=40)
     futures = [elsewhere(claim, model.provider_id, limit=5, worker=f"w{number}") for number in range(6)]
@@ -47,7 +47,7 @@ def test_the_providers_limit_holds_over_all_workers(elsewhere: RunInThread) -> N
     assert Trial.objects.filter(state="running").count() == 7
 
 
-def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> None:
+def test_claim_stores_execution_lease_worker_and_concurrency() -> None:
     model = make_limited_model(concurrency=5)
     launch_run(model, trials=3)
     claimed = claim(model.provider_id, limit=2, worker="me")
@@ -57,24 +57,24 @@ def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> 
     assert all(row.lease_until is not None and row.lease_until > timezone.now() for row in rows)
 
 
-def test_trials_are_claimed_in_the_runs_order() -> None:
+def test_claim_takes_trials_in_run_order() -> None:
     model = make_limited_model(concurrency=5)
     run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=4)
     claimed = {trial.id for trial in claim(model.provider_id, limit=3, worker="w")}
     assert claimed == set(run.trials.order_by("position").values_list("pk", flat=True)[:3])
 
 
-def test_a_run_that_has_more_in_flight_waits_for_the_other() -> None:
+def test_claim_prefers_run_with_fewer_trials_in_flight() -> None:
     model = make_limited_model(concurrency=20)
     first = launch_run(model, trials=10)
     claim(model.provider_id, limit=4, worker="w")
     second = launch_run(model, trials=10)
     claimed = claim(model.provider_id, limit=6, worker="w")
-    by_run = [trial.run_id for trial in claimed]
-    assert (by_run.count(first.pk), by_run.count(second.pk)) == (1, 5)
+    claimed_run_ids = [trial.run_id for trial in claimed]
+    assert (claimed_run_ids.count(first.pk), claimed_run_ids.count(second.pk)) == (1, 5)
 
 
-def test_trials_that_back_off_hold_no_slot() -> None:
+def test_release_slot_frees_slot_until_it_is_acquired_again() -> None:
     model = make_limited_model(concurrency=1)
     launch_run(model, trials=3)
     (waiting,) = claim(model.provider_id, limit=1, worker="w")
@@ -87,7 +87,7 @@ def test_trials_that_back_off_hold_no_slot() -> None:
     assert not Trial.objects.get(pk=waiting.id).backing_off
 
 
-def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
+def test_claim_and_acquire_slot_reuse_slots_of_finished_leases() -> None:
     model = make_limited_model(concurrency=1)
     launch_run(model, trials=3)
     (ended,) = claim(model.provider_id, limit=1, worker="w")
@@ -100,7 +100,7 @@ def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
     )
 
 
-def test_slot_is_acquired_again_after_its_answer_was_lost() -> None:
+def test_acquire_slot_repeated_with_same_lease_succeeds() -> None:
     model = make_limited_model(concurrency=1)
     launch_run(model, trials=2)
     (trial,) = claim(model.provider_id, limit=1, worker="w")
@@ -110,13 +110,13 @@ def test_slot_is_acquired_again_after_its_answer_was_lost() -> None:
     assert not acquire_slot(model.provider_id, trial.id, lease=uuid4())
 
 
-def test_slots_are_kept_for_trials_that_come_back() -> None:
+def test_claim_leaves_reserved_slots_free() -> None:
     model = make_limited_model(concurrency=3)
     launch_run(model, trials=3)
     assert len(claim(model.provider_id, limit=3, worker="w", hints=SlotHints(reserved_slots=2))) == 1
 
 
-def test_trials_claimed_ahead_hold_no_slot() -> None:
+def test_claim_ahead_marks_trials_as_waiting_for_slot() -> None:
     model = make_limited_model(concurrency=2)
     run = launch_run(model, trials=9, request_cap=1000)
     claimed = claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))
@@ -131,7 +131,7 @@ def test_trials_claimed_ahead_hold_no_slot() -> None:
 @pytest.mark.parametrize(
     "settings", [{"jobs": 5}, {"token_cap": 1000}, {"request_cap": 100}], ids=["jobs", "tokens", "requests"]
 )
-def test_nothing_is_claimed_ahead_of_a_run_with_a_limit(settings: dict[str, int]) -> None:
+def test_claim_ahead_skips_runs_with_limits(settings: dict[str, int]) -> None:
     model = make_limited_model(concurrency=3)
     limited, other = launch_run(model, trials=9, **settings), launch_run(model, trials=9)
     assert len(claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))) == 3
@@ -140,7 +140,7 @@ def test_nothing_is_claimed_ahead_of_a_run_with_a_limit(settings: dict[str, int]
     assert {(trial.run_id, trial.waits_for_slot) for trial in claimed} == {(other.pk, True)}
 
 
-def test_nothing_is_claimed_ahead_while_slots_are_wanted_or_change() -> None:
+def test_claim_ahead_is_off_while_slots_are_reserved_or_vary() -> None:
     model = make_limited_model(concurrency=2)
     launch_run(model, trials=9)
     assert len(claim(model.provider_id, limit=2, worker="w")) == 2
@@ -156,9 +156,14 @@ def test_nothing_is_claimed_ahead_while_slots_are_wanted_or_change() -> None:
     assert len(claim(model.provider_id, limit=9, worker="w", hints=SlotHints(ahead=3))) == 3
 
 
-def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:
-    model, enough = make_limited_model(concurrency=50), 12 * MIN_SPARE_REQUESTS + 3 * REQUESTS_RESERVED_AT_CLAIM
-    caps: tuple[dict[str, int], ...] = ({}, {"request_cap": enough}, {"request_cap": enough - 1}, {"token_cap": 99})
+def test_claim_reserves_first_requests_only_well_below_limit() -> None:
+    model, sufficient_cap = make_limited_model(concurrency=50), 12 * MIN_SPARE_REQUESTS + 3 * REQUESTS_RESERVED_AT_CLAIM
+    caps: tuple[dict[str, int], ...] = (
+        {},
+        {"request_cap": sufficient_cap},
+        {"request_cap": sufficient_cap - 1},
+        {"token_cap": 99},
+    )
     runs = [launch_run(model, **cap).pk for cap in caps]
     ahead = {(trial.run_id, trial.reserved_requests) for trial in claim(model.provider_id, limit=12, worker="w")}
     assert ahead == set(zip(runs, (REQUESTS_RESERVED_AT_CLAIM, REQUESTS_RESERVED_AT_CLAIM, 0, 0), strict=True))
@@ -169,7 +174,7 @@ def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:
 
 
 @pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])
-def test_only_running_runs_are_claimed_from(state: str) -> None:
+def test_claim_skips_runs_that_are_not_running(state: str) -> None:
     model = make_limited_model(concurrency=5)
     run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(state=state)
@@ -177,7 +182,7 @@ def test_only_running_runs_are_claimed_from(state: str) -> None:
     assert not has_queued_trials(model.provider_id)
 
 
-def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
+def test_claim_ignores_paused_reason_of_provider() -> None:
     model = make_limited_model(concurrency=5)
     launch_run(model)
     Provider.objects.update(paused_reason="no key")
@@ -185,7 +190,7 @@ def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
     assert len(claim(model.provider_id, limit=5, worker="w")) == 3
 
 
-def test_a_runs_own_limit_holds_within_the_providers() -> None:
+def test_claim_keeps_run_limit_within_provider_limit() -> None:
     model = make_limited_model(concurrency=5)
     launch_run(model, trials=9, jobs=2)
     assert len(claim(model.provider_id, limit=9, worker="w")) == 2
@@ -194,14 +199,14 @@ def test_a_runs_own_limit_holds_within_the_providers() -> None:
     assert len(claim(model.provider_id, limit=9, worker="w")) == 3
 
 
-def test_a_run_whose_cap_is_reached_is_not_claimed_from() -> None:
+def test_claim_skips_run_at_its_request_limit() -> None:
     model = make_limited_model(concurrency=5)
     run = launch_run(model, request_cap=4)
     Run.objects.filter(pk=run.pk).update(requests_reserved=4)
     assert claim(model.provider_id, limit=5, worker="w") == ()
 
 
-def test_renewing_tells_which_leases_are_still_ours() -> None:
+def test_renew_leases_returns_only_valid_leases() -> None:
     model = make_limited_model(concurrency=5)
     launch_run(model)
     first, second = claim(model.provider_id, limit=2, worker="w")
@@ -213,7 +218,7 @@ def test_renewing_tells_which_leases_are_still_ours() -> None:
     assert renewed > timezone.now()
 
 
-def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
+def test_requeue_queues_only_trials_with_valid_lease() -> None:
     model = make_limited_model(concurrency=5)
     launch_run(model)
     first, second = claim(model.provider_id, limit=2, worker="w")
@@ -223,7 +228,7 @@ def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
     assert Trial.objects.get(pk=second.id).state == "done"
 
 
-def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThread) -> None:
+def test_claim_during_cancel_leaves_no_trial_running(elsewhere: RunInThread) -> None:
     model = make_limited_model(concurrency=100)
     run = launch_run(model, trials=50)
     futures = [elsewhere(claim, model.provider_id, limit=9, worker="w") for _ in range(3)]
@@ -234,7 +239,7 @@ def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThrea
     assert run.trials.filter(state="running").count() == 0
 
 
-def test_cap_limits_started_trials_to_those_likely_to_finish() -> None:
+def test_claim_under_request_limit_takes_trials_likely_to_finish() -> None:
     model = make_limited_model(concurrency=50)
     launch_run(model, trials=40, request_cap=12)
     first = claim(model.provider_id, limit=50, worker="w")
@@ -242,14 +247,14 @@ def test_cap_limits_started_trials_to_those_likely_to_finish() -> None:
     assert not claim(model.provider_id, limit=50, worker="w")
 
 
-def test_the_last_requests_of_a_cap_are_still_tried() -> None:
+def test_claim_with_one_request_left_takes_one_trial() -> None:
     model = make_limited_model(concurrency=50)
     run = launch_run(model, trials=40, request_cap=12)
     Run.objects.filter(pk=run.pk).update(requests_reserved=11)
     assert len(claim(model.provider_id, limit=50, worker="w")) == 1
 
 
-def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
+def test_claim_isolates_trial_with_repeated_server_losses() -> None:
     model = make_limited_model(concurrency=5)
     run = launch_run(model, scenarios=("chat_only",), trials=4)
     first, second = run.trials.order_by("position")[:2]
@@ -266,7 +271,7 @@ def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
     assert claim(model.provider_id, limit=9, worker="w") == ()
 
 
-def test_give_back_counts_only_lost_servers() -> None:
+def test_requeue_counts_only_lost_servers() -> None:
     model = make_limited_model(concurrency=5)
     run = launch_run(model)
     lost, paused = claim(model.provider_id, limit=2, worker="w")
@@ -276,7 +281,7 @@ def test_give_back_counts_only_lost_servers() -> None:
     assert run.trials.get(pk=paused.id).server_losses == 0
 
 
-def test_claim_does_not_read_the_queue_for_each_claimed_trial() -> None:
+def test_claim_reads_each_queued_row_at_most_twice() -> None:
     model = make_limited_model(concurrency=50)
     launch_run(model, trials=400)
     parameters: dict[str, Any] = {"provider": model.provider_id, "max_trials": 20, "finished_leases": []}

@@ -22,25 +22,25 @@ def take_lock() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(4711)")
 
 
-def begin_and_leave_it_lying() -> None:
+def begin_transaction_with_lock() -> None:
     transaction.set_autocommit(False)
     take_lock()
 
 
-def ask() -> int:
+def select_seven() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 7")
         return int(cursor.fetchone()[0])
 
 
-def test_locks_of_worker_frozen_in_transaction_end_after_lease(elsewhere: RunInThread) -> None:
+def test_database_thread_idle_in_transaction_loses_its_locks(elsewhere: RunInThread) -> None:
     async def freeze() -> int:
         database = DatabaseThread()
-        await database.run(begin_and_leave_it_lying)
-        await asyncio.wrap_future(elsewhere(take_lock))  # waits until the database has ended the other
+        await database.run(begin_transaction_with_lock)
+        await asyncio.wrap_future(elsewhere(take_lock))  # waits until the database has ended the idle session
         with pytest.raises(UNAVAILABLE_ERRORS):
-            await database.run(ask)
-        answer = await database.run(ask)
+            await database.run(select_seven)
+        answer = await database.run(select_seven)
         await database.close()
         return answer
 
@@ -59,16 +59,18 @@ def end_own_connection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "error"),
+    ("statement", "error"),
     [(sleep_too_long, StatementRefusedError), (end_own_connection, OperationalError)],
-    ids=["refused", "away"],
+    ids=["refused", "unavailable"],
 )
-def test_run_tells_refusals_from_absence(verb: Callable[[], None], error: type[Exception]) -> None:
+def test_database_thread_run_distinguishes_refusal_from_outage(
+    statement: Callable[[], None], error: type[Exception]
+) -> None:
     async def answer() -> int:
         database = DatabaseThread()
         with pytest.raises(error):
-            await database.run(verb)
-        answer = await database.run(ask)
+            await database.run(statement)
+        answer = await database.run(select_seven)
         await database.close()
         return answer
 
@@ -76,7 +78,7 @@ def test_run_tells_refusals_from_absence(verb: Callable[[], None], error: type[E
     assert asyncio.run(answer()) == 7
 
 
-def test_close_without_a_connection_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_database_thread_close_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise OperationalError("the database is away")
 
@@ -84,13 +86,13 @@ def test_close_without_a_connection_makes_none(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(database_thread, "_connect", refuse)
         database = DatabaseThread()
         with pytest.raises(OperationalError):
-            await database.run(ask)
+            await database.run(select_seven)
         await database.close()
 
     asyncio.run(close())
 
 
-def test_verbs_run_in_the_order_they_were_asked_for() -> None:
+def test_database_thread_runs_functions_in_call_order() -> None:
     async def order() -> list[int]:
         database = DatabaseThread()
         done: list[int] = []
@@ -101,24 +103,21 @@ def test_verbs_run_in_the_order_they_were_asked_for() -> None:
     assert asyncio.run(order()) == list(range(20))
 
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def test_each_of_the_statements_sent_together_has_its_own_answer() -> None:
+def test_open_pipeline_returns_rows_of_each_statement() -> None:
     with transaction.atomic(), open_pipeline():
         first = database_thread.open_cursor().execute("SELECT %s::text", ["a"])
         second = database_thread.open_cursor().execute("SELECT %s::bytea", [b"\x00"])
     assert (first.fetchall(), second.fetchall()) == ([("a",)], [(b"\x00",)])
 
 
-def delete_and_stumble() -> None:
+def delete_then_fail() -> None:
     with transaction.atomic(), open_pipeline():
         database_thread.open_cursor().execute("DELETE FROM lab_samplingprofile")
         database_thread.open_cursor().execute("SELECT %s::int", ["no number"])
 
 
-def test_what_one_of_them_is_refused_for_is_djangos_error_and_undoes_all() -> None:
+def test_open_pipeline_refused_statement_raises_and_rolls_back() -> None:
     SamplingProfile.objects.create(name="kept")
     with pytest.raises(DataError):
-        delete_and_stumble()
+        delete_then_fail()
     assert SamplingProfile.objects.get().name == "kept"

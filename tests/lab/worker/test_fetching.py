@@ -1,4 +1,4 @@
-"""Trials that a worker session fetches: none beyond the monthly budget of the provider."""
+"""Trials that a worker session fetches within the monthly budget of the provider, and its pace."""
 
 from datetime import timedelta
 
@@ -31,7 +31,7 @@ def count_done(run: Run) -> int:
     return run.trials.filter(state="done").count()
 
 
-def test_session_stops_at_the_budget_and_goes_on_when_it_is_raised(scripted: ScriptedServer) -> None:
+def test_session_at_monthly_budget_continues_after_raise(scripted: ScriptedServer) -> None:
     model = make_model_with_budget(scripted, 0.2)
     run = launch_run(model, trials=12)
     run_worker_session(model)
@@ -48,7 +48,7 @@ def test_session_stops_at_the_budget_and_goes_on_when_it_is_raised(scripted: Scr
     assert run.state == Run.State.FINISHED
 
 
-def test_session_goes_on_when_the_month_has_ended(scripted: ScriptedServer) -> None:
+def test_session_at_monthly_budget_continues_next_month(scripted: ScriptedServer) -> None:
     model = make_model_with_budget(scripted, 0.2)
     run = launch_run(model, trials=8)
     run_worker_session(model)
@@ -58,7 +58,7 @@ def test_session_goes_on_when_the_month_has_ended(scripted: ScriptedServer) -> N
     assert count_done(run) == 8
 
 
-def test_new_work_is_refused_while_the_budget_is_reached(scripted: ScriptedServer) -> None:
+def test_launch_add_trials_and_repeat_are_refused_at_monthly_budget(scripted: ScriptedServer) -> None:
     model = make_model_with_budget(scripted, 0.1)
     run = launch_run(model, trials=3)
     run_worker_session(model)
@@ -75,7 +75,7 @@ def test_new_work_is_refused_while_the_budget_is_reached(scripted: ScriptedServe
     assert run.trials.count() == 3
 
 
-def test_rate_settings_are_read_although_the_provider_cannot_be_used(scripted: ScriptedServer) -> None:
+def test_trial_fetcher_unusable_provider_still_returns_pace(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, requests_per_minute=60, key_source="environment", key_env="NO_SUCH_KEY")
     fetcher = TrialFetcher(model.provider_id)
     assert fetcher.get_access() is None
@@ -83,6 +83,9 @@ def test_rate_settings_are_read_although_the_provider_cannot_be_used(scripted: S
     Provider.objects.update(requests_per_minute=30)
     assert TrialFetcher(model.provider_id).get_pace() == PaceSettings(max_concurrency=8, requests_per_minute=30)
     Provider.objects.update(key_source="none", budget_per_month=0.0)
-    spent = TrialFetcher(model.provider_id)
-    assert (spent.get_access(), spent.get_pace()) == (None, PaceSettings(max_concurrency=8, requests_per_minute=30))
+    fetcher_over_budget = TrialFetcher(model.provider_id)
+    assert (fetcher_over_budget.get_access(), fetcher_over_budget.get_pace()) == (
+        None,
+        PaceSettings(max_concurrency=8, requests_per_minute=30),
+    )
     assert TrialFetcher(model.provider_id + 1).get_pace() is None

@@ -1,4 +1,4 @@
-"""Failures of background jobs are counted by kind, without what their messages say."""
+"""Failures of background jobs, counted by kind without the texts of their exceptions."""
 
 import logging
 from datetime import timedelta
@@ -16,7 +16,7 @@ from toolbench.lab.worker.job_failures import count_failure, delete_old_failures
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_failures_of_one_kind_are_counted_in_one_row() -> None:
+def test_record_failures_counts_one_kind_in_one_row() -> None:
     provider = make_provider("Somewhere")
     for error in (ValueError("a"), ValueError("b"), KeyError("c")):
         with record_failures("a job", provider.pk):
@@ -25,14 +25,14 @@ def test_failures_of_one_kind_are_counted_in_one_row() -> None:
     assert found == {("a job", "Somewhere", "ValueError", 2), ("a job", "Somewhere", "KeyError", 1)}
 
 
-def test_message_of_an_exception_is_logged_and_not_stored(caplog: pytest.LogCaptureFixture) -> None:
+def test_record_failures_stores_no_exception_message(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR), record_failures("a job"):
         raise ValueError("sk-secret")
     assert "sk-secret" not in str(JobFailure.objects.values().get())
     assert "Background job failed: a job" in caplog.text
 
 
-def test_first_exception_of_a_group_is_counted_with_its_place() -> None:
+def test_count_failure_of_group_stores_first_exception_and_place() -> None:
     error: BaseException = ValueError()
     try:
         resolve_policy([("layer", {"no such key": 1})])
@@ -43,7 +43,7 @@ def test_first_exception_of_a_group_is_counted_with_its_place() -> None:
     assert (row.error, row.place.startswith("toolbench.engine.policy.")) == ("PolicyError", True)
 
 
-def test_recorded_raises_when_the_database_is_away() -> None:
+def test_record_failures_without_database_raises() -> None:
     def job() -> None:
         with record_failures("a job"):
             connection.close()
@@ -54,20 +54,20 @@ def test_recorded_raises_when_the_database_is_away() -> None:
     assert not JobFailure.objects.exists()
 
 
-def test_recorded_counts_a_refusal_of_a_database_that_answers() -> None:
+def test_record_failures_counts_error_of_reachable_database() -> None:
     with record_failures("a job"):
         connection.ensure_connection()
         raise OperationalError("deadlock detected")
     assert JobFailure.objects.get().error == "OperationalError"
 
 
-def test_failure_that_cannot_be_counted_is_not_raised(caplog: pytest.LogCaptureFixture) -> None:
+def test_count_failure_unstorable_failure_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
     count_failure("x" * 81, ValueError("a"))
     assert not JobFailure.objects.exists()
     assert "could not be counted" in caplog.text
 
 
-def test_failures_of_yesterday_are_neither_shown_nor_kept() -> None:
+def test_job_failures_older_than_a_day_are_hidden_and_deleted() -> None:
     count_failure("new", ValueError())
     count_failure("old", ValueError())
     JobFailure.objects.filter(job="old").update(last_at=timezone.now() - timedelta(days=2))

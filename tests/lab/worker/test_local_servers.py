@@ -1,4 +1,4 @@
-"""The addresses of local servers."""
+"""Addresses of local servers, and trials and probes at servers that are killed, frozen or unreachable."""
 
 import io
 import os
@@ -40,17 +40,19 @@ from toolbench.running.paths import Lock
 from toolbench.running.ready_lines import ServiceRegistrar
 from toolbench.running.supervisor import Supervisor
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
+TIMEOUT_SECONDS = 120
+TRIALS = 40
 
 
-def test_a_server_that_comes_back_elsewhere_has_one_address() -> None:
+def test_register_local_server_again_replaces_address() -> None:
     register_local_server("simulated", {"url": "http://127.0.0.1:1", "key": "a", "model": "m"})
     register_local_server("simulated", {"url": "http://127.0.0.1:2"})
 
     assert list(ServiceAddress.objects.values_list("name", "url", "key")) == [("simulated", "http://127.0.0.1:2", "")]
 
 
-def test_a_start_forgets_this_hosts_addresses_only() -> None:
+def test_withdraw_host_servers_keeps_other_hosts() -> None:
     register_local_server("simulated", {"url": "http://127.0.0.1:1"})
     register_local_server("elsewhere", {"url": "http://127.0.0.1:2"})
     ServiceAddress.objects.filter(name="elsewhere").update(host="another")
@@ -72,7 +74,7 @@ def test_register_service_gone_withdraws_this_hosts_address(monkeypatch: pytest.
     assert [row.name for row in ServiceAddress.objects.all()] == ["elsewhere"]
 
 
-def test_withdraw_address_leaves_the_one_registered_after() -> None:
+def test_withdraw_address_keeps_newer_registration() -> None:
     register_local_server("simulated", {"url": "http://127.0.0.1:1", "key": "old"})
     dead = ServiceAddress.objects.get()
     register_local_server("simulated", {"url": "http://127.0.0.1:2", "key": "new"})
@@ -81,11 +83,6 @@ def test_withdraw_address_leaves_the_one_registered_after() -> None:
 
     assert not is_registered(dead)
     assert is_registered(ServiceAddress.objects.get())
-
-
-pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE_SECONDS = 120
-TRIALS = 40
 
 
 @pytest.fixture
@@ -103,7 +100,7 @@ def dead_url() -> Iterator[str]:
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
-def test_refused_trial_waits_until_server_is_registered(
+def test_session_unreachable_server_requeues_trial_until_registered(
     local_model: Model, dead_url: str, scripted: ScriptedServer
 ) -> None:
     run = launch_run(local_model, scenarios=("chat_only",), trials=4)
@@ -121,7 +118,7 @@ def test_refused_trial_waits_until_server_is_registered(
     assert (sent, run.requests_reserved) == (8, 8)  # one that was refused and one that was answered for each
 
 
-def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: str) -> None:
+def test_session_trial_at_max_server_losses_ends_as_infra(local_model: Model, dead_url: str) -> None:
     run = launch_run(local_model, scenarios=("chat_only",), trials=1)
     run.trials.update(server_losses=MAX_SERVER_LOSSES)
     register_local_server("here", {"url": dead_url})
@@ -133,7 +130,7 @@ def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: s
 
 
 class DyingServer:
-    """A local server that dies at every streamed request: all its open answers end, and a new server starts."""
+    """A local server that stops at every streamed request: all its open answers end, and a new server starts."""
 
     def __init__(self) -> None:
         self.deaths = 0
@@ -158,34 +155,34 @@ class DyingServer:
         if seen.method == "POST" and seen.json().get("stream"):
             self._poisoned.set()
             return ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)
-        said = answer_correctly(seen)
-        assert isinstance(said.body, bytes)
-        return replace(said, body=_until_death(server, said.body), declared=len(said.body))
+        answer = answer_correctly(seen)
+        assert isinstance(answer.body, bytes)
+        return replace(answer, body=_yield_unless_stopped(server, answer.body), declared=len(answer.body))
 
 
-def _until_death(server: ScriptedServer, body: bytes) -> Iterator[bytes]:
+def _yield_unless_stopped(server: ScriptedServer, body: bytes) -> Iterator[bytes]:
     """Yield the whole body unless the server stops within half a second."""
     if server.stopping.wait(0.5):
         raise ConnectionResetError
     yield body
 
 
-def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: RunInThread) -> None:
+def test_session_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: RunInThread) -> None:
     Provider.objects.update(concurrency=9)
-    poisoned = launch_run(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
-    innocent = launch_run(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
+    fatal_run = launch_run(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
+    other_run = launch_run(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
     dying_server = DyingServer()
 
-    session = elsewhere(run_worker_session, local_model, seconds=PATIENCE_SECONDS)
+    session = elsewhere(run_worker_session, local_model, seconds=TIMEOUT_SECONDS)
     dying_server.restart_until(session.done)
 
-    assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
-    assert poisoned.trials.get().outcome == "infra"
+    assert set(other_run.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert fatal_run.trials.get().outcome == "infra"
     assert dying_server.deaths == MAX_SERVER_LOSSES + 1
-    assert innocent.trials.filter(server_losses__gt=0).exists()
+    assert other_run.trials.filter(server_losses__gt=0).exists()
 
 
-def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_frozen_server_requeues_trial(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_servers, "HEALTH_TIMEOUT_SECONDS", 0.2)
     run = launch_run(local_model, scenarios=("chat_only",), trials=1, deadline_seconds=1.0)
     with ScriptedServer(lambda seen: ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)) as frozen:
@@ -196,7 +193,7 @@ def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch:
 
 
 @pytest.mark.parametrize("ending", [ConnectionEnd.RESET, ConnectionEnd.CLOSE, ConnectionEnd.HANG])
-def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: ConnectionEnd) -> None:
+def test_session_broken_answer_of_live_server_ends_as_infra(local_model: Model, ending: ConnectionEnd) -> None:
     def answers_health_only(seen: object) -> ScriptedReply:
         return ScriptedReply(404) if getattr(seen, "method", "") == "GET" else ScriptedReply(raw=b"", ending=ending)
 
@@ -208,7 +205,7 @@ def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: Conn
     assert run.trials.get().outcome == "infra"
 
 
-def test_persona_that_drops_connections_still_fails() -> None:
+def test_session_simulated_dropped_connections_end_as_infra() -> None:
     with serve_simulated_models():
         model = get_simulated_model("drops-connection")
         Provider.objects.filter(pk=model.provider_id).update(max_attempts=1)
@@ -218,14 +215,14 @@ def test_persona_that_drops_connections_still_fails() -> None:
     assert set(run.trials.values_list("execution", flat=True)) == {1}
 
 
-def test_remote_refused_trial_is_no_local_one(dead_url: str, scripted: ScriptedServer) -> None:
+def test_session_unreachable_remote_server_ends_trial_as_infra(dead_url: str, scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, base_url=dead_url)
     run = launch_run(model, scenarios=("chat_only",), trials=1)
     assert run_worker_session(model) == 1
     assert run.trials.get().outcome == "infra"
 
 
-def test_probe_whose_server_died_waits_for_the_next(
+def test_run_probe_unreachable_server_requeues_probe(
     local_model: Model, dead_url: str, scripted: ScriptedServer
 ) -> None:
     probe = queue_probe(local_model, "first_use")
@@ -248,16 +245,16 @@ class SupervisedServer:
     """The real supervisor with the real simulated server as its one child, on the test's database."""
 
     def __init__(self, folder: Path) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         environment = {**os.environ, **build_environment()}
         self.supervisor = Supervisor(
-            folder, Lock(folder / "lock").handle, print_message=self.said.append, max_silent_seconds=60
+            folder, Lock(folder / "lock").handle, print_message=self.messages.append, max_silent_seconds=60
         )
-        self.registrar = self.supervisor.registrar = ServiceRegistrar(environment, self.said.append)
+        self.registrar = self.supervisor.registrar = ServiceRegistrar(environment, self.messages.append)
         command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
         command = build_confined_command(
             command, death_signal=signal.SIGKILL
-        )  # else a pytest that is killed leaves it behind
+        )  # the server must not survive a pytest that is killed
         self.supervisor.add(ChildSpec("simulated", command, environment, ROOT, has_ready_line=True))
 
     @property
@@ -271,7 +268,7 @@ class SupervisedServer:
             self.supervisor.tick()
             return False
 
-        wait_until(is_done_else_tick, seconds=PATIENCE_SECONDS, describe=lambda: self.said)
+        wait_until(is_done_else_tick, seconds=TIMEOUT_SECONDS, describe=lambda: self.messages)
 
     def kill(self) -> None:
         """Kill the server once it is ready, since it may still be starting after an earlier kill."""
@@ -292,7 +289,7 @@ def supervised(tmp_path: Path) -> Iterator[SupervisedServer]:
 
 
 def kill_often(supervised: SupervisedServer, run: Run, session: Future[int]) -> None:
-    """Kill the server in the middle of its answers, once while each trial in flight waits for one."""
+    """Kill the server three times during its answers, the first time while every trial in flight waits for one."""
     limit = 8
 
     def is_done(share: float) -> bool:
@@ -304,7 +301,7 @@ def kill_often(supervised: SupervisedServer, run: Run, session: Future[int]) -> 
     waiting: list[set[int]] = []
 
     def is_stuck() -> bool:
-        """Whether the same trials have been in flight for a second: none of them was answered before the stop."""
+        """Return whether the same trials have been in flight for a second, so none was answered before the stop."""
         waiting.append(set(run.trials.filter(state="running").values_list("pk", flat=True)))
         return len(waiting[-1]) == limit and len(waiting) > 20 and all(item == waiting[-1] for item in waiting[-20:])
 
@@ -317,14 +314,16 @@ def kill_often(supervised: SupervisedServer, run: Run, session: Future[int]) -> 
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_killed_server_ends_no_trial(supervised: SupervisedServer, elsewhere: RunInThread, streamed: bool) -> None:
+def test_session_killed_server_ends_no_trial(
+    supervised: SupervisedServer, elsewhere: RunInThread, streamed: bool
+) -> None:
     builtin_data.load_builtin_data()
     model = get_simulated_model("perfect")
     Provider.objects.filter(pk=model.provider_id).update(concurrency=8)
     run = launch_run(model, profiles=(), trials=TRIALS, streams=(streamed,))
     supervised.tick_until(ServiceAddress.objects.exists)
 
-    session = elsewhere(run_worker_session, model, seconds=PATIENCE_SECONDS)
+    session = elsewhere(run_worker_session, model, seconds=TIMEOUT_SECONDS)
     kill_often(supervised, run, session)
 
     run.refresh_from_db()

@@ -21,40 +21,40 @@ COLUMNS = [field.attname for field in Trial._meta.concrete_fields if field.attna
 
 @pytest.fixture
 def broker() -> Iterator[Redis]:
-    """The broker, which has no message before the test and none after it."""
+    """Yield the broker, emptied before and after the test."""
     broker = Redis.from_url(settings.REDIS_URL)
     broker.flushdb()
     yield broker
     broker.flushdb()
 
 
-def make_worker(host: str, *, silent: timedelta = timedelta(0)) -> None:
-    Process.objects.create(name=f"worker@{host}:1", kind="worker", host=host, pid=1, seen_at=timezone.now() - silent)
+def make_worker(host: str, *, silence: timedelta = timedelta(0)) -> None:
+    Process.objects.create(name=f"worker@{host}:1", kind="worker", host=host, pid=1, seen_at=timezone.now() - silence)
 
 
 def make_local_provider(host: str) -> Provider:
-    """A provider whose models are served on that host for its own workers."""
+    """Make a provider whose models are served on that host for its own workers."""
     ServiceAddress.objects.create(name="there", host=host, url="http://127.0.0.1:9", ready_at=timezone.now())
     return Provider.objects.create(name="There", kind="local", service="there")
 
 
-def test_message_is_accepted_by_clock_an_hour_ahead(broker: Redis) -> None:
+def test_notify_workers_message_is_valid_for_clock_an_hour_ahead(broker: Redis) -> None:
     queue.notify_workers([1])
     expires = datetime.fromisoformat(json.loads(broker.lrange("celery", 0, -1)[0])["headers"]["expires"])
     assert expires > datetime.now(UTC) + timedelta(hours=1)
 
 
-def test_heartbeats_are_requested_from_each_live_worker(broker: Redis) -> None:
+def test_request_heartbeats_sends_one_message_per_live_worker(broker: Redis) -> None:
     queue.request_heartbeats()
     assert broker.llen("celery") == 1
     for number in range(3):
         make_worker(f"host-{number}")
-    make_worker("gone", silent=timedelta(minutes=2))
+    make_worker("gone", silence=timedelta(minutes=2))
     queue.request_heartbeats()
     assert broker.llen("celery") == 1 + 3
 
 
-def test_work_for_server_elsewhere_is_passed_on(broker: Redis) -> None:
+def test_forward_session_and_probe_reach_host_of_local_server(broker: Redis) -> None:
     provider = make_local_provider("host-2")
     model = make_model(provider=provider)
     probe = Probe.objects.create(provider=provider, model=model)
@@ -65,29 +65,29 @@ def test_work_for_server_elsewhere_is_passed_on(broker: Redis) -> None:
     assert sorted(tasks) == sorted([queue.SESSION_TASK, queue.PROBE_TASK])
 
 
-def test_import_is_passed_on_to_host_of_its_file(broker: Redis) -> None:
-    row, here = (
+def test_forward_replay_sends_import_to_host_of_its_file(broker: Redis) -> None:
+    remote_import, local_import = (
         Replay.objects.create(kind=Replay.IMPORT, scope_id=0, query=f"file=ab&host={host}&name=run.zip")
         for host in ("host-2", socket.gethostname())
     )
-    assert not queue.forward_replay(row.pk)
+    assert not queue.forward_replay(remote_import.pk)
     make_worker("host-2")
     make_worker(socket.gethostname())
-    assert queue.forward_replay(row.pk)
-    assert not queue.forward_replay(here.pk)
+    assert queue.forward_replay(remote_import.pk)
+    assert not queue.forward_replay(local_import.pk)
     assert broker.llen("host-host-2") == 1
 
 
-def test_work_for_server_without_worker_is_not_passed_on(broker: Redis) -> None:
+def test_forward_session_and_probe_without_worker_send_nothing(broker: Redis) -> None:
     provider = make_local_provider("host-2")
-    make_worker("host-2", silent=timedelta(minutes=2))
+    make_worker("host-2", silence=timedelta(minutes=2))
     make_worker("host-3")
     assert not queue.forward_session(provider.pk)
     assert not queue.forward_probe(0)
     assert broker.keys("*host-2*") == []
 
 
-def test_queued_trials_are_the_rows_that_django_would_have_written() -> None:
+def test_queue_trials_writes_same_rows_as_bulk_create() -> None:
     run = launch_run(make_model(), scenarios=("happy_path", "chat_only"), trials=2)
     trials = list(run.trials.all())
     for trial in trials:
@@ -96,9 +96,9 @@ def test_queued_trials_are_the_rows_that_django_would_have_written() -> None:
     written = run.trials.filter(position__gte=100)
     queue_trials([])
     queue_trials(trials)
-    ours = list(written.values(*COLUMNS))
+    queued_rows = list(written.values(*COLUMNS))
     written.delete()
     for trial in trials:
         trial.pk = None
     Trial.objects.bulk_create(trials)
-    assert ours == list(written.values(*COLUMNS))
+    assert queued_rows == list(written.values(*COLUMNS))

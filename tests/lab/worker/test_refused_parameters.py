@@ -1,4 +1,4 @@
-"""Parameters that an endpoint refuses, over real HTTP: asked again once, known to the rest of the run."""
+"""Parameters that an endpoint refuses, over real HTTP: omitted after one refusal, for the rest of the run."""
 
 import json
 from typing import Any
@@ -45,53 +45,53 @@ def run_to_end(answers: Any, *, concurrency: int = 1, **fields: Any) -> Run:
         model = make_scripted_model(scripted)
         model.provider.concurrency = concurrency
         model.provider.save()
-        given: JsonObject = {"scenarios": ("happy_path",), "strategies": ("baseline",), "trials": 5}
-        run = launch_run(model, **(given | fields))
+        defaults: JsonObject = {"scenarios": ("happy_path",), "strategies": ("baseline",), "trials": 5}
+        run = launch_run(model, **(defaults | fields))
         run_worker_session(model)
     run.refresh_from_db()
     return run
 
 
-def test_each_parameter_costs_a_run_one_extra_request() -> None:
-    refusing = RefusingModel("parallel_tool_calls", "tool_choice", status=422)
+def test_refused_parameter_costs_a_run_one_extra_request() -> None:
+    refusing_model = RefusingModel("parallel_tool_calls", "tool_choice", status=422)
 
-    run = run_to_end(refusing)
+    run = run_to_end(refusing_model)
 
     trials = list(run.trials.order_by("position"))
     assert [trial.outcome for trial in trials] == ["pass"] * 5
-    assert refusing.refused == ["parallel_tool_calls", "tool_choice"]
+    assert refusing_model.refused == ["parallel_tool_calls", "tool_choice"]
     assert sorted(trial.requests for trial in trials) == [3, 3, 3, 3, 5]
     assert run.requests_reserved == 17
     assert [trial.retries + trial.output_retries for trial in trials] == [0] * 5
 
 
-def test_what_is_left_out_and_why_is_written_on_each_trial() -> None:
+def test_refused_parameter_and_reason_are_stored_on_each_trial() -> None:
     run = run_to_end(RefusingModel("tool_choice"))
 
     first, *rest = run.trials.order_by("started_at")
     message = ERROR_MESSAGE.format("tool_choice")
     assert first.left_out == [{"name": "tool_choice", "why": message, "known": False}]
     assert [trial.left_out for trial in rest] == [[{"name": "tool_choice", "why": message, "known": True}]] * 4
-    (kept,) = RefusedParameter.objects.all()
-    assert (kept.run, kept.name, kept.why, kept.trial) == (run, "tool_choice", message, first)
+    (stored,) = RefusedParameter.objects.all()
+    assert (stored.run, stored.name, stored.why, stored.trial) == (run, "tool_choice", message, first)
     facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial=first).select_related("body")]
     changes = [change["path"] for item in facts for change in item.get("request_changes", ())]
     assert changes.count("$.tool_choice") == 3
 
 
-def test_trials_in_flight_ask_again_each_once() -> None:
-    refusing = RefusingModel("tool_choice")
+def test_refused_parameter_costs_trials_in_flight_one_request_each() -> None:
+    refusing_model = RefusingModel("tool_choice")
 
-    run = run_to_end(refusing, concurrency=5, trials=20)
+    run = run_to_end(refusing_model, concurrency=5, trials=20)
 
     assert {trial.outcome for trial in run.trials.all()} == {"pass"}
-    assert 1 <= len(refusing.refused) <= 5
+    assert 1 <= len(refusing_model.refused) <= 5
     assert RefusedParameter.objects.count() == 1
 
 
-def test_next_worker_session_knows_what_was_learnt() -> None:
-    refusing = RefusingModel("tool_choice")
-    with ScriptedServer(refusing) as scripted:
+def test_refused_parameter_is_known_to_next_worker_session() -> None:
+    refusing_model = RefusingModel("tool_choice")
+    with ScriptedServer(refusing_model) as scripted:
         model = make_scripted_model(scripted)
         model.provider.concurrency = 1
         model.provider.save()
@@ -102,23 +102,23 @@ def test_next_worker_session_knows_what_was_learnt() -> None:
             sessions += 1
 
     assert sessions > 1
-    assert len(refusing.refused) == 1
+    assert len(refusing_model.refused) == 1
 
 
-def test_later_run_begins_anew() -> None:
-    refusing = RefusingModel("tool_choice")
-    with ScriptedServer(refusing) as scripted:
+def test_refused_parameter_is_sent_again_in_a_later_run() -> None:
+    refusing_model = RefusingModel("tool_choice")
+    with ScriptedServer(refusing_model) as scripted:
         model = make_scripted_model(scripted)
         for _ in range(2):
             launch_run(model, scenarios=("happy_path",), strategies=("baseline",), trials=1)
             run_worker_session(model)
 
-    assert len(refusing.refused) == 2
+    assert len(refusing_model.refused) == 2
     assert RefusedParameter.objects.count() == 2
 
 
 @pytest.mark.parametrize("strategy", ["raw", "wire_standard"])
-def test_bare_strategies_fail_and_learn_nothing(strategy: str) -> None:
+def test_refused_parameter_with_bare_strategy_fails_trial(strategy: str) -> None:
     run = run_to_end(RefusingModel("tool_choice"), strategies=("baseline", strategy), trials=2)
 
     found = set(run.trials.values_list("config__strategy", "outcome"))
@@ -126,16 +126,16 @@ def test_bare_strategies_fail_and_learn_nothing(strategy: str) -> None:
     assert all(trial.left_out == [] for trial in run.trials.filter(config__strategy=strategy))
 
 
-def test_extra_request_is_counted_under_the_cap() -> None:
-    refusing = RefusingModel("tool_choice")
+def test_refused_parameter_request_counts_toward_request_limit() -> None:
+    refusing_model = RefusingModel("tool_choice")
 
-    run = run_to_end(refusing, trials=1, request_cap=3)
+    run = run_to_end(refusing_model, trials=1, request_cap=3)
 
     assert run.state == Run.State.PAUSED
-    assert (run.requests_reserved, len(refusing.refused)) == (3, 1)
+    assert (run.requests_reserved, len(refusing_model.refused)) == (3, 1)
 
 
-def test_parameter_that_did_not_help_is_not_learnt() -> None:
+def test_refused_parameter_is_not_stored_if_omission_does_not_help() -> None:
     run = run_to_end(lambda seen: error_reply(400, ERROR_MESSAGE.format("tool_choice"), param="tool_choice"), trials=2)
 
     assert {trial.end for trial in run.trials.all()} == {"PROVIDER_ERROR"}
@@ -143,7 +143,7 @@ def test_parameter_that_did_not_help_is_not_learnt() -> None:
     assert not RefusedParameter.objects.exists()
 
 
-def test_trials_with_parameters_left_out_replay_to_the_same_verdicts() -> None:
+def test_check_replay_with_omitted_parameters_gives_same_verdicts() -> None:
     run = run_to_end(RefusingModel("parallel_tool_calls", "tool_choice"), trials=3)
 
     check = check_replay(run.pk)
@@ -151,7 +151,7 @@ def test_trials_with_parameters_left_out_replay_to_the_same_verdicts() -> None:
     assert (check.same, check.differing, check.unknown) == (3, (), ())
 
 
-def test_what_if_sends_no_refused_parameter_to_a_known_end() -> None:
+def test_replay_trials_is_unknown_where_parameter_would_be_refused() -> None:
     run = run_to_end(RefusingModel("parallel_tool_calls"), trials=2)
     trials = run.trials.order_by("started_at").values_list("pk", flat=True)
 

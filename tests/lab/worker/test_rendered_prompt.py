@@ -19,19 +19,25 @@ from toolbench.providers.scripted_server import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0, words: str = "") -> Trial:
-    """A trial of a local model whose template makes these prompts, `delay` seconds after it was asked; "" for a server
-    that cannot show them."""
+def run_local_trial(prompt: str, prompt_without_tools: str, *, delay: float = 0.0, answer_text: str = "") -> Trial:
+    """Run a trial of a local model whose server renders these prompts.
+
+    Args:
+        prompt: rendered prompt of a request with tools; "" if the server cannot render prompts.
+        prompt_without_tools: the same without tools.
+        delay: seconds until the server answers with a prompt.
+        answer_text: answer of the model; "" for correct tool calls.
+    """
 
     def play(seen: ReceivedRequest) -> ScriptedReply:
         if not seen.path.endswith("/apply-template"):
-            return text_reply(words) if words else answer_correctly(seen)
-        shown = prompt if "tools" in seen.json() else prompt_without_tools
-        answer = json_reply({"prompt": shown}) if shown else error_reply(404)
+            return text_reply(answer_text) if answer_text else answer_correctly(seen)
+        rendered = prompt if "tools" in seen.json() else prompt_without_tools
+        answer = json_reply({"prompt": rendered}) if rendered else error_reply(404)
         return replace(answer, delay=delay)
 
-    with ScriptedServer(play) as llama:
-        register_local_server("here", {"url": llama.base_url})
+    with ScriptedServer(play) as server:
+        register_local_server("here", {"url": server.base_url})
         provider = Provider.objects.create(name="Here", kind="local", service="here")
         model = Model.objects.create(provider=provider, name="tiny")
         run = launch_run(model, trials=1)
@@ -39,38 +45,38 @@ def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0,
     return run.trials.get()
 
 
-def test_tools_dropped_by_template_are_found_in_rendered_prompt() -> None:
-    trial = tried_locally("user: hello \ud83d", "user: hello \ud83d")
+def test_rendered_prompt_without_tools_marks_tools_dropped() -> None:
+    trial = run_local_trial("user: hello \ud83d", "user: hello \ud83d")
     assert trial.tools_dropped
     assert (trial.outcome, trial.failure_class) == ("pass", "")
     assert bytes(trial.rendered_prompt or b"").decode("utf-8", "surrogatepass") == "user: hello \ud83d"
-    assert trial.requests == 3  # looking at the prompt is no part of the trial
+    assert trial.requests == 3  # rendering the prompt is not counted as a request
 
 
-def test_tools_in_the_prompt_are_not_called_dropped() -> None:
-    trial = tried_locally("tools: state_get\nuser: hello", "user: hello")
+def test_rendered_prompt_with_tools_marks_nothing_dropped() -> None:
+    trial = run_local_trial("tools: state_get\nuser: hello", "user: hello")
     assert not trial.tools_dropped
     assert b"state_get" in bytes(trial.rendered_prompt or b"")
 
 
-def test_a_server_that_cannot_show_the_prompt_is_no_trouble() -> None:
-    trial = tried_locally("", "")
+def test_rendered_prompt_unsupported_by_server_is_null() -> None:
+    trial = run_local_trial("", "")
     assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
 
 
-def test_an_end_does_not_wait_for_a_server_that_is_slow_to_show_the_prompt() -> None:
-    trial = tried_locally("user: hello", "user: hello", delay=PROMPT_TIMEOUT_SECONDS + 1)
+def test_rendered_prompt_of_slow_server_is_null() -> None:
+    trial = run_local_trial("user: hello", "user: hello", delay=PROMPT_TIMEOUT_SECONDS + 1)
     assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
 
 
-def test_a_trial_that_fails_without_its_tools_says_so_as_its_cause() -> None:
-    trial = tried_locally("user: hello", "user: hello", words="I cannot.")
+def test_rendered_prompt_without_tools_explains_failed_trial() -> None:
+    trial = run_local_trial("user: hello", "user: hello", answer_text="I cannot.")
     assert (trial.outcome, trial.failure_class) == ("fail", "tools_dropped")
     assert trial.sentence.startswith("Turn 1: the server's chat template dropped the tools")
     assert trial.first_bad_ordinal is not None
 
 
-def test_a_prompt_that_was_sent_is_the_trials_own_whoever_served_it() -> None:
+def test_rendered_prompt_of_template_method_is_the_sent_prompt() -> None:
     with ScriptedServer(lambda seen: completion_reply("Done.")) as provider:
         model = make_scripted_model(provider)
         run = launch_run(model, trials=1, methods=("template",))

@@ -15,49 +15,49 @@ def make_running_run(**fields: object) -> Run:
     return run
 
 
-def test_without_a_cap_everything_is_granted_and_counted() -> None:
+def test_reserve_without_limit_grants_and_counts_all() -> None:
     run = make_running_run()
     assert reserve(run.pk, 5) == Reservation(5)
     run.refresh_from_db()
     assert run.requests_reserved == 5
 
 
-def test_no_more_is_granted_than_the_cap_leaves() -> None:
+def test_reserve_near_limit_grants_only_the_remainder() -> None:
     run = make_running_run(request_cap=7)
     assert [reserve(run.pk, 5).requests, reserve(run.pk, 5).requests, reserve(run.pk, 5).requests] == [5, 2, 0]
     run.refresh_from_db()
     assert run.requests_reserved == 7
 
 
-def test_the_cap_holds_when_many_reserve_at_once(elsewhere: RunInThread) -> None:
+def test_reserve_in_parallel_keeps_request_limit(elsewhere: RunInThread) -> None:
     run = make_running_run(request_cap=50)
     futures = [elsewhere(reserve, run.pk, 3) for _ in range(40)]
     assert sum(future.result().requests for future in futures) == 50
 
 
-def test_nothing_is_granted_once_the_tokens_are_used() -> None:
+def test_reserve_at_token_limit_grants_nothing() -> None:
     run = make_running_run(token_cap=100)
     Run.objects.filter(pk=run.pk).update(tokens_used=100)
     assert reserve(run.pk, 1) == Reservation(0)
 
 
-def test_trials_in_flight_of_a_paused_run_may_go_on() -> None:
+def test_reserve_for_paused_run_grants_requests() -> None:
     run = make_running_run()
     Run.objects.filter(pk=run.pk).update(state=Run.State.PAUSED)
     assert reserve(run.pk, 1) == Reservation(1)
 
 
-def test_a_cancelled_run_gets_nothing() -> None:
+def test_reserve_for_cancelled_run_reports_cancellation() -> None:
     run = make_running_run()
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
     assert reserve(run.pk, 1) == Reservation(0, is_cancelled=True)
 
 
-def test_a_run_that_is_gone_gets_nothing() -> None:
+def test_reserve_for_deleted_run_reports_cancellation() -> None:
     assert reserve(987654, 1) == Reservation(0, is_cancelled=True)
 
 
-def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
+def test_pause_runs_at_limit_pauses_run_with_queued_trials() -> None:
     spent, other = (
         make_running_run(request_cap=4, requests_reserved=4),
         make_running_run(request_cap=4, requests_reserved=3),
@@ -69,7 +69,7 @@ def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
     assert spent.stopped_reason == "The limit of 4 requests is reached. Raise the limit and resume."
 
 
-def test_a_run_that_used_its_cap_up_with_its_last_trial_is_not_paused() -> None:
+def test_pause_runs_at_limit_ignores_run_without_queued_trials() -> None:
     run = make_run(state=Run.State.RUNNING, request_cap=4, requests_reserved=4)
     make_trial(make_cell(make_config(run)), "pass")
     assert pause_runs_at_limit() == ()
@@ -86,17 +86,17 @@ def make_attempted_trial(run: Run) -> Trial:
     return trial
 
 
-def test_correct_requests_of_a_run_out_of_range_corrects_the_others() -> None:
-    endless, run = make_running_run(), make_running_run()
+def test_correct_request_counts_handles_run_out_of_range() -> None:
+    out_of_range, run = make_running_run(), make_running_run()
     make_attempted_trial(run)  # which recomputes every cell
     for scenario in ("chat_only", "weather"):
-        make_cell(make_config(endless), scenario, requests=2**31 - 1)
-    assert set(correct_request_counts()) == {endless.pk, run.pk}
+        make_cell(make_config(out_of_range), scenario, requests=2**31 - 1)
+    assert set(correct_request_counts()) == {out_of_range.pk, run.pk}
     run.refresh_from_db()
     assert run.requests_reserved == 5
 
 
-def test_correct_requests_counts_the_attempts_of_a_cell_set_aside() -> None:
+def test_correct_request_counts_includes_cell_set_aside() -> None:
     run = make_running_run(requests_reserved=1)
     cell = make_attempted_trial(run).cell
     make_cell(cell.config, "weather", requests=2)
@@ -107,7 +107,7 @@ def test_correct_requests_counts_the_attempts_of_a_cell_set_aside() -> None:
 
 
 @pytest.mark.parametrize(("reserved", "corrected"), [(4, 5), (5, 5), (9, 9)])
-def test_correct_requests_raises_a_count_below_the_stored_attempts(reserved: int, corrected: int) -> None:
+def test_correct_request_counts_raises_count_to_stored_attempts(reserved: int, corrected: int) -> None:
     run, ended = make_running_run(requests_reserved=reserved), make_run(requests_reserved=1)
     make_attempted_trial(run)
     make_attempted_trial(ended)

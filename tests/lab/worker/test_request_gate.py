@@ -1,4 +1,4 @@
-"""Reservations that fail answer those that wait for them, and no others."""
+"""Request gate: failed reservations, and leases that are not confirmed in time."""
 
 import asyncio
 import time
@@ -48,24 +48,24 @@ def reserve_together(*run_ids: int) -> list[Any]:
     return asyncio.run(reserve_all())
 
 
-def test_run_whose_requests_cannot_be_counted_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    bad, good = make_run(state=Run.State.RUNNING), make_run(state=Run.State.RUNNING)
+def test_budget_reserver_failing_run_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_run, working_run = make_run(state=Run.State.RUNNING), make_run(state=Run.State.RUNNING)
 
     def reserve_or_fail(run_id: int, wanted: int) -> Reservation:
-        if run_id == bad.pk:
+        if run_id == failing_run.pk:
             raise ValueError("injected")
         return reserve(run_id, wanted)
 
     replacement: Callable[[int, int], Reservation] = reserve_or_fail
     monkeypatch.setattr(request_gate, "reserve", replacement)
-    first, second, third, ended = reserve_together(bad.pk, good.pk, bad.pk)
+    first, second, third, ended = reserve_together(failing_run.pk, working_run.pk, failing_run.pk)
     assert [str(first), second, str(third), str(ended)] == ["injected", None, "injected", "injected"]
-    good.refresh_from_db()
-    assert good.requests_reserved == 1
+    working_run.refresh_from_db()
+    assert working_run.requests_reserved == 1
 
 
-def test_gate_sends_nothing_while_lease_is_unconfirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its requests were counted with the claim, so that nothing else would stop them."""
+def test_request_gate_unconfirmed_lease_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The requests were reserved with the claim, so only the gate can stop them."""
     away_until, sent = time.monotonic() + 2.0, list[int]()
 
     def renew_later(leases: Any) -> Any:
@@ -85,7 +85,7 @@ def test_gate_sends_nothing_while_lease_is_unconfirmed(monkeypatch: pytest.Monke
     assert (run.trials.get().outcome, len(scripted.seen)) == ("pass", 3)
 
 
-def test_gate_waits_if_the_lease_ends_during_a_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_gate_waits_if_lease_expires_during_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(state=Run.State.RUNNING)
     trial = ClaimedTrial(1, run.pk, 1, 1, 1, uuid4(), "happy_path", 1, "drawn", 1, 1)
 

@@ -37,7 +37,7 @@ from toolbench.providers.scripted_server import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE = 30  # seconds; what hangs for longer is broken
+TIMEOUT_SECONDS = 30
 
 
 def assert_cells_equal_their_trials(run: Run) -> None:
@@ -47,23 +47,23 @@ def assert_cells_equal_their_trials(run: Run) -> None:
     assert before == [read_counters(cell) for cell in run.cells.order_by("pk")]
 
 
-def test_a_run_goes_from_launch_to_verdicts_with_every_step_stored(scripted: ScriptedServer) -> None:
+def test_session_finishes_run_and_stores_every_step(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=2)
     assert run_worker_session(model) == 4
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED
     assert {trial.outcome for trial in run.trials.all()} == {"pass"}
-    happy = Trial.objects.filter(run=run, scenario="happy_path").first()
-    assert happy is not None
-    kinds = list(Step.objects.filter(trial=happy).values_list("kind", flat=True))
+    tool_trial = Trial.objects.filter(run=run, scenario="happy_path").first()
+    assert tool_trial is not None
+    kinds = list(Step.objects.filter(trial=tool_trial).values_list("kind", flat=True))
     assert kinds == ["exchange", "tool", "exchange", "tool", "exchange"]
     cell = Cell.objects.get(run=run, scenario="happy_path")
     assert (cell.passed, cell.queued, cell.running, cell.stale) == (2, 0, 0, False)
     assert_cells_equal_their_trials(run)
 
 
-def test_every_byte_of_an_exchange_is_stored(scripted: ScriptedServer) -> None:
+def test_session_stores_exact_bytes_of_exchange(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, scenarios=("chat_only",), trials=1)
     run_worker_session(model)
@@ -73,7 +73,7 @@ def test_every_byte_of_an_exchange_is_stored(scripted: ScriptedServer) -> None:
     assert (step.status, step.ok, step.input_tokens, step.response_bytes) == (200, True, 10, len(step.body.response))
 
 
-def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: ScriptedServer) -> None:
+def test_session_at_request_limit_pauses_run_without_failures(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, concurrency=8)
     run = launch_run(model, trials=12, request_cap=20)
     run_worker_session(model)
@@ -85,7 +85,7 @@ def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: Scr
     assert run.trials.filter(state="queued").exists()
 
 
-def test_the_requests_counted_at_the_end_are_those_that_were_sent(scripted: ScriptedServer) -> None:
+def test_session_counts_exactly_the_requests_sent(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, concurrency=3)
     run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=4)
     run_worker_session(model)
@@ -94,7 +94,7 @@ def test_the_requests_counted_at_the_end_are_those_that_were_sent(scripted: Scri
     assert len(scripted.seen) == run.requests_reserved == 4 * (3 + 1)
 
 
-def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedServer) -> None:
+def test_session_continues_run_after_limit_is_raised(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=12, request_cap=20)
     run_worker_session(model)
@@ -109,7 +109,7 @@ def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedServer) -> Non
     assert_cells_equal_their_trials(run)
 
 
-def test_the_cap_on_tokens_pauses_the_run(scripted: ScriptedServer) -> None:
+def test_session_at_token_limit_pauses_run(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, concurrency=1)
     run = launch_run(model, trials=10, token_cap=60)
     run_worker_session(model)
@@ -119,49 +119,49 @@ def test_the_cap_on_tokens_pauses_the_run(scripted: ScriptedServer) -> None:
     assert run.trials.filter(outcome="").exists()
 
 
-def test_a_cancel_reaches_a_request_that_never_ends(elsewhere: RunInThread) -> None:
+def test_session_cancelled_run_ends_hanging_request(elsewhere: RunInThread) -> None:
     with ScriptedServer(lambda seen: ScriptedReply(body=b"{", declared=100, ending=ConnectionEnd.HANG)) as hanging:
         model = make_scripted_model(hanging, concurrency=2)
         run = launch_run(model, trials=5)
-        shift = elsewhere(run_worker_session, model)
-        assert hanging.arrived.acquire(timeout=PATIENCE)
+        session = elsewhere(run_worker_session, model)
+        assert hanging.arrived.acquire(timeout=TIMEOUT_SECONDS)
         control.cancel_run(run.pk)
-        shift.result(timeout=PATIENCE)
+        session.result(timeout=TIMEOUT_SECONDS)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
     assert set(run.trials.values_list("state", "outcome", "task_pass")) == {("done", "cancelled", None)}
-    cut = Step.objects.filter(trial__run=run).first()
-    assert cut is not None
-    assert cut.error_code == "cancelled"
+    cancelled_step = Step.objects.filter(trial__run=run).first()
+    assert cancelled_step is not None
+    assert cancelled_step.error_code == "cancelled"
     assert_cells_equal_their_trials(run)
 
 
-def test_a_late_writer_finds_its_writes_refused(elsewhere: RunInThread) -> None:
+def test_session_with_lost_lease_writes_nothing(elsewhere: RunInThread) -> None:
     released = threading.Event()
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking)
         run = launch_run(model, scenarios=("chat_only",), trials=1)
-        shift = elsewhere(run_worker_session, model, seconds=0.1)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
-        run.trials.update(lease=uuid4(), execution=F("execution") + 1)  # another worker has it now
+        session = elsewhere(run_worker_session, model, seconds=0.1)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
+        run.trials.update(lease=uuid4(), execution=F("execution") + 1)  # another worker has claimed it
         released.set()
-        assert shift.result(timeout=PATIENCE) == 0
+        assert session.result(timeout=TIMEOUT_SECONDS) == 0
     trial = run.trials.get()
     assert (trial.state, trial.outcome, trial.steps.count()) == ("running", "", 0)
 
 
-def test_a_trial_is_counted_once_when_its_lease_is_lost(elsewhere: RunInThread) -> None:
+def test_session_counts_trial_with_lost_lease_once(elsewhere: RunInThread) -> None:
     released = threading.Event()
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking)
         run = launch_run(model, scenarios=("chat_only",), trials=1)
         first = elsewhere(run_worker_session, model, seconds=0.1)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         run.trials.update(lease=None, state="queued")  # as a sweep does once a lease has run out
         second = elsewhere(run_worker_session, model)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         released.set()
-        ended = first.result(timeout=PATIENCE) + second.result(timeout=PATIENCE)
+        ended = first.result(timeout=TIMEOUT_SECONDS) + second.result(timeout=TIMEOUT_SECONDS)
     trial, cell = run.trials.get(), run.cells.get()
     assert ended == 1
     assert (trial.execution, trial.outcome, cell.passed) == (2, "pass", 1)
@@ -174,20 +174,20 @@ def test_reclaimed_trial_keeps_new_lease(elsewhere: RunInThread, caplog: pytest.
     with ScriptedServer(lambda seen: answer_on_release(released[len(blocking.seen) - 1], seen)) as blocking:
         model = make_scripted_model(blocking)
         run = launch_run(model, scenarios=("chat_only",), trials=1)
-        shift = elsewhere(run_worker_session, model)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
-        run.trials.update(lease=None, state="queued")  # as a sweep does of a machine that slept
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        session = elsewhere(run_worker_session, model)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
+        run.trials.update(lease=None, state="queued")  # as a sweep does after a suspended machine resumes
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         released[0].set()
         while "its lease was lost" not in caplog.text:
             assert not released[1].wait(0.05)
         released[1].set()
-        assert shift.result(timeout=PATIENCE) == 1
+        assert session.result(timeout=TIMEOUT_SECONDS) == 1
     trial = run.trials.get()
     assert (trial.execution, trial.outcome, trial.state) == (2, "pass", "done")
 
 
-def test_the_slot_of_a_trial_that_backs_off_is_free() -> None:
+def test_session_back_off_frees_slot_for_other_trial() -> None:
     def play(seen: ReceivedRequest) -> ScriptedReply:
         return answer_correctly(seen) if len(busy.seen) > 1 else ScriptedReply(429, {"retry-after": "1"}, b"{}")
 
@@ -195,15 +195,15 @@ def test_the_slot_of_a_trial_that_backs_off_is_free() -> None:
         model = make_scripted_model(busy, concurrency=1, max_attempts=2)
         run = launch_run(model, trials=2)
         run_worker_session(model)
-        asked = [next(m["content"] for m in seen.json()["messages"] if m["role"] == "user") for seen in busy.seen]
-    waits, goes_on = asked[0], asked[1]
-    assert asked == [waits, goes_on, goes_on, goes_on, waits, waits, waits]
+        prompts = [next(m["content"] for m in seen.json()["messages"] if m["role"] == "user") for seen in busy.seen]
+    first, second = prompts[0], prompts[1]
+    assert prompts == [first, second, second, second, first, first, first]
     assert Step.objects.filter(trial__run=run, attempt=2, retry_reason="rate_limited").count() == 1
     assert run.trials.get(retries=1).backoff_ms > 0
 
 
-def test_runs_share_a_provider_fairly() -> None:
-    together = threading.Barrier(2, timeout=PATIENCE)
+def test_session_alternates_between_runs_of_a_provider() -> None:
+    together = threading.Barrier(2, timeout=TIMEOUT_SECONDS)
 
     def send_together(body: bytes) -> Iterator[bytes]:
         together.wait()
@@ -226,16 +226,16 @@ def test_runs_share_a_provider_fairly() -> None:
     assert leads[-1] == 0
 
 
-def test_a_deleted_provider_harms_no_run(elsewhere: RunInThread) -> None:
+def test_session_deleted_provider_ends_queued_trials_as_infra(elsewhere: RunInThread) -> None:
     released = threading.Event()
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking, concurrency=1)
         run = launch_run(model, scenarios=("chat_only",), trials=3)
-        shift = elsewhere(run_worker_session, model)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        session = elsewhere(run_worker_session, model)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         connect.delete_provider(model.provider_id)
         released.set()
-        shift.result(timeout=PATIENCE)
+        session.result(timeout=TIMEOUT_SECONDS)
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED
     assert sorted(run.trials.values_list("outcome", "failure_class")) == [
@@ -246,7 +246,7 @@ def test_a_deleted_provider_harms_no_run(elsewhere: RunInThread) -> None:
     assert run.configs.get().model_name == "scripted"
 
 
-def test_a_lost_key_file_pauses_the_provider_with_what_to_do(
+def test_session_missing_key_file_pauses_provider_with_advice(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_scripted_model(scripted, key_source="stored", key_encrypted=encrypt("sk-secret"))
@@ -262,7 +262,7 @@ def test_a_lost_key_file_pauses_the_provider_with_what_to_do(
     assert scripted.seen[0].headers["authorization"] == "Bearer sk-new"
 
 
-def test_a_trial_waits_until_its_local_server_is_ready(scripted: ScriptedServer) -> None:
+def test_session_leaves_trial_queued_until_local_server_is_ready(scripted: ScriptedServer) -> None:
     provider = Provider.objects.create(name="Here", kind="local", service="here")
     model = Model.objects.create(provider=provider, name="tiny")
     run = launch_run(model, scenarios=("chat_only",), trials=1)
@@ -274,7 +274,7 @@ def test_a_trial_waits_until_its_local_server_is_ready(scripted: ScriptedServer)
     assert scripted.seen[0].json()["seed"] == run.trials.get().seed
 
 
-def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: ScriptedServer) -> None:
+def test_session_local_model_on_other_host_ends_as_infra(scripted: ScriptedServer) -> None:
     provider = Provider.objects.create(name="There", kind="local", service="there")
     model = Model.objects.create(provider=provider, name="tiny")
     run = launch_run(model, scenarios=("chat_only",), trials=1)
@@ -289,7 +289,7 @@ def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: Scri
 @pytest.mark.parametrize(
     "content", ["a\x00b", "\ud800 alone", "<script>alert(1)</script>", "[" * 100_000, "é" * 10_000]
 )
-def test_whatever_a_model_says_is_stored(content: str) -> None:
+def test_session_stores_unusual_answer_text_unchanged(content: str) -> None:
     with ScriptedServer(lambda seen: chat_reply({"content": content}, model=content[:300])) as odd:
         model = make_scripted_model(odd)
         run = launch_run(model, scenarios=("chat_only",), trials=1)
@@ -300,7 +300,7 @@ def test_whatever_a_model_says_is_stored(content: str) -> None:
     assert Step.objects.get(trial=trial).ok
 
 
-def test_a_plan_this_engine_does_not_take_ends_the_trial_and_not_the_shift(scripted: ScriptedServer) -> None:
+def test_session_unknown_setting_ends_trials_as_plan_refused(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, scenarios=("chat_only", "happy_path"), trials=1)
     run.configs.update(layers=[["run", {"a_key_of_tomorrow": 1}]])
@@ -308,7 +308,7 @@ def test_a_plan_this_engine_does_not_take_ends_the_trial_and_not_the_shift(scrip
     assert set(run.trials.values_list("outcome", "failure_class")) == {("infra", "plan_refused")}
 
 
-def test_defect_while_judging_is_logged_and_requests_are_counted(
+def test_session_error_while_judging_is_logged_and_counts_requests(
     scripted: ScriptedServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -324,7 +324,7 @@ def test_defect_while_judging_is_logged_and_requests_are_counted(
     assert "Traceback" in caplog.text
 
 
-def test_a_scenario_that_changed_after_the_launch_is_not_tried(scripted: ScriptedServer) -> None:
+def test_session_changed_scenario_version_sends_no_request(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1)
     run.trials.update(scenario_version=99)
@@ -334,20 +334,23 @@ def test_a_scenario_that_changed_after_the_launch_is_not_tried(scripted: Scripte
     assert "was version 99 when the run was launched" in trial.sentence
 
 
-def test_a_key_that_was_missing_is_looked_for_again(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_reads_missing_environment_key_again(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_scripted_model(scripted, key_source="environment", key_env="A_KEY_FOR_THIS_TEST")
     run = launch_run(model, scenarios=("chat_only",), trials=1)
-    told: list[int] = []
-    assert run_session(model.provider_id, build_session_options(30, on_claiming_ended=lambda: told.append(1))) == 0
+    notifications: list[int] = []
+    assert (
+        run_session(model.provider_id, build_session_options(30, on_claiming_ended=lambda: notifications.append(1)))
+        == 0
+    )
     assert "A_KEY_FOR_THIS_TEST" in Provider.objects.get(pk=model.provider_id).paused_reason
-    assert told == []  # nobody is woken for what this worker cannot do
+    assert notifications == []  # no worker is notified of trials that this one cannot run
     assert sweep().notified == (model.provider_id,)
     monkeypatch.setenv("A_KEY_FOR_THIS_TEST", "sk-set-at-last")
     assert run_worker_session(model) == 1
     assert (run.trials.get().outcome, Provider.objects.get(pk=model.provider_id).paused_reason) == ("pass", "")
 
 
-def test_a_failing_endpoint_is_no_failure_of_the_model() -> None:
+def test_session_endpoint_error_counts_as_infra() -> None:
     with ScriptedServer(lambda seen: error_reply(503, "overloaded")) as failing:
         model = make_scripted_model(failing, max_attempts=1)
         run = launch_run(model, scenarios=("chat_only",), trials=1)
@@ -356,29 +359,31 @@ def test_a_failing_endpoint_is_no_failure_of_the_model() -> None:
     assert (trial.outcome, trial.task_pass, cell.infra, cell.failed) == ("infra", None, 1, 0)
 
 
-def test_a_worker_asked_to_stop_queues_again_what_it_cannot_end(elsewhere: RunInThread) -> None:
+def test_session_asked_to_stop_requeues_running_trials(elsewhere: RunInThread) -> None:
     stopping = threading.Event()
-    with ScriptedServer(delay_answers(PATIENCE)) as slow:
+    with ScriptedServer(delay_answers(TIMEOUT_SECONDS)) as slow:
         model = make_scripted_model(slow)
         run = launch_run(model, trials=2)
-        shift = elsewhere(run_session, model.provider_id, build_session_options(PATIENCE, is_stopping=stopping.is_set))
-        assert slow.arrived.acquire(timeout=PATIENCE)
+        session = elsewhere(
+            run_session, model.provider_id, build_session_options(TIMEOUT_SECONDS, is_stopping=stopping.is_set)
+        )
+        assert slow.arrived.acquire(timeout=TIMEOUT_SECONDS)
         stopping.set()
-        assert shift.result(timeout=PATIENCE) == 0
+        assert session.result(timeout=TIMEOUT_SECONDS) == 0
     assert set(run.trials.values_list("state", "lease", "execution")) == {("queued", None, 1)}
 
 
-def test_a_lease_is_kept_while_an_answer_takes_longer_than_it(elsewhere: RunInThread) -> None:
+def test_session_renews_lease_during_slow_answer(elsewhere: RunInThread) -> None:
     released = threading.Event()
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking)
         run = launch_run(model, scenarios=("chat_only",), trials=1)
-        shift = elsewhere(run_worker_session, model)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        session = elsewhere(run_worker_session, model)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         until = time.monotonic() + 2 * settings.LEASE_SECONDS
         while time.monotonic() < until:
             assert sweep().expired == 0
             released.wait(0.1)
         released.set()
-        shift.result(timeout=PATIENCE)
+        session.result(timeout=TIMEOUT_SECONDS)
     assert run.trials.get().execution == 1

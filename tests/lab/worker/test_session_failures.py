@@ -1,4 +1,4 @@
-"""Rows that cannot be read or stored end their own trials, and no session."""
+"""Worker sessions beside rows that cannot be read or computed: only the trials of those rows are affected."""
 
 import pytest
 
@@ -13,32 +13,32 @@ from toolbench.providers.scripted_server import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_poisoned_cell_lets_sessions_of_other_providers_finish(scripted: ScriptedServer) -> None:
-    poisoned, innocent = make_scripted_model(scripted), make_scripted_model(scripted, "innocent")
-    bad, other = launch_run(poisoned, trials=2), launch_run(innocent, trials=2)
-    run_worker_session(poisoned)
-    bad.trials.update(input_tokens=2**63 - 1)
-    Run.objects.filter(pk=bad.pk).update(state=Run.State.RUNNING)
-    mark_stale(bad.cells.values_list("pk", flat=True))
-    assert run_worker_session(innocent) == 2
+def test_session_finishes_beside_cell_out_of_range(scripted: ScriptedServer) -> None:
+    broken_model, other_model = make_scripted_model(scripted), make_scripted_model(scripted, "innocent")
+    broken_run, other_run = launch_run(broken_model, trials=2), launch_run(other_model, trials=2)
+    run_worker_session(broken_model)
+    broken_run.trials.update(input_tokens=2**63 - 1)
+    Run.objects.filter(pk=broken_run.pk).update(state=Run.State.RUNNING)
+    mark_stale(broken_run.cells.values_list("pk", flat=True))
+    assert run_worker_session(other_model) == 2
     assert set(Run.objects.values_list("state", flat=True)) == {Run.State.FINISHED}
-    assert (bad.cells.get().passed, bad.cells.get().compute_error) == (2, "bigint out of range")
-    assert (other.cells.get().passed, other.cells.get().compute_error) == (2, "")
+    assert (broken_run.cells.get().passed, broken_run.cells.get().compute_error) == (2, "bigint out of range")
+    assert (other_run.cells.get().passed, other_run.cells.get().compute_error) == (2, "")
     assert not JobFailure.objects.exists()
 
 
-def test_configuration_that_cannot_be_read_ends_its_own_trials(scripted: ScriptedServer) -> None:
-    broken, fine = make_scripted_model(scripted), Model(name="fine", canonical="fine")
-    fine.provider_id = broken.provider_id
+def test_session_unreadable_configuration_ends_only_its_trials(scripted: ScriptedServer) -> None:
+    broken_model, fine = make_scripted_model(scripted), Model(name="fine", canonical="fine")
+    fine.provider_id = broken_model.provider_id
     fine.save()
-    bad, good = launch_run(broken, trials=2), launch_run(fine, trials=2)
-    bad.configs.update(layers=[["a layer without a patch"]])
-    assert run_worker_session(broken) == 4
-    assert set(bad.trials.values_list("outcome", "failure_class")) == {("infra", "our_error")}
+    broken_run, good = launch_run(broken_model, trials=2), launch_run(fine, trials=2)
+    broken_run.configs.update(layers=[["a layer without a patch"]])
+    assert run_worker_session(broken_model) == 4
+    assert set(broken_run.trials.values_list("outcome", "failure_class")) == {("infra", "our_error")}
     assert set(good.trials.values_list("outcome", flat=True)) == {"pass"}
 
 
-def test_trial_whose_end_cannot_be_described_ends_as_internal_error(
+def test_session_error_while_classifying_ends_as_internal_error(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:

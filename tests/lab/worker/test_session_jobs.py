@@ -53,7 +53,7 @@ def assert_all_passed(run: Run, trials: int) -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_session_job_that_fails_is_started_again(
+def test_session_restarts_failed_background_job(
     name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs, starts = WorkerSession.list_background_jobs, count(1)
@@ -103,7 +103,7 @@ def run_session_once(model: Any) -> int:
 
 
 @pytest.mark.parametrize("name", DATABASE_FUNCTIONS)
-def test_session_survives_failures_of_a_database_function(
+def test_session_survives_failures_of_database_function(
     name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count(1)
@@ -114,13 +114,13 @@ def test_session_survives_failures_of_a_database_function(
 
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1, request_cap=7)  # near a cap each request is reserved
-    other = make_scripted_model(scripted, "other")
-    innocent = launch_run(other, trials=1, scenarios=("chat_only",))
+    other_model = make_scripted_model(scripted, "other")
+    other_run = launch_run(other_model, trials=1, scenarios=("chat_only",))
     observe_database_calls(monkeypatch, fail)
     run_session_once(model)
     assert next(calls) > 1
-    run_worker_session(other)
-    assert_all_passed(innocent, 1)
+    run_worker_session(other_model)
+    assert_all_passed(other_run, 1)
     if name == "reserve":
         assert (
             run.trials.get().failure_class == "our_error"
@@ -130,7 +130,7 @@ def test_session_survives_failures_of_a_database_function(
     assert {failure.job for failure in JobFailure.objects.all()} == {DATABASE_FUNCTIONS[name]}
 
 
-def test_every_database_function_of_a_session_is_in_the_list(
+def test_session_calls_only_listed_database_functions(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[str] = set()

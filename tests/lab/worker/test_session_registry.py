@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 
 from tests.lab.conftest import RunInThread
-from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model
+from tests.lab.scripted_runs import answer_correctly, answer_on_release, launch_run, make_scripted_model
 from toolbench.celery import app
 from toolbench.lab.maintenance import check_runs, sweep
 from toolbench.lab.worker.session_registry import SessionRegistry
@@ -13,30 +13,35 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_provider_has_one_shift_per_worker_however_often_it_is_woken(
-    scripted: ScriptedServer, elsewhere: RunInThread
-) -> None:
-    model = make_scripted_model(scripted)
-    run = launch_run(model, trials=8)
-    roster = SessionRegistry(check_runs=check_runs, sweep=sweep)
-    ended = [future.result() for future in [elsewhere(roster.run_session, model.provider_id) for _ in range(3)]]
-    assert sum(ended) == 8
+def test_session_registry_runs_one_session_per_provider(elsewhere: RunInThread) -> None:
+    released = threading.Event()
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking, concurrency=1)
+        run = launch_run(model, scenarios=("chat_only",), trials=8)
+        registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
+        first = elsewhere(registry.run_session, model.provider_id)
+        try:
+            assert blocking.arrived.acquire(timeout=30)
+            assert elsewhere(registry.run_session, model.provider_id).result(timeout=30) == 0
+        finally:
+            released.set()
+        assert first.result() == 8
     assert run.trials.filter(execution=1, outcome="pass").count() == 8
 
 
-def test_a_stopping_worker_begins_no_shift(scripted: ScriptedServer) -> None:
+def test_session_registry_stopped_starts_no_session(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     launch_run(model)
-    roster = SessionRegistry(check_runs=check_runs, sweep=sweep)
-    roster.stop()
-    assert roster.run_session(model.provider_id) == 0
+    registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
+    registry.stop()
+    assert registry.run_session(model.provider_id) == 0
 
 
-def test_a_provider_that_is_gone_is_no_error() -> None:
+def test_session_registry_deleted_provider_returns_zero() -> None:
     assert SessionRegistry(check_runs=check_runs, sweep=sweep).run_session(987654) == 0
 
 
-def test_several_providers_are_served_side_by_side(elsewhere: RunInThread) -> None:
+def test_session_registry_serves_providers_in_parallel(elsewhere: RunInThread) -> None:
     together = threading.Barrier(2, timeout=30)
 
     def meet(seen: ReceivedRequest) -> ScriptedReply:
@@ -46,10 +51,10 @@ def test_several_providers_are_served_side_by_side(elsewhere: RunInThread) -> No
     with ScriptedServer(meet) as first, ScriptedServer(meet) as second:
         models = [make_scripted_model(first, "first"), make_scripted_model(second, "second")]
         launch_run(*models, scenarios=("chat_only",), trials=1)
-        roster = SessionRegistry(check_runs=check_runs, sweep=sweep)
-        futures = [elsewhere(roster.run_session, model.provider_id) for model in models]
+        registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
+        futures = [elsewhere(registry.run_session, model.provider_id) for model in models]
         assert [future.result() for future in futures] == [1, 1]
 
 
-def test_every_process_publishes_to_our_broker() -> None:
+def test_celery_app_publishes_to_configured_broker() -> None:
     assert app.conf.broker_url == settings.CELERY_BROKER_URL

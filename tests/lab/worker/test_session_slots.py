@@ -1,4 +1,4 @@
-"""Slots that trials hand over without the database: the limit of the provider holds over all workers."""
+"""Slots that trials of a session hand over without the database, within the limit of the provider."""
 
 import threading
 from collections.abc import Collection
@@ -24,7 +24,7 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ANSWER_SECONDS = 0.02
-PATIENCE = 30
+TIMEOUT_SECONDS = 30
 
 
 class LimitedProvider:
@@ -34,7 +34,7 @@ class LimitedProvider:
     """
 
     def __init__(self, limit: int, rejected: int) -> None:
-        self.most = 0
+        self.max_in_flight = 0
         self._limit, self._rejected = limit, rejected
         self._in_flight = self._count = 0
         self._changed = threading.Condition()
@@ -43,7 +43,7 @@ class LimitedProvider:
         with self._changed:
             self._in_flight += 1
             self._count += 1
-            self.most = max(self.most, self._in_flight)
+            self.max_in_flight = max(self.max_in_flight, self._in_flight)
             is_rejected = self._count % self._rejected == 0
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._in_flight > self._limit, timeout=ANSWER_SECONDS)
@@ -52,7 +52,7 @@ class LimitedProvider:
 
 
 @pytest.fixture
-def taken_over(monkeypatch: pytest.MonkeyPatch) -> list[TrialLease]:
+def slot_successors(monkeypatch: pytest.MonkeyPatch) -> list[TrialLease]:
     """Return the list to which each trial that took over a slot is added."""
     trials: list[TrialLease] = []
     original = Slots.take_successors
@@ -67,8 +67,8 @@ def taken_over(monkeypatch: pytest.MonkeyPatch) -> list[TrialLease]:
 
 
 @pytest.mark.parametrize("rejected", [10**6, 7], ids=["no 429", "each seventh answer is 429"])
-def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
-    elsewhere: RunInThread, taken_over: list[TrialLease], rejected: int, monkeypatch: pytest.MonkeyPatch
+def test_session_handed_over_slots_keep_limit_of_two_workers(
+    elsewhere: RunInThread, slot_successors: list[TrialLease], rejected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 3)  # else a slow machine claims none ahead
     limit = 4
@@ -81,13 +81,13 @@ def test_slots_that_are_handed_over_keep_the_limit_of_two_workers(
         assert sum(session.result() for session in sessions) == 60
     run.refresh_from_db()
     assert (run.state, set(run.trials.values_list("outcome", "execution"))) == (Run.State.FINISHED, {("pass", 1)})
-    assert provider.most <= limit
-    assert taken_over
+    assert provider.max_in_flight <= limit
+    assert slot_successors
     assert not Trial.objects.filter(backing_off=True).exists()
     assert len(server.seen) == run.requests_reserved
 
 
-def test_trial_claimed_ahead_starts_although_no_slot_is_handed_over(
+def test_session_starts_trials_claimed_ahead_without_handover(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Slots, "_hand_over", lambda slots: None)
@@ -98,7 +98,7 @@ def test_trial_claimed_ahead_starts_although_no_slot_is_handed_over(
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
 
 
-def test_slot_of_a_trial_that_another_worker_claimed_is_not_handed_over(
+def test_session_does_not_hand_over_slot_of_lost_lease(
     elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 2)
@@ -116,39 +116,37 @@ def test_slot_of_a_trial_that_another_worker_claimed_is_not_handed_over(
         model = make_scripted_model(blocking, concurrency=1)
         run = launch_run(model, scenarios=("chat_only",), trials=2)
         session = elsewhere(run_worker_session, model)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         assert list(run.trials.order_by("backing_off").values_list("backing_off", flat=True)) == [False, True]
         lost = run.trials.get(backing_off=False)
         run.trials.filter(pk=lost.pk).update(lease=uuid4())
         try:
-            wait_until(lambda: "its lease was lost" in caplog.text, seconds=PATIENCE)
+            wait_until(lambda: "its lease was lost" in caplog.text, seconds=TIMEOUT_SECONDS)
             refused.clear()
             # The first refusal may be of an attempt that began before the lease was lost.
-            wait_until(lambda: len(refused) >= 2 or len(blocking.seen) > 1, seconds=PATIENCE)
+            wait_until(lambda: len(refused) >= 2 or len(blocking.seen) > 1, seconds=TIMEOUT_SECONDS)
             assert len(blocking.seen) == 1
             run.trials.filter(pk=lost.pk).update(state="queued", lease=None)
         finally:
             released.set()
-        assert session.result(timeout=PATIENCE) == 2
+        assert session.result(timeout=TIMEOUT_SECONDS) == 2
 
 
-def test_cancellation_reaches_a_trial_that_waits_for_a_slot(
-    elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_cancels_trial_waiting_for_slot(elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 2)
     released = threading.Event()
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking, concurrency=1)
         kept, cancelled = (launch_run(model, scenarios=("chat_only",), trials=1) for _ in range(2))
         session = elsewhere(run_worker_session, model)
-        assert blocking.arrived.acquire(timeout=PATIENCE)
+        assert blocking.arrived.acquire(timeout=TIMEOUT_SECONDS)
         try:
             assert cancelled.trials.filter(state="running", backing_off=True).exists()
             control.cancel_run(cancelled.pk)
             ended = Run.objects.filter(pk=cancelled.pk, state=Run.State.CANCELLED)
-            wait_until(ended.exists, seconds=PATIENCE)
+            wait_until(ended.exists, seconds=TIMEOUT_SECONDS)
         finally:
             released.set()
-        assert session.result(timeout=PATIENCE) == 2
+        assert session.result(timeout=TIMEOUT_SECONDS) == 2
     assert (kept.trials.get().outcome, cancelled.trials.get().outcome) == ("pass", "cancelled")
     assert len(blocking.seen) == 1

@@ -44,7 +44,7 @@ async def list_started(tasks: list[asyncio.Task[object]]) -> list[bool]:
     return [task.done() for task in tasks]
 
 
-def test_an_ended_trial_frees_its_slot_until_the_database_knows_of_its_end() -> None:
+def test_slots_finished_trial_is_in_hints_until_stored() -> None:
     slots, (trial,) = Slots(), make_trials(1)
     slots.hold(trial)
     slots.mark_finished(trial.lease)
@@ -54,7 +54,7 @@ def test_an_ended_trial_frees_its_slot_until_the_database_knows_of_its_end() -> 
     assert slots.build_hints() == SlotHints()
 
 
-def test_so_many_ends_may_wait_to_be_stored_and_no_more_slots_are_free() -> None:
+def test_slots_limit_number_of_unstored_finished_trials() -> None:
     slots, trials = Slots(), make_trials(MAX_UNSTORED_TRIALS + 1)
     leases = [trial.lease for trial in trials]
     hold_all(slots, trials)
@@ -67,7 +67,7 @@ def test_so_many_ends_may_wait_to_be_stored_and_no_more_slots_are_free() -> None
     assert slots.build_hints().finished_leases == tuple(leases[1:])
 
 
-def test_a_slot_is_kept_for_each_trial_that_comes_back() -> None:
+def test_slots_reserve_one_slot_per_returning_trial() -> None:
     slots = Slots()
     with slots.reserve(), slots.reserve():
         assert slots.build_hints() == SlotHints(reserved_slots=2)
@@ -75,7 +75,7 @@ def test_a_slot_is_kept_for_each_trial_that_comes_back() -> None:
 
 
 @in_event_loop
-async def test_waiting_trial_takes_over_a_slot_and_is_counted_later() -> None:
+async def test_slots_waiting_trial_is_counted_after_predecessor_is_stored() -> None:
     slots, (first, second, third) = Slots(), make_trials(3)
     slots.hold(first)
     tasks = await start_waiting(slots, second, third)
@@ -91,7 +91,7 @@ async def test_waiting_trial_takes_over_a_slot_and_is_counted_later() -> None:
 
 
 @in_event_loop
-async def test_slot_that_changed_hands_twice_is_counted_for_its_last_holder() -> None:
+async def test_slots_handed_over_twice_are_counted_for_last_trial() -> None:
     slots, (first, second, third) = Slots(), make_trials(3)
     slots.hold(first)
     tasks = await start_waiting(slots, second, third)
@@ -105,7 +105,7 @@ async def test_slot_that_changed_hands_twice_is_counted_for_its_last_holder() ->
 
 
 @in_event_loop
-async def test_slot_that_a_claim_may_take_is_not_handed_over() -> None:
+async def test_slots_named_in_hints_are_not_handed_over() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     slots.hold(first)
     slots.mark_finished(first.lease)
@@ -118,7 +118,7 @@ async def test_slot_that_a_claim_may_take_is_not_handed_over() -> None:
 
 
 @in_event_loop
-async def test_slot_whose_end_is_being_stored_is_not_handed_over() -> None:
+async def test_slots_of_outcomes_being_stored_are_not_handed_over() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     slots.hold(first)
     slots.mark_finished(first.lease)
@@ -130,7 +130,7 @@ async def test_slot_whose_end_is_being_stored_is_not_handed_over() -> None:
 
 
 @in_event_loop
-async def test_slot_named_to_a_claim_stays_named_under_its_new_lease() -> None:
+async def test_slots_named_in_hints_follow_the_successor_lease() -> None:
     slots, (first, second, third) = Slots(), make_trials(3)
     slots.hold(first)
     await start_waiting(slots, second)
@@ -146,7 +146,7 @@ async def test_slot_named_to_a_claim_stays_named_under_its_new_lease() -> None:
 
 
 @in_event_loop
-async def test_free_slot_goes_to_a_returning_trial_before_a_waiting_one() -> None:
+async def test_slots_prefer_returning_trial_to_waiting_one() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     slots.hold(first)
     tasks = await start_waiting(slots, second)
@@ -159,7 +159,7 @@ async def test_free_slot_goes_to_a_returning_trial_before_a_waiting_one() -> Non
 
 
 @in_event_loop
-async def test_no_slot_is_handed_over_while_too_many_ends_are_unstored() -> None:
+async def test_slots_are_not_handed_over_at_max_unstored_trials() -> None:
     slots, trials = Slots(), make_trials(MAX_UNSTORED_TRIALS + 1)
     *held, waiting = trials
     hold_all(slots, held)
@@ -172,7 +172,7 @@ async def test_no_slot_is_handed_over_while_too_many_ends_are_unstored() -> None
 
 
 @in_event_loop
-async def test_trial_that_leaves_its_slot_takes_no_other_with_it() -> None:
+async def test_slots_left_before_the_end_are_not_handed_over() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     slots.hold(first)
     slots.leave(first.lease)
@@ -184,7 +184,7 @@ async def test_trial_that_leaves_its_slot_takes_no_other_with_it() -> None:
 
 
 @in_event_loop
-async def test_slot_of_a_lost_lease_is_not_handed_over() -> None:
+async def test_slots_of_lost_lease_are_not_handed_over() -> None:
     slots, (first, second, third) = Slots(), make_trials(3)
     slots.hold(first)
     tasks = await start_waiting(slots, second, third)
@@ -200,7 +200,7 @@ async def test_slot_of_a_lost_lease_is_not_handed_over() -> None:
 
 
 @in_event_loop
-async def test_no_slot_is_acquired_for_a_waiting_trial_before_a_returning_one() -> None:
+async def test_slots_pop_waiting_returns_none_while_slot_is_reserved() -> None:
     slots, trials = Slots(), make_trials(1)
     tasks = await start_waiting(slots, *trials)
     with slots.reserve():
@@ -210,7 +210,7 @@ async def test_no_slot_is_acquired_for_a_waiting_trial_before_a_returning_one() 
 
 
 @in_event_loop
-async def test_waiting_trial_that_the_database_counts_may_start() -> None:
+async def test_slots_grant_starts_waiting_trial() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     tasks = await start_waiting(slots, first, second)
     popped = slots.pop_waiting()
@@ -227,7 +227,7 @@ async def test_waiting_trial_that_the_database_counts_may_start() -> None:
 
 
 @in_event_loop
-async def test_trial_cancelled_while_it_waits_gets_no_slot() -> None:
+async def test_slots_skip_waiting_trial_that_was_cancelled() -> None:
     slots, (first, second, third) = Slots(), make_trials(3)
     slots.hold(first)
     tasks = await start_waiting(slots, second, third)
@@ -247,7 +247,7 @@ def finish(slots: Slots, count: int) -> list[UUID]:
 
 
 @in_event_loop
-async def test_as_many_trials_wait_as_finish_in_a_moment() -> None:
+async def test_slots_hints_claim_ahead_at_rate_of_finished_trials() -> None:
     now = 100.0
     slots = Slots(lambda: now)
     assert slots.build_hints(claims_ahead=True).ahead == 0

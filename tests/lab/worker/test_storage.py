@@ -26,12 +26,12 @@ from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def running_trial(run: Run | None = None) -> Trial:
+def make_running_trial(run: Run | None = None) -> Trial:
     cell = make_cell(make_config(run or make_run(state=Run.State.RUNNING)))
     return make_trial(cell, "running", lease=uuid4())
 
 
-def exchange(ordinal: int = 1, **fields: Any) -> ExchangeStep:
+def make_exchange_step(ordinal: int = 1, **fields: Any) -> ExchangeStep:
     turn = Turn({"role": "assistant", "content": "hi"}, "hi", usage=Usage(10, 5), finish_reason="stop")
     step = ExchangeStep(
         ordinal=ordinal,
@@ -59,7 +59,7 @@ def exchange(ordinal: int = 1, **fields: Any) -> ExchangeStep:
     return replace(step, **fields)
 
 
-def tool(ordinal: int = 2) -> ToolStep:
+def make_tool_step(ordinal: int = 2) -> ToolStep:
     result = ToolResult(
         call=ToolCall("c1", "state_get", '{"select": ["/a\x00\\ud800"]}'),
         arguments={"select": ["/a\x00\ud800"], "value": float("nan")},
@@ -73,27 +73,29 @@ def tool(ordinal: int = 2) -> ToolStep:
     return ToolStep(ordinal, 0, 9.0, 0.5, result)
 
 
-def step_of(trial: Trial, step: ExchangeStep | ToolStep) -> StepWrite:
+def build_step_write(trial: Trial, step: ExchangeStep | ToolStep) -> StepWrite:
     assert trial.lease is not None
     return StepWrite(trial.pk, trial.execution, trial.lease, step)
 
 
-def outcome_of(trial: Trial, **columns: Any) -> OutcomeWrite:
+def build_outcome_write(trial: Trial, **columns: Any) -> OutcomeWrite:
     assert trial.lease is not None
     return OutcomeWrite(trial.pk, trial.lease, {"outcome": "pass", "task_pass": True, **columns})
 
 
-def test_batch_counts_successors_in_the_slots_of_trials_that_end() -> None:
-    ended, successor, lost = running_trial(), running_trial(), running_trial()
+def test_write_batch_counts_successors_of_ended_trials() -> None:
+    ended, successor, lost = make_running_trial(), make_running_trial(), make_running_trial()
     Trial.objects.filter(pk__in=[successor.pk, lost.pk]).update(backing_off=True)
     successors = [TrialLease(successor.pk, successor.lease or uuid4()), TrialLease(lost.pk, uuid4())]
-    assert write_batch(Batch([], [outcome_of(ended)], successors=successors)).ended_ids == {ended.pk}
+    assert write_batch(Batch([], [build_outcome_write(ended)], successors=successors)).ended_ids == {ended.pk}
     assert list(Trial.objects.filter(backing_off=True)) == [lost]
 
 
-def test_batch_locks_trials_in_the_order_in_which_leases_are_renewed(elsewhere: RunInThread) -> None:
-    ended, successor = running_trial(), running_trial()
-    batch = Batch(outcomes=[outcome_of(ended)], successors=[TrialLease(successor.pk, successor.lease or uuid4())])
+def test_write_batch_locks_trials_in_order_of_renewal(elsewhere: RunInThread) -> None:
+    ended, successor = make_running_trial(), make_running_trial()
+    batch = Batch(
+        outcomes=[build_outcome_write(ended)], successors=[TrialLease(successor.pk, successor.lease or uuid4())]
+    )
     with transaction.atomic():
         Trial.objects.select_for_update(no_key=True).get(pk=ended.pk)
         writing = elsewhere(write_batch, batch)
@@ -102,19 +104,19 @@ def test_batch_locks_trials_in_the_order_in_which_leases_are_renewed(elsewhere: 
     assert writing.result().ended_ids == {ended.pk}
 
 
-def test_refused_batch_still_counts_successors(refuse: Callable[[str], None]) -> None:
+def test_write_batch_with_refused_outcome_counts_successors(refuse: Callable[[str], None]) -> None:
     refuse("22000")
-    ended, successor = running_trial(), running_trial()
+    ended, successor = make_running_trial(), make_running_trial()
     Trial.objects.filter(pk=successor.pk).update(backing_off=True)
     successors = [TrialLease(successor.pk, successor.lease or uuid4())]
-    write_batch(Batch([], [outcome_of(ended, sentence="refused")], successors=successors))
+    write_batch(Batch([], [build_outcome_write(ended, sentence="refused")], successors=successors))
     assert not Trial.objects.filter(backing_off=True).exists()
     assert Trial.objects.filter(state="done").count() == 1
 
 
-def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:
-    trial = running_trial()
-    write_batch(Batch([step_of(trial, exchange())]))
+def test_write_batch_stores_exchange_with_bytes_and_details() -> None:
+    trial = make_running_trial()
+    write_batch(Batch([build_step_write(trial, make_exchange_step())]))
     step = trial.steps.select_related("body").get()
     assert (step.kind, step.status, step.ok, step.finish_reason, step.input_tokens) == (
         "exchange",
@@ -131,9 +133,9 @@ def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:
     assert stored["chunks"] == [[5.0, 10]]
 
 
-def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
-    trial = running_trial()
-    write_batch(Batch([step_of(trial, tool())]))
+def test_write_batch_stores_tool_step_with_lone_surrogates() -> None:
+    trial = make_running_trial()
+    write_batch(Batch([build_step_write(trial, make_tool_step())]))
     step = trial.steps.select_related("body").get()
     assert (step.kind, step.tool_name, step.ok, step.error_code) == ("tool", "state_get", False, "ARGUMENT_ERROR")
     assert bytes(step.body.response).decode("utf-8", "surrogatepass") == '{"ok":false}\ud800'
@@ -142,11 +144,11 @@ def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
     assert stored["schema_errors"] == [{"path": "$.select", "kind": "type", "message": "not a list"}]
 
 
-def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
-    trial = running_trial()
-    assert write_batch(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).ended_ids == {
-        trial.pk
-    }
+def test_write_batch_outcome_ends_trial_and_marks_cell_stale() -> None:
+    trial = make_running_trial()
+    assert write_batch(
+        Batch(outcomes=[build_outcome_write(trial, final_text=b"Done.".hex(), requests=3)])
+    ).ended_ids == {trial.pk}
     trial.refresh_from_db()
     assert (trial.state, trial.outcome, trial.lease, trial.requests) == ("done", "pass", None, 3)
     assert bytes(trial.final_text) == b"Done."
@@ -154,17 +156,17 @@ def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
     assert trial.cell.stale
 
 
-def test_what_is_not_given_stays_as_it_was() -> None:
-    trial = running_trial()
-    write_batch(Batch(outcomes=[outcome_of(trial, outcome="infra", task_pass=None, sentence="gone")]))
+def test_write_batch_outcome_keeps_columns_it_does_not_name() -> None:
+    trial = make_running_trial()
+    write_batch(Batch(outcomes=[build_outcome_write(trial, outcome="infra", task_pass=None, sentence="gone")]))
     trial.refresh_from_db()
     assert (trial.outcome, trial.task_pass, trial.turns, trial.verdict) == ("infra", None, 0, {})
 
 
-def test_writes_without_the_lease_are_refused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    trial = running_trial()
+def test_write_batch_with_wrong_lease_is_refused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    trial = make_running_trial()
     late = Batch(
-        [StepWrite(trial.pk, trial.execution, uuid4(), exchange())],
+        [StepWrite(trial.pk, trial.execution, uuid4(), make_exchange_step())],
         [OutcomeWrite(trial.pk, uuid4(), {"outcome": "fail"})],
     )
     with caplog.at_level(logging.WARNING):
@@ -174,25 +176,25 @@ def test_writes_without_the_lease_are_refused_and_logged(caplog: pytest.LogCaptu
     assert "its lease was lost" in caplog.text
 
 
-def test_a_batch_that_is_written_twice_changes_nothing() -> None:
+def test_write_batch_repeated_stores_steps_and_tokens_once() -> None:
     run = make_run(state=Run.State.RUNNING)
-    trial = running_trial(run)
-    batch = Batch([step_of(trial, exchange()), step_of(trial, tool())])
+    trial = make_running_trial(run)
+    batch = Batch([build_step_write(trial, make_exchange_step()), build_step_write(trial, make_tool_step())])
     write_batch(batch)
     write_batch(batch)
     run.refresh_from_db()
     assert (trial.steps.count(), run.tokens_used) == (2, 15)
 
 
-def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
+def test_write_batch_outcome_with_missing_steps_is_incomplete() -> None:
     run = make_run(state=Run.State.RUNNING, requests_reserved=9)
-    trial, whole = running_trial(run), running_trial(run)
-    steps = [step_of(trial, exchange()), step_of(trial, tool())]
-    outcome = replace(outcome_of(trial), steps=steps, unsent_requests=2)
-    other = replace(outcome_of(whole), steps=[step_of(whole, exchange())])
+    trial, complete = make_running_trial(run), make_running_trial(run)
+    steps = [build_step_write(trial, make_exchange_step()), build_step_write(trial, make_tool_step())]
+    outcome = replace(build_outcome_write(trial), steps=steps, unsent_requests=2)
+    other = replace(build_outcome_write(complete), steps=[build_step_write(complete, make_exchange_step())])
     write_batch(Batch(steps[1:]))
     assert write_batch(Batch([*other.steps], [outcome, other])) == WriteResult(
-        frozenset({whole.pk}), frozenset({trial.pk})
+        frozenset({complete.pk}), frozenset({trial.pk})
     )
     trial.refresh_from_db()
     run.refresh_from_db()
@@ -202,48 +204,48 @@ def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
     assert (trial.steps.count(), run.requests_reserved, run.tokens_used) == (2, 7, 30)
 
 
-def test_write_of_steps_of_a_lost_execution_does_not_complete_a_trial() -> None:
-    trial = running_trial()
-    write_batch(Batch([step_of(trial, exchange())]))
+def test_write_batch_steps_of_lost_execution_leave_it_incomplete() -> None:
+    trial = make_running_trial()
+    write_batch(Batch([build_step_write(trial, make_exchange_step())]))
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     trial.refresh_from_db()
-    outcome = replace(outcome_of(trial), steps=[step_of(trial, exchange())])
+    outcome = replace(build_outcome_write(trial), steps=[build_step_write(trial, make_exchange_step())])
     assert write_batch(Batch(outcomes=[outcome])).incomplete_ids == {trial.pk}
 
 
-def test_write_of_a_step_without_its_texts_completes_the_trial() -> None:
-    trial = running_trial()
-    refused = step_of(trial, exchange(duration_ms=float("nan")))
-    outcome = replace(outcome_of(trial), steps=[refused])
+def test_write_batch_placeholder_step_completes_trial() -> None:
+    trial = make_running_trial()
+    refused = build_step_write(trial, make_exchange_step(duration_ms=float("nan")))
+    outcome = replace(build_outcome_write(trial), steps=[refused])
     assert write_batch(Batch([refused], [outcome])).ended_ids == {trial.pk}
     assert trial.steps.get().error_message == "This step could not be stored as it is."
 
 
-def test_write_of_an_incomplete_outcome_under_a_lost_lease_is_dropped() -> None:
-    trial = running_trial()
-    outcome = replace(outcome_of(trial), lease=uuid4(), steps=[step_of(trial, exchange())])
+def test_write_batch_incomplete_outcome_of_lost_lease_is_dropped() -> None:
+    trial = make_running_trial()
+    outcome = replace(build_outcome_write(trial), lease=uuid4(), steps=[build_step_write(trial, make_exchange_step())])
     assert write_batch(Batch(outcomes=[outcome])) == WriteResult()
 
 
-def test_what_is_returned_is_queued_after_its_steps_are_stored() -> None:
-    trial = running_trial()
+def test_write_batch_requeue_stores_steps_and_queues_trial() -> None:
+    trial = make_running_trial()
     assert trial.lease is not None
-    write_batch(Batch([step_of(trial, exchange())], requeues=[RequeueWrite(trial.pk, trial.lease)]))
+    write_batch(Batch([build_step_write(trial, make_exchange_step())], requeues=[RequeueWrite(trial.pk, trial.lease)]))
     trial.refresh_from_db()
     assert (trial.state, trial.lease is None, trial.steps.count()) == ("queued", True, 1)
 
 
-def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
+def test_write_batch_subtracts_unsent_requests_once() -> None:
     run = make_run(state=Run.State.RUNNING, requests_reserved=9)
-    ended, back, lost = running_trial(run), running_trial(run), running_trial(run)
-    assert back.lease is not None
+    ended, requeued, lost = make_running_trial(run), make_running_trial(run), make_running_trial(run)
+    assert requeued.lease is not None
     batch = Batch(
-        [step_of(ended, exchange())],
+        [build_step_write(ended, make_exchange_step())],
         [
-            replace(outcome_of(ended), unsent_requests=2),
+            replace(build_outcome_write(ended), unsent_requests=2),
             OutcomeWrite(lost.pk, uuid4(), {"outcome": "pass"}, unsent_requests=3),
         ],
-        [RequeueWrite(back.pk, back.lease, unsent_requests=1)],
+        [RequeueWrite(requeued.pk, requeued.lease, unsent_requests=1)],
     )
     write_batch(batch)
     write_batch(batch)
@@ -251,47 +253,47 @@ def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
     assert (run.requests_reserved, run.tokens_used) == (6, 15)
 
 
-def test_they_come_off_although_a_row_is_refused() -> None:
+def test_write_batch_with_refused_row_subtracts_unsent_requests() -> None:
     run = make_run(state=Run.State.RUNNING, requests_reserved=9)
-    ended = replace(outcome_of(running_trial(run), sentence="\x00"), unsent_requests=2)
+    ended = replace(build_outcome_write(make_running_trial(run), sentence="\x00"), unsent_requests=2)
     write_batch(Batch(outcomes=[ended]))
     run.refresh_from_db()
     assert run.requests_reserved == 7
 
 
-def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pytest.LogCaptureFixture) -> None:
-    trials = [running_trial() for _ in range(5)]
-    steps = [step_of(trial, exchange()) for trial in trials]
-    steps[2] = step_of(trials[2], exchange(duration_ms=float("nan")))
-    outcomes = [outcome_of(trial) for trial in trials]
-    outcomes[3] = outcome_of(trials[3], sentence="\x00")
+def test_write_batch_refused_rows_leave_others_stored(caplog: pytest.LogCaptureFixture) -> None:
+    trials = [make_running_trial() for _ in range(5)]
+    steps = [build_step_write(trial, make_exchange_step()) for trial in trials]
+    steps[2] = build_step_write(trials[2], make_exchange_step(duration_ms=float("nan")))
+    outcomes = [build_outcome_write(trial) for trial in trials]
+    outcomes[3] = build_outcome_write(trials[3], sentence="\x00")
     assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Step.objects.filter(trial__in=trials).count() == 5
     assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
     assert caplog.text.count("cannot be stored as it is") == 2
 
 
-def test_an_outage_while_a_batch_is_split_leaves_nothing_half_written(caplog: pytest.LogCaptureFixture) -> None:
-    trials = [running_trial() for _ in range(2)]
-    batch = Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="\x00")])
+def test_write_batch_outage_while_split_writes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    trials = [make_running_trial() for _ in range(2)]
+    batch = Batch(outcomes=[build_outcome_write(trials[0]), build_outcome_write(trials[1], sentence="\x00")])
     savepoints = count(1)
 
-    def away(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        if sql.startswith("SAVEPOINT") and next(savepoints) == 3:  # the first trial's end is written by then
+    def fail_third_savepoint(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if sql.startswith("SAVEPOINT") and next(savepoints) == 3:  # the first outcome is written by then
             raise OperationalError("the database is away")
         return execute(sql, *rest)
 
-    with connection.execute_wrapper(away), pytest.raises(OperationalError):
+    with connection.execute_wrapper(fail_third_savepoint), pytest.raises(OperationalError):
         write_batch(batch)
     assert not Trial.objects.filter(state="done").exists()
     assert write_batch(batch).ended_ids == {trial.pk for trial in trials}
     assert "lease was lost" not in caplog.text
 
 
-def test_implausible_counts_are_stored_as_unknown() -> None:
-    trial = running_trial()
+def test_write_batch_implausible_usage_is_stored_as_null() -> None:
+    trial = make_running_trial()
     huge = Turn({}, "", usage=Usage(10**30, -5), upstream="u" * 500, model_echoed="\x00")
-    write_batch(Batch([step_of(trial, exchange(turn_read=huge))]))
+    write_batch(Batch([build_step_write(trial, make_exchange_step(turn_read=huge))]))
     step = trial.steps.get()
     assert (step.input_tokens, step.output_tokens, len(step.upstream)) == (None, None, 120)
 
@@ -307,40 +309,48 @@ def test_implausible_counts_are_stored_as_unknown() -> None:
         {"verdict": {1, 2}},
     ],
 )
-def test_outcome_that_cannot_be_stored_ends_its_trial_alone(columns: dict[str, Any]) -> None:
-    trials = [running_trial() for _ in range(3)]
-    outcomes = [outcome_of(trials[0]), outcome_of(trials[1], **columns), outcome_of(trials[2])]
+def test_write_batch_unstorable_outcome_still_ends_every_trial(columns: dict[str, Any]) -> None:
+    trials = [make_running_trial() for _ in range(3)]
+    outcomes = [
+        build_outcome_write(trials[0]),
+        build_outcome_write(trials[1], **columns),
+        build_outcome_write(trials[2]),
+    ]
     assert write_batch(Batch(outcomes=outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Trial.objects.filter(outcome="pass").count() >= 2
     assert set(Trial.objects.values_list("state", "lease")) == {("done", None)}
 
 
 @pytest.mark.parametrize("fields", [{"duration_ms": object()}, {"turn_read": 7}, {"status": -1}, {"url": 7}])
-def test_step_that_cannot_be_stored_leaves_its_place_and_the_others(fields: dict[str, Any]) -> None:
-    trials = [running_trial() for _ in range(3)]
-    steps = [step_of(trial, exchange(**(fields if trial is trials[1] else {}))) for trial in trials]
-    write_batch(Batch(steps, [outcome_of(trial) for trial in trials]))
+def test_write_batch_unstorable_step_leaves_placeholder(fields: dict[str, Any]) -> None:
+    trials = [make_running_trial() for _ in range(3)]
+    steps = [build_step_write(trial, make_exchange_step(**(fields if trial is trials[1] else {}))) for trial in trials]
+    write_batch(Batch(steps, [build_outcome_write(trial) for trial in trials]))
     assert Step.objects.filter(trial__in=trials).count() == 3
     assert Trial.objects.filter(outcome="pass").count() == 3
 
 
 @pytest.mark.parametrize("state", ["54000", "54001", "57014", "XX000", "XX001", "53400"])
-def test_write_refused_for_good_takes_the_batch_apart(refuse: Callable[[str], None], state: str) -> None:
+def test_write_batch_permanent_refusal_splits_batch(refuse: Callable[[str], None], state: str) -> None:
     refuse(state)
-    trials = [running_trial() for _ in range(5)]
+    trials = [make_running_trial() for _ in range(5)]
     sentences = ["", "", "refused", "", ""]
-    steps = [step_of(trial, exchange()) for trial in trials]
-    outcomes = [outcome_of(trial, sentence=said) for trial, said in zip(trials, sentences, strict=True)]
+    steps = [build_step_write(trial, make_exchange_step()) for trial in trials]
+    outcomes = [
+        build_outcome_write(trial, sentence=sentence) for trial, sentence in zip(trials, sentences, strict=True)
+    ]
     assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Trial.objects.get(pk=trials[2].pk).sentence == "The verdict's texts could not be stored."
 
 
 @pytest.mark.parametrize("state", ["53100", "53200", "53300", "40P01", "40001", "55P03", "57P01", "57P03", "58030"])
-def test_write_refused_for_a_moment_stores_nothing(refuse: Callable[[str], None], state: str) -> None:
+def test_write_batch_temporary_refusal_stores_nothing(refuse: Callable[[str], None], state: str) -> None:
     refuse(state)
-    trials = [running_trial() for _ in range(2)]
+    trials = [make_running_trial() for _ in range(2)]
     with pytest.raises(UNAVAILABLE_ERRORS) as refused:
-        write_batch(Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="refused")]))
+        write_batch(
+            Batch(outcomes=[build_outcome_write(trials[0]), build_outcome_write(trials[1], sentence="refused")])
+        )
     assert is_unavailable(refused.value)
     assert not Trial.objects.filter(state="done").exists()
 

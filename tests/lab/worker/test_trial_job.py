@@ -1,4 +1,4 @@
-"""How a trial ends whose answers break off, from the socket to its columns."""
+"""Trial jobs: outcomes of broken answers, log lines, and memory after the end."""
 
 import gc
 import io
@@ -38,7 +38,7 @@ ENDS = {  # outcome, failure class and cause by the exchange's error code
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_trial_of_broken_off_answer_ends_by_its_code(streamed: bool) -> None:
+def test_trial_job_broken_answer_ends_by_error_code(streamed: bool) -> None:
     with FaultyServer() as faulty:
         fields = {"base_url": faulty.base_url, "max_attempts": 1, "concurrency": 16}
         provider = Provider.objects.create(name="faulty", **fields)
@@ -62,7 +62,7 @@ def test_trial_of_broken_off_answer_ends_by_its_code(streamed: bool) -> None:
     }
 
 
-def test_lines_of_a_running_trial_have_its_ids(scripted: ScriptedServer) -> None:
+def test_trial_job_log_lines_have_trial_run_and_provider_ids(scripted: ScriptedServer) -> None:
     stream, logger = io.StringIO(), logging.getLogger("toolbench.lab.worker.trial_job")
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLineFormatter())
@@ -91,7 +91,7 @@ def _list_trial_objects(earlier: Sequence[object] = ()) -> list[object]:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_ended_trial_job_is_freed_without_garbage_collection(streamed: bool, scripted: ScriptedServer) -> None:
+def test_trial_job_after_end_is_freed_without_garbage_collection(streamed: bool, scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     launch_run(model, trials=3, streams=(streamed,))
     gc.collect()
@@ -104,7 +104,7 @@ def test_ended_trial_job_is_freed_without_garbage_collection(streamed: bool, scr
         gc.enable()
 
 
-def test_trial_whose_answer_was_cut_is_freed_without_garbage_collection() -> None:
+def test_trial_job_truncated_answer_is_freed_without_collection() -> None:
     body = b'{"choices": [' + b" " * 100_000
     cut = ScriptedReply(body=body, declared=len(body) + 100, ending=ConnectionEnd.CLOSE)
     with ScriptedServer(lambda seen: cut) as server:
@@ -115,8 +115,8 @@ def test_trial_whose_answer_was_cut_is_freed_without_garbage_collection() -> Non
         gc.disable()
         try:
             assert run_worker_session(model) == 3
-            left = _list_trial_objects(earlier)
+            remaining = _list_trial_objects(earlier)
         finally:
             gc.enable()
-    assert left == []
+    assert remaining == []
     assert set(Step.objects.filter(trial__run=run).values_list("error_code", flat=True)) == {ANSWER_CUT}

@@ -1,4 +1,4 @@
-"""The control in virtual time, against limits that it is not told."""
+"""The pace controller in virtual time, against limits that it does not know."""
 
 import random
 from dataclasses import dataclass, replace
@@ -90,7 +90,7 @@ def test_adjust_lowers_the_limit_as_latency_rises() -> None:
     assert max(late_limits) <= 50
 
 
-def test_adjust_keeps_a_given_rate_without_rejections() -> None:
+def test_adjust_keeps_configured_rate_without_rejections() -> None:
     settings = PaceSettings(max_concurrency=37, requests_per_minute=600)
     workers = run_workers(HiddenLimits(37, 600), 2.0, settings=settings)
     assert compute_used_percent(workers, 2.0) >= 90
@@ -134,7 +134,7 @@ def test_adjust_forgets_a_tentative_rate_after_more_answers() -> None:
     assert adjust(proven, PaceReport("a", in_flight=1, sent=9, answers=8), ADAPTIVE, now=NOW).rate == 20
 
 
-def test_adjust_takes_a_rate_as_tentative_in_the_first_minute() -> None:
+def test_adjust_marks_rate_as_tentative_in_the_first_minute() -> None:
     state = adjust(PaceState(), PaceReport("a", sent=1), ADAPTIVE, now=NOW)
     assert state.tentative_until == NOW + 60
     state = adjust(state, PaceReport("a", sent=1), ADAPTIVE, now=NOW + 30)
@@ -162,7 +162,7 @@ def test_adjust_learns_no_rate_from_few_answers_and_doubles_the_pause() -> None:
         assert (state.rate, state.held_until) == (None, NOW + moment + pause)
 
 
-def test_adjust_holds_as_long_as_an_answer_asks() -> None:
+def test_adjust_pauses_for_the_requested_wait() -> None:
     report = PaceReport("a", sent=1, rejections=(Rejection(20, 0.1, wait_seconds=17.0),))
     for settings in (ADAPTIVE, PaceSettings(requests_per_minute=60)):
         assert adjust(KNOWN, report, settings, now=NOW).held_until == NOW + 17
@@ -179,13 +179,13 @@ def test_adjust_ignores_rare_answers_503() -> None:
     assert adjust(state, often, ADAPTIVE, now=NOW).cap == 19.0
 
 
-def test_adjust_starts_anew_after_an_hour() -> None:
+def test_adjust_forgets_learned_limits_after_an_hour() -> None:
     old = PaceState(updated_at=NOW - 3601, limit=90.0, rate=12.0, tokens_per_request=300.0)
     state = adjust(old, PaceReport("a"), ADAPTIVE, now=NOW)
     assert (state.limit, state.rate, state.tokens_per_request) == (8.0, None, 300.0)
 
 
-def test_compute_limit_stays_within_the_settings() -> None:
+def test_compute_limit_is_bounded_by_settings_and_rate() -> None:
     assert compute_limit(PaceState(limit=50.0), PaceSettings(adaptive=True, max_concurrency=12)) == 12
     assert compute_limit(PaceState(limit=50.0), PaceSettings(max_concurrency=12)) == 12
     needed = PaceState(limit=50.0, latency=2.0, rate=600.0)

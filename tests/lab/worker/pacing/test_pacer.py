@@ -50,7 +50,7 @@ def read_state(run: Run) -> PaceState:
     return PaceState.from_json(ProviderPace.objects.get(provider=run.configs.get().provider).state)
 
 
-def test_adaptive_session_slows_down_after_rejections() -> None:
+def test_pacer_adaptive_session_records_overload_after_rejections() -> None:
     with ScriptedServer(SomeRejections()) as limited:
         model = make_scripted_model(limited, concurrency=20, adaptive=True, max_attempts=6)
         run = launch_run(model, trials=12)
@@ -62,15 +62,15 @@ def test_adaptive_session_slows_down_after_rejections() -> None:
     assert run.requests_reserved == Step.objects.filter(trial__run=run, kind="exchange").count()
 
 
-def test_session_keeps_the_requests_a_minute(scripted: ScriptedServer) -> None:
+def test_pacer_keeps_requests_per_minute(scripted: ScriptedServer) -> None:
     received: list[float] = []
 
     def answer(seen: ReceivedRequest) -> ScriptedReply:
         received.append(time.time())
         return answer_correctly(seen)
 
-    with ScriptedServer(answer) as noting:
-        model = make_scripted_model(noting, concurrency=9, requests_per_minute=120)
+    with ScriptedServer(answer) as recording:
+        model = make_scripted_model(recording, concurrency=9, requests_per_minute=120)
         run = launch_run(model, trials=2)
         run_worker_session(model)
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
@@ -80,7 +80,7 @@ def test_session_keeps_the_requests_a_minute(scripted: ScriptedServer) -> None:
     assert all(at - first.timestamp() >= 0.5 * place for place, at in enumerate(received))
 
 
-def test_session_leaves_waits_for_the_rate_out_of_the_deadline(scripted: ScriptedServer) -> None:
+def test_pacer_waits_do_not_count_toward_deadline(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, requests_per_minute=60)
     run = launch_run(model, trials=1, deadline_seconds=2.0)
     run_worker_session(model)
@@ -88,7 +88,7 @@ def test_session_leaves_waits_for_the_rate_out_of_the_deadline(scripted: Scripte
     assert run.trials.get().outcome == "pass"
 
 
-def test_session_pauses_when_headers_say_that_nothing_remains() -> None:
+def test_pacer_pauses_when_headers_report_no_remaining_requests() -> None:
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "300ms"}
     with ScriptedServer(answer_with(headers)) as stating:
         model = make_scripted_model(stating, adaptive=True)
@@ -98,7 +98,7 @@ def test_session_pauses_when_headers_say_that_nothing_remains() -> None:
     assert read_state(run).held_until > 0
 
 
-def test_session_ends_an_hour_long_pause_with_its_settings(elsewhere: RunInThread) -> None:
+def test_pacer_ends_long_pause_when_adaptive_is_switched_off(elsewhere: RunInThread) -> None:
     count = itertools.count()
 
     def answer(seen: ReceivedRequest) -> ScriptedReply:
@@ -122,7 +122,7 @@ def test_session_ends_an_hour_long_pause_with_its_settings(elsewhere: RunInThrea
     assert ProviderPace.objects.get().held_until > timezone.now()
 
 
-def test_session_without_settings_writes_no_pace(scripted: ScriptedServer) -> None:
+def test_pacer_without_settings_stores_no_pace(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     launch_run(model, trials=2)
     run_worker_session(model)

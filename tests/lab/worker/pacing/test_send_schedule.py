@@ -16,7 +16,7 @@ def make_schedule(pace: SessionPace | None, settings: PaceSettings = ADAPTIVE) -
     return SendSchedule("a", settings, pace)
 
 
-def test_find_delay_waits_for_the_first_pace_and_a_free_place() -> None:
+def test_find_delay_waits_for_first_pace_and_free_slot() -> None:
     schedule = make_schedule(None)
     assert schedule.find_delay(100.0) is None
     schedule.set_pace(SessionPace(1), 100.0)
@@ -27,7 +27,7 @@ def test_find_delay_waits_for_the_first_pace_and_a_free_place() -> None:
     assert schedule.find_delay(101.0) == 0
 
 
-def test_find_delay_follows_a_pause_and_spaces_the_first_requests() -> None:
+def test_find_delay_obeys_pause_and_spaces_first_requests() -> None:
     schedule = make_schedule(SessionPace(9))
     schedule.set_pace(SessionPace(9, held_seconds=4.0), 100.0)
     assert schedule.find_delay(101.0) == 3
@@ -45,7 +45,7 @@ def test_find_delay_follows_a_pause_and_spaces_the_first_requests() -> None:
         (RequestResult("m", pause_seconds=3.0), ADAPTIVE, 3.0),
     ],
 )
-def test_finish_pauses_at_once(result: RequestResult, settings: PaceSettings, seconds: float) -> None:
+def test_finish_rejection_pauses_immediately(result: RequestResult, settings: PaceSettings, seconds: float) -> None:
     schedule = make_schedule(SessionPace(9), settings)
     sent = schedule.start(100.0)
     assert schedule.finish(sent, result, 101.0)
@@ -71,7 +71,7 @@ def test_start_uses_reserved_times_and_drops_old_ones() -> None:
     assert schedule.find_delay(100.0) == 0.5
 
 
-def test_take_report_counts_what_happened_since_the_last() -> None:
+def test_take_report_counts_since_the_previous_report() -> None:
     schedule = make_schedule(SessionPace(9))
     first, second, third = (schedule.start(100.0) for _ in range(3))
     schedule.finish(first, RequestResult("m", tokens=30), 102.0)

@@ -17,7 +17,7 @@ def read_state(provider: Provider) -> PaceState:
     return PaceState.from_json(ProviderPace.objects.get(provider=provider).state)
 
 
-def test_share_report_adds_up_reports_of_all_sessions(elsewhere: RunInThread) -> None:
+def test_share_report_sums_reports_of_all_sessions(elsewhere: RunInThread) -> None:
     provider = make_provider()
     reports = [PaceReport(f"s{number}", in_flight=2, peak=2, sent=5, answers=5) for number in range(8)]
     for future in [elsewhere(share_report, provider.pk, report, ADAPTIVE) for report in reports]:
@@ -27,7 +27,7 @@ def test_share_report_adds_up_reports_of_all_sessions(elsewhere: RunInThread) ->
     assert ProviderPace.objects.get(provider=provider).concurrency == int(state.limit)
 
 
-def test_share_report_tells_other_sessions_to_pause() -> None:
+def test_share_report_pauses_other_sessions() -> None:
     provider = make_provider()
     rejection = Rejection(5, 0.1, wait_seconds=40.0)
     share_report(provider.pk, PaceReport("a", in_flight=4, peak=5, sent=5, rejections=(rejection,)), ADAPTIVE)
@@ -55,7 +55,7 @@ def test_share_report_adds_points_of_the_chart() -> None:
     assert read_state(provider).point[1] == 0
 
 
-def test_reserve_send_times_are_apart_over_all_sessions(elsewhere: RunInThread) -> None:
+def test_reserve_send_times_are_spaced_over_all_sessions(elsewhere: RunInThread) -> None:
     provider = make_provider()
     share_report(provider.pk, PaceReport("a"), ADAPTIVE)
     futures = [elsewhere(reserve_send_times, provider.pk, 4, SessionPace(9, request_seconds=50.0)) for _ in range(3)]
@@ -65,7 +65,7 @@ def test_reserve_send_times_are_apart_over_all_sessions(elsewhere: RunInThread) 
     assert all(later - earlier > 5 for earlier, later in pairwise(times))
 
 
-def test_share_report_makes_up_for_more_tokens_than_expected() -> None:
+def test_share_report_delays_sending_after_unexpected_tokens() -> None:
     provider = make_provider()
     settings = PaceSettings(tokens_per_minute=600)
     share_report(provider.pk, PaceReport("a", sent=1, answers=1, tokens=100), settings)
@@ -75,7 +75,7 @@ def test_share_report_makes_up_for_more_tokens_than_expected() -> None:
     assert delay == pytest.approx((100 + 600) / 10, abs=8)
 
 
-def test_read_settings_takes_the_columns_of_the_provider() -> None:
+def test_read_settings_returns_columns_of_provider() -> None:
     provider = make_provider(concurrency=30, adaptive=True, requests_per_minute=60, tokens_per_minute=9000)
     assert read_settings(provider) == PaceSettings(True, 30, 60, 9000)
     assert read_settings(provider).is_active

@@ -15,15 +15,15 @@ FULL = PaceState(
 )
 
 
-def test_state_is_the_same_after_json() -> None:
+def test_pace_state_json_round_trip_is_lossless() -> None:
     assert PaceState.from_json(json.loads(json.dumps(FULL.to_json()))) == FULL
     assert PaceState.from_json({}) == PaceState()
 
 
-def test_state_ignores_keys_of_other_versions() -> None:
+def test_pace_state_from_json_ignores_unknown_keys() -> None:
     assert PaceState.from_json({"limit": 4.0, "of_another_version": 1}) == replace(PaceState(), limit=4.0)
 
 
-def test_state_sums_the_last_minute_and_other_sessions() -> None:
+def test_pace_state_sums_last_minute_and_other_sessions() -> None:
     assert (FULL.accepted_per_minute, FULL.proven_in_flight, FULL.count_others("a")) == (17, 31, 4)
     assert FULL.rejected_share == 1 / 18

@@ -1,4 +1,4 @@
-"""Rejections at random, in virtual time and step by step."""
+"""Random rejections, in virtual time and step by step."""
 
 from dataclasses import replace
 from random import Random
@@ -47,7 +47,7 @@ def test_note_low_load_ignores_high_load_and_requested_waits() -> None:
     assert note_low_load(QUIET, reject(wait_seconds=2.0), NOW).low_load_rejections == ()
 
 
-def test_learn_steady_share_needs_time_answers_and_a_middle_share() -> None:
+def test_learn_steady_share_needs_time_answers_and_moderate_share() -> None:
     times = (NOW - 30, NOW - 20, NOW)
     seconds = ((int(NOW) - 30, 16, 4, 2),)
     state = replace(QUIET, limit=2.0, rate=12.0, cap=2.0, low_load_rejections=times, seconds=seconds)
