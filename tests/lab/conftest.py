@@ -1,4 +1,4 @@
-"""What the tests of the lab share: a scripted provider, and connections beside the test's own."""
+"""Shared fixtures of the tests of the lab: a scripted provider, and functions on other database connections."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +15,14 @@ RunInThread = Callable[..., Any]
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedServer]:
-    """A provider that does every state scenario right."""
+    """Yield a provider that answers every scenario of the state group correctly."""
     with ScriptedServer(answer_correctly) as provider:
         yield provider
 
 
 @pytest.fixture
 def elsewhere(transactional_db: None) -> Iterator[RunInThread]:
-    """Calls a function in another thread, on a connection of its own; gives a future."""
+    """Yield a function that calls another one in a thread with its own connection and returns a future."""
     pool = ThreadPoolExecutor(max_workers=8)
 
     def call(verb: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -39,7 +39,7 @@ def elsewhere(transactional_db: None) -> Iterator[RunInThread]:
 
 
 def wait_for_blocked_sessions(sessions: int = 1) -> None:
-    """Until so many other sessions of this database wait for a lock that is held."""
+    """Wait until `sessions` other sessions of this database wait for a lock."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with connection.cursor() as cursor:
         for _ in range(1500):

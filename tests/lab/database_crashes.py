@@ -1,4 +1,4 @@
-"""Crashes of the database at chosen moments of a shift that runs in this process."""
+"""Crashes of the database at chosen moments of a worker session in this process."""
 
 import threading
 from collections import defaultdict, deque
@@ -25,7 +25,7 @@ class CrashMoment(Enum):
     ANSWERED = 3
 
 
-_SINGLE_STATEMENT_VERBS = ("reserve",)  # verbs of one statement, which commits by itself
+_SINGLE_STATEMENT_FUNCTIONS = ("reserve",)  # each is one statement, which commits by itself
 
 
 class PlannedCrashes:
@@ -50,7 +50,7 @@ class PlannedCrashes:
             self.left[function].append(moment)
 
     def thread(self) -> DatabaseThread:
-        """Return a database thread whose verbs may crash the server."""
+        """Return a database thread whose functions may crash the server."""
         return _CrashingThread(self)
 
     def wrap(self, function: Callable[P, T]) -> Callable[P, T]:
@@ -88,7 +88,7 @@ class PlannedCrashes:
             crash()
             commit()
 
-        if function.__name__ in _SINGLE_STATEMENT_VERBS:
+        if function.__name__ in _SINGLE_STATEMENT_FUNCTIONS:
             crash()
         else:
             session.commit = crash_and_commit

@@ -67,7 +67,7 @@ class DurablePostgres:
         """Kill every process of the server at once, so that only what is on disk survives."""
         if self._child is None or self._child.poll_exit_code() is not None:
             return
-        os.kill(self._child.pid, signal.SIGSTOP)  # else it would notice that its children die, and react
+        os.kill(self._child.pid, signal.SIGSTOP)  # so that it does not react to the end of its children
         for child in Path(f"/proc/{self._child.pid}/task/{self._child.pid}/children").read_text().split():
             with suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
@@ -80,9 +80,9 @@ class DurablePostgres:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop_wal_writer(self) -> None:
-        """Keep in memory, from now on, each commit that nobody waits for: a crash forgets it.
+        """Keep each asynchronous commit in memory from now on, so that a crash loses it.
 
-        With its WAL writer a server forgets only those of the last 0.6 seconds.
+        With its WAL writer a server loses only those of the last 0.6 seconds.
         """
         self._writes_late = True
         query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"

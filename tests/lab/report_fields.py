@@ -1,4 +1,4 @@
-"""What the case study's reports hold, by kind: trial, request, summary, model, row."""
+"""Fields of the case study's reports, by kind: trial, request, summary, model, row."""
 
 import json
 from pathlib import Path

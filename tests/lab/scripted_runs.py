@@ -1,4 +1,4 @@
-"""Runs of the lab for tests: a scripted provider as a row, launches on it, shifts in this process."""
+"""Runs for tests of the lab: rows of scripted providers, launches, worker sessions in this process."""
 
 import json
 import sys
@@ -20,12 +20,12 @@ from toolbench.providers.scripted_server import (
     tool_call_reply,
 )
 
-MAX_HOLD_SECONDS = 180  # at most; what is held for longer was forgotten
+MAX_HOLD_SECONDS = 180
 PATCH_ARGUMENTS = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
 
 
 def answer_correctly(seen: ReceivedRequest) -> ScriptedReply:
-    """Three requests to success in the scenarios of the state group; "Done." at once where no tools are offered."""
+    """Solve the scenarios of the state group in three requests; answer "Done." if no tools are offered."""
     body = seen.json()
     answered = sum(message["role"] == "tool" for message in body["messages"])
     if not body.get("tools") or answered >= 2:
@@ -36,7 +36,7 @@ def answer_correctly(seen: ReceivedRequest) -> ScriptedReply:
 def delay_answers(
     seconds: float, player: Callable[[ReceivedRequest], ScriptedReply] = answer_correctly
 ) -> Callable[[ReceivedRequest], ScriptedReply]:
-    """The same answers, each after `seconds`."""
+    """Return a player that gives the same answers, each after `seconds`."""
 
     def play(seen: ReceivedRequest) -> ScriptedReply:
         answer = player(seen)
@@ -46,7 +46,7 @@ def delay_answers(
 
 
 def answer_on_release(released: threading.Event, seen: ReceivedRequest) -> ScriptedReply:
-    """The head at once, the body when it is released."""
+    """Send the head immediately and the body when `released` is set."""
     body = answer_correctly(seen).body
     assert isinstance(body, bytes)
 
@@ -58,7 +58,7 @@ def answer_on_release(released: threading.Event, seen: ReceivedRequest) -> Scrip
 
 
 class HeldAnswers:
-    """The same answers; every one after the first `quick` is held until `released`."""
+    """Correct answers, of which each after the first `quick` is held until `released` is set."""
 
     def __init__(self, quick: int) -> None:
         self.released = threading.Event()
@@ -70,14 +70,14 @@ class HeldAnswers:
 
 
 def make_scripted_model(scripted: ScriptedServer, name: str = "scripted", **fields: Any) -> Model:
-    """A model at a provider of that name, which leads to the scripted one."""
+    """Create a model at a provider of that name with the address of the scripted server."""
     defaults = {"base_url": scripted.base_url, "max_attempts": 1, "concurrency": 8}
     provider = Provider.objects.create(name=name, **(defaults | fields))
     return Model.objects.create(provider=provider, name=name, canonical=name)
 
 
 def make_paid_model(scripted: ScriptedServer, name: str = "scripted", **fields: Any) -> Model:
-    """The same with a price, since an address of this machine is free without one."""
+    """Create a scripted model with a price; an address of this machine is free without one."""
     model = make_scripted_model(scripted, name, **fields)
     model.price = {"input": 1.0, "output": 1.0, "date": "2026-01-01", "source": "entered"}
     model.save()
@@ -99,17 +99,17 @@ def launch_run(*models: Model, **fields: Any) -> Run:
 
 
 def build_session_options(seconds: float, **others: Any) -> SessionOptions:
-    """Terms of a shift with the maintenance that workers have."""
+    """Return options of a worker session with the maintenance functions of a worker."""
     return SessionOptions(seconds, check_runs=check_runs, sweep=sweep, **others)
 
 
 def run_worker_session(model: Model, *, seconds: float = 30.0) -> int:
-    """One shift for the model's provider; returns how many trials it ended."""
+    """Run one worker session for the provider of the model, and return the number of trials that ended."""
     return run_session(model.provider_id, build_session_options(seconds))
 
 
 def read_counters(cell: Cell) -> dict[str, Any]:
-    """The derived columns of a cell."""
+    """Return the derived columns of a cell."""
     named = ("id", "run", "config", "stale", "scenario", "scenario_version", "scenario_group", "control", "position")
     names = [f.name for f in Cell._meta.concrete_fields if f.name not in (*named, "instance_kind")]
     return {name: getattr(cell, name) for name in names}

@@ -1,4 +1,4 @@
-"""The personas on a thread of this process, and runs of them worked to their end."""
+"""Simulated models served by a thread of this process, and finished runs of them."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from toolbench.providers.simulated.server import SimulatedServer
 
 @contextmanager
 def serve_simulated_models(server: SimulatedServer | None = None) -> Iterator[None]:
-    """The catalogue is loaded and its personas can be asked, without latency."""
+    """Load the built-in data and serve its simulated models without latency."""
     builtin_data.load_builtin_data()
     server, loop = server or SimulatedServer(latency_factor=0), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -38,7 +38,7 @@ def get_simulated_model(slug: str, wire: str = Provider.Wire.CHAT) -> Model:
 
 
 def run_to_end(*models: Model, **fields: Any) -> Run:
-    """A run of these personas, ended."""
+    """Launch a run of these simulated models and run it to its end."""
     run = launch_run(*models, profiles=(), **fields)
     for provider in {model.provider_id: model for model in models}.values():
         run_worker_session(provider)

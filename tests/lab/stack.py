@@ -1,4 +1,4 @@
-"""A PostgreSQL, a broker, a scheduler and workers of its own, so that each can be killed without harm to others."""
+"""A stack with its own PostgreSQL, broker, scheduler and workers, each of which a test can kill."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _SERVER_NAMES = ("valkey", "scheduler")  # the children that every test finds; t
 
 
 class Stack:
-    """Everything `make up` starts but the web server, on sockets of its own."""
+    """The processes that `make up` starts, except the web server, on separate sockets."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tb-kill-", dir="/tmp"))
@@ -61,7 +61,7 @@ class Stack:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def reset(self) -> None:
-        """Remove what a test leaves, however it ended: its workers, its runs and its messages.
+        """Remove the workers, runs and messages of a test, however it ended.
 
         A server that the test killed or stopped runs again afterwards.
         """
@@ -79,7 +79,7 @@ class Stack:
 
     @retry(retry=retry_if_exception_type(DeadlockDetected), stop=stop_after_attempt(5), reraise=True)
     def _remove_rows(self) -> None:
-        """Remove all runs and providers. The scheduler goes on reading, in another order of tables."""
+        """Remove all runs and providers, while the scheduler reads the tables in another order."""
         with psycopg.connect(self._postgres.build_url()) as connection:
             connection.execute("TRUNCATE lab_run, lab_provider CASCADE")
 
@@ -95,7 +95,7 @@ class Stack:
         wait_until(self._valkey.is_ready)
 
     def start_worker(self, name: str) -> ChildProcess:
-        """Returns when the worker takes messages."""
+        """Start a worker, and return when it accepts messages."""
         command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-P", "threads", "-c", "4"]
         command += ["-n", f"{name}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
         child = self._start(name, command)
@@ -129,7 +129,7 @@ class Stack:
         return found
 
     def count(self, condition: str, run_id: int) -> int:
-        """Trials of the run that meet an SQL condition."""
+        """Return the number of trials of the run that meet an SQL condition."""
         with psycopg.connect(self._postgres.build_url()) as connection:
             query = f"SELECT count(*) FROM lab_trial WHERE run_id = %s AND {condition}"
             row = connection.execute(query.encode(), [run_id]).fetchone()

@@ -1,4 +1,4 @@
-"""What the tests of the whole stack ask of a process on the stack's own database."""
+"""Commands that the tests of the whole stack run in a process with the database of the stack."""
 
 import json
 import sys
@@ -13,14 +13,14 @@ from toolbench.lab.models import Cell, Model, Provider, Step, Trial
 
 
 def launch_stack_run(base_url: str, trials: str) -> int:
-    """A run of one cell at a provider that leads to `base_url`; its id."""
+    """Launch a run of one cell at a provider with this address, and return its id."""
     provider = Provider.objects.create(name=base_url, base_url=base_url, concurrency=8, max_attempts=3)
     model = Model.objects.create(provider=provider, name="scripted")
     return int(launch_run(model, trials=int(trials)).pk)
 
 
 def summarise_run(run_id: str) -> dict[str, Any]:
-    """How the run stands, and whether its cell is what its trials say."""
+    """Return the outcomes and counts of the run, and whether its cell equals its trials."""
     cell = Cell.objects.get(run_id=run_id)
     before = read_counters(cell)
     mark_stale([cell.pk])

@@ -1,4 +1,4 @@
-"""A run against an endpoint that speaks Anthropic's Messages: from the launch to the trial's page, and again."""
+"""A run against an endpoint of Anthropic's Messages API, and a resent trial of it."""
 
 import json
 
@@ -18,21 +18,21 @@ THOUGHT = {"type": "thinking", "thinking": "One step at a time.", "signature": "
 DONE = {"type": "text", "text": "Done."}
 
 
-def speaks_messages(seen: ReceivedRequest) -> ScriptedReply:
-    """Three requests to success in the scenarios of the state group, with thinking before every call."""
+def answer_as_messages(seen: ReceivedRequest) -> ScriptedReply:
+    """Solve the scenarios of the state group in three requests, with thinking before every call."""
     body = seen.json()
     assert parse_request(body) == body
     answered = len(body["messages"]) // 2
-    name, given = ("state_patch", PATCH_ARGUMENTS) if answered else ("state_get", {})
-    call = {"type": "tool_use", "id": f"toolu_{answered}", "name": name, "input": given}
+    name, arguments = ("state_patch", PATCH_ARGUMENTS) if answered else ("state_get", {})
+    call = {"type": "tool_use", "id": f"toolu_{answered}", "name": name, "input": arguments}
     blocks, stop = ([DONE], "end_turn") if answered >= 2 else ([THOUGHT, call], "tool_use")
     usage = {"input_tokens": 9, "output_tokens": 3, "cache_read_input_tokens": 1}
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"]}
     return json_reply({**head, "content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage})
 
 
-def test_anthropic_run_sends_messages_hides_key_and_can_be_repeated() -> None:
-    with ScriptedServer(speaks_messages) as scripted:
+def test_anthropic_run_sends_messages_and_masks_key() -> None:
+    with ScriptedServer(answer_as_messages) as scripted:
         model = make_scripted_model(scripted, wire="anthropic", key_source="stored", key_encrypted=encrypt(KEY))
         run = launch_run(model, trials=1, strategies=("production",))
         run_worker_session(model)
@@ -46,6 +46,6 @@ def test_anthropic_run_sends_messages_hides_key_and_can_be_repeated() -> None:
     assert len(set(Trial.objects.values_list("plan_hash", flat=True))) == 1
     assert set(Trial.objects.values_list("input_tokens", flat=True)) == {30}
     facts = [load_details(body.facts) for body in StepBody.objects.filter(step__kind=Step.Kind.EXCHANGE)]
-    kept = json.dumps(facts) + "".join(str(bytes(body.request)) for body in StepBody.objects.all())
-    assert KEY not in kept
-    assert "x-api-key" in kept
+    stored = json.dumps(facts) + "".join(str(bytes(body.request)) for body in StepBody.objects.all())
+    assert KEY not in stored
+    assert "x-api-key" in stored

@@ -1,4 +1,4 @@
-"""A conversation of BFCL through the whole lab: several messages, tools with a state, BFCL's verdict."""
+"""A BFCL conversation from import to verdict: several messages, and tools with a state."""
 
 from collections.abc import Callable
 
@@ -24,24 +24,31 @@ from toolbench.providers.scripted_server import (
 )
 
 
-def _plays(category: str, *, breaks: bool) -> Callable[[ReceivedRequest], ScriptedReply]:
-    """BFCL's own calls of the first case, all of a message at once; where it `breaks` one is left out of the first
-    message."""
+def _build_player(category: str, *, omits_call: bool) -> Callable[[ReceivedRequest], ScriptedReply]:
+    """Return a player that makes the golden calls of the first case, all calls of a message in one answer.
+
+    Args:
+        omits_call: omit the last call of the first message.
+    """
     case = next(iter_multi_turn_cases([category]))
     turns = list(parse_golden_turns(case))
-    turns[0] = turns[0][:-1] if breaks else turns[0]
+    turns[0] = turns[0][:-1] if omits_call else turns[0]
 
     def play(seen: ReceivedRequest) -> ScriptedReply:
         messages = seen.json()["messages"]
-        said = sum(message["role"] == "user" for message in messages) - 1
-        return tool_call_reply(*turns[said]) if messages[-1]["role"] == "user" and turns[said] else text_reply("Done.")
+        turn_index = sum(message["role"] == "user" for message in messages) - 1
+        return (
+            tool_call_reply(*turns[turn_index])
+            if messages[-1]["role"] == "user" and turns[turn_index]
+            else text_reply("Done.")
+        )
 
     return play
 
 
-def _tried(category: str, *, breaks: bool = False) -> Run:
+def _run_first_case(category: str, *, omits_call: bool = False) -> Run:
     import_bfcl([category], limit=1)
-    with ScriptedServer(_plays(category, breaks=breaks)) as provider:
+    with ScriptedServer(_build_player(category, omits_call=omits_call)) as provider:
         model = make_scripted_model(provider)
         (slug,) = Case.objects.values_list("slug", flat=True)
         run = launch(build_run_request((slug,), model.pk, 1))
@@ -50,8 +57,8 @@ def _tried(category: str, *, breaks: bool = False) -> Run:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> None:
-    trial = Trial.objects.get(run=_tried("multi_turn_miss_func"))
+def test_bfcl_multi_turn_golden_calls_pass_with_complete_trace() -> None:
+    trial = Trial.objects.get(run=_run_first_case("multi_turn_miss_func"))
 
     assert (trial.outcome, trial.sentence) == ("pass", "")
     trace = get_trace(trial.pk, TrialFilter())
@@ -66,8 +73,8 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_bfcl_verdict_names_message_and_part_of_state_that_differs() -> None:
-    trial = Trial.objects.get(run=_tried("multi_turn_base", breaks=True))
+def test_bfcl_multi_turn_verdict_names_message_and_differing_state() -> None:
+    trial = Trial.objects.get(run=_run_first_case("multi_turn_base", omits_call=True))
 
     assert (trial.outcome, trial.failure_class) == ("fail", "wrong_state")
     assert "after the user's message 1: GorillaFileSystem.root." in trial.sentence

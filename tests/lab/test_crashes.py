@@ -1,4 +1,4 @@
-"""Crashes of a PostgreSQL that keeps its promises, and of one that forgets the newest commits."""
+"""Crashes of a durable PostgreSQL, and of one that loses the newest commits."""
 
 import tempfile
 from collections.abc import Iterator
@@ -22,19 +22,19 @@ from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Model, Run, Step, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.worker import session as execution
+from toolbench.lab.worker import session as session_module
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 TRIALS = 4
 STEPS = 5  # of a trial: three exchanges, two tools
 PLENTY = 10_000
-VERBS = ("fetch", "reserve", "write_batch")  # of a shift, that count requests or store trials
+FUNCTIONS = ("fetch", "reserve", "write_batch")  # those of a session that count requests or store trials
 
 
 @pytest.fixture(scope="module")
 def durable(servers: None, django_db_blocker: DjangoDbBlocker) -> Iterator[DurablePostgres]:
-    """A migrated server, on which the connections of this process lead while a test of this file runs."""
+    """Yield a migrated server that the connections of this process use during the tests of this file."""
     server = DurablePostgres(Path(tempfile.mkdtemp(prefix="tb-crash-", dir="/tmp")))
     database = connections.settings["default"]
     try:
@@ -53,7 +53,7 @@ def durable(servers: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Durab
 
 @pytest.fixture
 def server(durable: DurablePostgres, settings: Settings) -> Iterator[DurablePostgres]:
-    """The same server, empty, that restarts well within a lease: only what is really lost is tried again."""
+    """Yield the durable server, emptied after the test, with leases that outlast a restart."""
     settings.LEASE_SECONDS = 15
     yield durable
     connections.close_all()
@@ -62,26 +62,26 @@ def server(durable: DurablePostgres, settings: Settings) -> Iterator[DurablePost
     connections.close_all()
 
 
-def set_commits(server: DurablePostgres, word: str) -> None:
-    """Whether commits wait for the disk unless they are told to: "on" or "off"."""
+def set_commits(server: DurablePostgres, mode: str) -> None:
+    """Set whether commits wait for the disk by default: "on" or "off"."""
     with psycopg.connect(server.build_url(), autocommit=True) as session:
         session.execute("SET synchronous_commit = on")
-        session.execute(f"ALTER DATABASE toolbench SET synchronous_commit = {word}".encode())
+        session.execute(f"ALTER DATABASE toolbench SET synchronous_commit = {mode}".encode())
     connections.close_all()
 
 
 @pytest.fixture
-def forgetful(server: DurablePostgres) -> Iterator[DurablePostgres]:
-    """The same server, which acknowledges a commit before it is on disk, unless it is told not to."""
+def lossy_server(server: DurablePostgres) -> Iterator[DurablePostgres]:
+    """Yield the server with commits that are acknowledged before they are on disk."""
     set_commits(server, "off")
     yield server
     server.start()
     set_commits(server, "on")
 
 
-def worked_to_the_end(model: Model, crashes: PlannedCrashes, patch: pytest.MonkeyPatch) -> None:
-    """Work shifts, each with the crashes that are left, until every run is finished."""
-    patch.setattr(execution, "DatabaseThread", crashes.thread)
+def work_to_end(model: Model, crashes: PlannedCrashes, patch: pytest.MonkeyPatch) -> None:
+    """Run worker sessions with the remaining crashes until every run is finished."""
+    patch.setattr(session_module, "DatabaseThread", crashes.thread)
 
     def finished() -> bool:
         with suppress(*UNAVAILABLE_ERRORS):
@@ -93,7 +93,7 @@ def worked_to_the_end(model: Model, crashes: PlannedCrashes, patch: pytest.Monke
     wait_until(finished)
 
 
-def sent(provider: ScriptedServer, model: Model) -> int:
+def count_sent_requests(provider: ScriptedServer, model: Model) -> int:
     return sum(seen.json()["model"] == model.name for seen in provider.seen)
 
 
@@ -115,29 +115,29 @@ def assert_nothing_is_missing(run: Run) -> None:
 def work_through_crashes(
     server: DurablePostgres, scripted: ScriptedServer, patch: pytest.MonkeyPatch, moment: CrashMoment
 ) -> None:
-    """Work three runs to their end while the server crashes once around each verb; check them."""
+    """Run three runs to their end while the server crashes once around each function, and check them."""
     free = make_scripted_model(scripted, "free", concurrency=6)
     capped, counted = (Model.objects.create(provider=free.provider, name=name) for name in ("capped", "counted"))
     runs = {free: launch_run(free, trials=TRIALS)}
     server.flush()
 
     def launch_others() -> None:
-        """Once the first claim has crashed: one for a run with a cap waits for the disk, also for other runs."""
+        """Launch runs with limits after the first claim has crashed, since their claims wait for the disk."""
         if capped not in runs:
             runs[capped] = launch_run(capped, trials=TRIALS, request_cap=PLENTY)
             runs[counted] = launch_run(counted, trials=TRIALS, token_cap=PLENTY)  # asks before every request
             server.flush()
 
-    crashes = PlannedCrashes(server, [(verb, moment) for verb in VERBS], restarted=launch_others)
-    worked_to_the_end(free, crashes, patch)
+    crashes = PlannedCrashes(server, [(function, moment) for function in FUNCTIONS], restarted=launch_others)
+    work_to_end(free, crashes, patch)
     assert not any(crashes.left.values())
     for model, run in runs.items():
         assert_nothing_is_missing(run)
-        assert run.requests_reserved >= sent(scripted, model)
+        assert run.requests_reserved >= count_sent_requests(scripted, model)
 
 
 @pytest.mark.parametrize("moment", CrashMoment)
-def test_crash_at_a_commit_of_a_shift_loses_no_step_or_request(
+def test_session_with_crash_at_commit_loses_no_step_or_request(
     server: DurablePostgres,
     scripted: ScriptedServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -145,36 +145,36 @@ def test_crash_at_a_commit_of_a_shift_loses_no_step_or_request(
     moment: CrashMoment,
 ) -> None:
     if moment is CrashMoment.UNANSWERED:
-        settings.LEASE_SECONDS = 1.5  # of trials that were claimed for a worker that never heard of them
+        settings.LEASE_SECONDS = 1.5  # for trials whose claim the worker never received
     work_through_crashes(server, scripted, monkeypatch, moment)
 
 
-def test_crash_that_forgets_commits_loses_no_step_or_request(
-    forgetful: DurablePostgres, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+def test_session_with_lost_commits_loses_no_step_or_request(
+    lossy_server: DurablePostgres, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work_through_crashes(forgetful, scripted, monkeypatch, CrashMoment.ANSWERED)
+    work_through_crashes(lossy_server, scripted, monkeypatch, CrashMoment.ANSWERED)
 
 
-def test_steps_forgotten_in_a_crash_are_stored_before_their_trial_ends(
-    forgetful: DurablePostgres, monkeypatch: pytest.MonkeyPatch
+def test_session_stores_steps_lost_in_crash_before_trial_ends(
+    lossy_server: DurablePostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     halfway = HeldAnswers(TRIALS)
 
     def play(seen: ReceivedRequest) -> ScriptedReply:
         if len(scripted.seen) == 1:
-            forgetful.flush()  # every trial is claimed, no step is written
+            lossy_server.flush()  # every trial is claimed, no step is written
         return halfway(seen)
 
     with ScriptedServer(play) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, trials=TRIALS)
-        forgetful.flush()
-        crashes = PlannedCrashes(forgetful, [("write_batch", CrashMoment.ANSWERED)], restarted=halfway.released.set)
-        worked_to_the_end(model, crashes, monkeypatch)
+        lossy_server.flush()
+        crashes = PlannedCrashes(lossy_server, [("write_batch", CrashMoment.ANSWERED)], restarted=halfway.released.set)
+        work_to_end(model, crashes, monkeypatch)
     assert_nothing_is_missing(run)
 
 
-def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
+def test_set_limits_after_crash_counts_requests_of_claimed_trials(
     server: DurablePostgres, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_scripted_model(scripted)
@@ -185,6 +185,6 @@ def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
         control.set_limits(run.pk, request_cap=PLENTY, token_cap=None)
 
     crashes = PlannedCrashes(server, [("fetch", CrashMoment.ANSWERED)], restarted=set_cap)
-    worked_to_the_end(model, crashes, monkeypatch)
+    work_to_end(model, crashes, monkeypatch)
     assert_nothing_is_missing(run)
-    assert run.requests_reserved >= sent(scripted, model)
+    assert run.requests_reserved >= count_sent_requests(scripted, model)

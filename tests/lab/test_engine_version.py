@@ -1,4 +1,4 @@
-"""The version of the engine changes with what the engine does, and with nothing else."""
+"""The version of the engine, which changes only with its behaviour."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
         ("text.strip()", "(\n        text.strip()\n    )"),
     ],
 )
-def test_digest_ignores_docstrings_comments_and_layout(folder: Path, old: str, new: str) -> None:
+def test_compute_code_digest_ignores_docstrings_comments_and_layout(folder: Path, old: str, new: str) -> None:
     before = compute_code_digest(folder)
     (folder / "reader.py").write_text(MODULE.replace(old, new))
     assert MODULE.replace(old, new) != MODULE
@@ -67,13 +67,13 @@ def test_digest_ignores_docstrings_comments_and_layout(folder: Path, old: str, n
         ("return text.strip()", 'return "Return the text."'),
     ],
 )
-def test_digest_changes_with_the_code(folder: Path, old: str, new: str) -> None:
+def test_compute_code_digest_changes_with_code(folder: Path, old: str, new: str) -> None:
     before = compute_code_digest(folder)
     (folder / "reader.py").write_text(MODULE.replace(old, new))
     assert compute_code_digest(folder) != before
 
 
-def test_digest_changes_with_paths_and_data_files(folder: Path) -> None:
+def test_compute_code_digest_changes_with_paths_and_data_files(folder: Path) -> None:
     found = {compute_code_digest(folder)}
     (folder / "table.json").write_text("[]")
     found.add(compute_code_digest(folder))
@@ -84,12 +84,12 @@ def test_digest_changes_with_paths_and_data_files(folder: Path) -> None:
     assert len(found) == 4
 
 
-def test_engine_version_is_12_hexadecimal_digits() -> None:
+def test_compute_engine_version_is_12_hexadecimal_digits() -> None:
     assert len(compute_engine_version()) == 12
     int(compute_engine_version(), 16)
 
 
-def test_equal_versions_count_as_one_engine() -> None:
+def test_select_distinct_versions_counts_equal_versions_once() -> None:
     groups = json.loads(EQUAL_VERSIONS_PATH.read_bytes())
     for group in groups:
         assert len(select_distinct_versions(group["versions"])) == 1

@@ -1,4 +1,4 @@
-"""`manage.py eval` over real HTTP: what it launches, what it says, and how it ends."""
+"""`manage.py eval` over real HTTP: its runs, its output and its exit codes."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of whoever runs the tests decides nothing; no bar is drawn."""
+    """Remove variables of the environment that `eval` reads, and turn its progress bar off."""
     for name in ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "OPENROUTER_TRIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("VERBOSE", "1")
@@ -33,82 +33,88 @@ def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluate(**options: Any) -> str:
-    """What the command says on its standard output; the bar goes to standard error."""
+    """Run the command, and return its standard output; the progress bar goes to standard error."""
     out = StringIO()
-    usual = {"models": "all", "provider": "scripted", "scenarios": "happy_path,chat_only", "trials": "2", "yes": True}
-    call_command("eval", **(usual | options), stdout=out)
+    defaults = {
+        "models": "all",
+        "provider": "scripted",
+        "scenarios": "happy_path,chat_only",
+        "trials": "2",
+        "yes": True,
+    }
+    call_command("eval", **(defaults | options), stdout=out)
     return out.getvalue()
 
 
-def refused(**options: Any) -> CommandError:
+def refuse_eval(**options: Any) -> CommandError:
     with pytest.raises(CommandError) as raised:
         evaluate(**options)
     return raised.value
 
 
-def fails_the_patch(seen: ReceivedRequest) -> ScriptedReply:
-    """Reads the workspace and says Done without a change; the control is played well."""
+def answer_without_patch(seen: ReceivedRequest) -> ScriptedReply:
+    """Read the workspace and answer "Done." without a change; answer the control correctly."""
     return text_reply("Done.") if seen.json()["messages"][-1]["role"] == "tool" else answer_correctly(seen)
 
 
-def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedServer, tmp_path: Path) -> None:
+def test_eval_finishes_run_and_writes_report(scripted: ScriptedServer, tmp_path: Path) -> None:
     make_scripted_model(scripted)
-    said = evaluate(out=str(tmp_path / "report"))
+    output = evaluate(out=str(tmp_path / "report"))
     run = Run.objects.get()
     assert (run.state, run.purpose, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, "cli", 4)
-    assert "tools: answered success 2/2" in said
-    assert "8 files in" in said
+    assert "tools: answered success 2/2" in output
+    assert "8 files in" in output
     assert json.loads((tmp_path / "report" / "summary.json").read_text())["models"][0]["ok"] == 4
 
 
-def test_a_run_goes_on_until_each_cell_is_decided() -> None:
-    with ScriptedServer(fails_the_patch) as scripted:
+def test_eval_until_decided_runs_until_each_cell_is_decided() -> None:
+    with ScriptedServer(answer_without_patch) as scripted:
         make_scripted_model(scripted)
-        said = evaluate(until_decided="threshold,target=70", trials="40", verbosity=2)
+        output = evaluate(until_decided="threshold,target=70", trials="40", verbosity=2)
     run = Run.objects.get()
-    assert "2 cells, 20 to 80 trials" in said
-    assert "happy_path: answered success 0/10 (0 %, 0 to 38, anytime-valid, 95 %)" in said
-    assert "; decided: below the target" in said
-    assert "; decided: at or above the target" in said
+    assert "2 cells, 20 to 80 trials" in output
+    assert "happy_path: answered success 0/10 (0 %, 0 to 38, anytime-valid, 95 %)" in output
+    assert "; decided: below the target" in output
+    assert "; decided: at or above the target" in output
     assert (run.state, run.trials.count()) == (Run.State.FINISHED, 25)
 
 
-def test_a_dry_run_writes_and_sends_nothing(scripted: ScriptedServer) -> None:
+def test_eval_dry_run_stores_and_sends_nothing(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
     assert "1 configuration, 2 cells, 4 trials" in evaluate(dry_run=True)
     assert (Run.objects.count(), scripted.seen) == (0, [])
 
 
-def test_a_cell_below_the_gate_ends_with_1() -> None:
-    with ScriptedServer(fails_the_patch) as scripted:
+def test_eval_fail_under_with_cell_below_exits_with_1() -> None:
+    with ScriptedServer(answer_without_patch) as scripted:
         make_scripted_model(scripted)
-        error = refused(fail_under="50")
+        error = refuse_eval(fail_under="50")
     assert error.returncode == 1
     assert "scripted · default · production · native · happy_path: 0/2" in str(error)
     assert "chat_only" not in str(error)
 
 
-def test_a_cell_without_any_answer_is_below_every_gate() -> None:
+def test_eval_fail_under_with_unanswered_cell_exits_with_1() -> None:
     with ScriptedServer(lambda seen: error_reply(401)) as scripted:
         make_scripted_model(scripted)
-        error = refused(fail_under="1")
+        error = refuse_eval(fail_under="1")
     assert (error.returncode, str(error).count("no answer")) == (1, 2)
 
 
-def test_a_gate_that_is_met_ends_with_0(scripted: ScriptedServer) -> None:
+def test_eval_fail_under_that_is_met_succeeds(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
     assert "tools:" in evaluate(fail_under="100")
 
 
-def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedServer) -> None:
+def test_eval_paid_requests_without_yes_exit_with_2(scripted: ScriptedServer) -> None:
     make_paid_model(scripted)
-    error = refused(trials="30", yes=False)
+    error = refuse_eval(trials="30", yes=False)
     assert error.returncode == 2
     assert "Add --yes." in str(error)
     assert not Run.objects.exists()
 
 
-def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedServer, settings: Settings) -> None:
+def test_eval_paid_requests_with_yes_are_sent(scripted: ScriptedServer, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 1
     make_paid_model(scripted)
     assert "tools:" in evaluate(yes=True)
@@ -127,62 +133,64 @@ def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedServer
         ({"resume": 4711}, "There is no run 4711."),
     ],
 )
-def test_what_cannot_be_done_ends_with_2_and_a_sentence(options: dict[str, Any], sentence: str) -> None:
-    error = refused(**options)
+def test_eval_impossible_options_exit_with_2_and_sentence(options: dict[str, Any], sentence: str) -> None:
+    error = refuse_eval(**options)
     assert error.returncode == 2
     assert sentence in str(error)
 
 
-def test_a_policy_key_nobody_knows_is_refused(scripted: ScriptedServer) -> None:
+def test_eval_unknown_policy_key_exits_with_2(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
-    error = refused(overrides='{"max_turn": 1}')
+    error = refuse_eval(overrides='{"max_turn": 1}')
     assert (error.returncode, "max_turn: unknown key" in str(error)) == (2, True)
 
 
-def test_a_server_of_another_machine_is_refused() -> None:
+def test_eval_local_server_of_another_host_is_refused() -> None:
     ServiceAddress.objects.create(name="simulated", host="elsewhere", url="http://x", ready_at="2026-01-01T00:00Z")
-    assert "runs on elsewhere" in str(refused(provider="simulated", models="perfect"))
+    assert "runs on elsewhere" in str(refuse_eval(provider="simulated", models="perfect"))
 
 
-def test_a_folder_with_files_is_refused_before_anything_is_sent(scripted: ScriptedServer, tmp_path: Path) -> None:
+def test_eval_out_folder_with_files_exits_with_2_and_sends_nothing(scripted: ScriptedServer, tmp_path: Path) -> None:
     make_scripted_model(scripted)
     (tmp_path / "old.json").write_text("{}")
-    assert refused(out=str(tmp_path)).returncode == 2
+    assert refuse_eval(out=str(tmp_path)).returncode == 2
     assert scripted.seen == []
 
 
-def test_openrouter_is_made_from_its_variables(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_sets_openrouter_from_environment(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     Provider.objects.filter(template="openrouter").delete()
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", f"{scripted.base_url}/api/")
     monkeypatch.setenv("OPENROUTER_X_TITLE", "Mine")
     monkeypatch.setenv("OPENROUTER_TRIALS", "1")
-    said = evaluate(provider=None, models="gpt", trials=None)
-    assert "OpenRouter now has base_url, headers from the environment." in said
+    output = evaluate(provider=None, models="gpt", trials=None)
+    assert "OpenRouter now has base_url, headers from the environment." in output
     headers = scripted.seen[0].headers
     assert (headers["authorization"], headers["x-title"]) == ("Bearer sk-or-planted-0123456789", "Mine")
     assert scripted.seen[0].path == "/api/v1/chat/completions"
     assert Run.objects.get().trial_count == 4
 
 
-def test_openrouter_is_left_alone_where_other_providers_are_asked(
+def test_eval_of_other_provider_leaves_openrouter_unchanged(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_scripted_model(scripted)
     before = Provider.objects.get(template="openrouter").base_url
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", "https://openrouter.test")
-    said = evaluate(provider=model.provider.name, models=model.name)
-    assert "from the environment" not in said
+    output = evaluate(provider=model.provider.name, models=model.name)
+    assert "from the environment" not in output
     assert Provider.objects.get(template="openrouter").base_url == before
 
 
-@pytest.mark.parametrize("said", [{"models": "opnai/typo"}, {"models": "gpt", "scenarios": "nowhere"}, {"resume": 99}])
-def test_eval_refused_leaves_openrouter_unchanged(monkeypatch: pytest.MonkeyPatch, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"models": "opnai/typo"}, {"models": "gpt", "scenarios": "nowhere"}, {"resume": 99}]
+)
+def test_eval_refused_leaves_openrouter_unchanged(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
     before = Provider.objects.get(template="openrouter").base_url
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", "https://openrouter.test")
-    assert refused(provider=None, **said).returncode == 2
+    assert refuse_eval(provider=None, **options).returncode == 2
     assert Provider.objects.get(template="openrouter").base_url == before
 
 
@@ -203,11 +211,11 @@ def test_eval_refused_payment_leaves_openrouter_unchanged(monkeypatch: pytest.Mo
     assert "from the environment" not in out.getvalue()
 
 
-def test_eval_resume_refused_leaves_the_caps_unchanged(scripted: ScriptedServer) -> None:
+def test_eval_resume_refused_leaves_limits_unchanged(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
-    refused(request_cap="3", token_cap="100000", jobs="1")
+    refuse_eval(request_cap="3", token_cap="100000", jobs="1")
     run = Run.objects.get()
-    assert refused(resume=run.pk, request_cap="3", token_cap="200000").returncode == 2
+    assert refuse_eval(resume=run.pk, request_cap="3", token_cap="200000").returncode == 2
     run.refresh_from_db()
     assert (run.request_cap, run.token_cap) == (3, 100_000)
 
@@ -221,25 +229,27 @@ def test_eval_resume_refused_leaves_the_caps_unchanged(scripted: ScriptedServer)
         ("OPENROUTER_API_PREFIX", "/or-planted-0123456789/v1"),
     ],
 )
-def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, text: str) -> None:
+def test_eval_refuses_environment_address_with_secret(
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str
+) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "or-planted-0123456789")
     monkeypatch.setenv(variable, text)
-    error = refused(provider=None, models="gpt")
+    error = refuse_eval(provider=None, models="gpt")
     assert f"{variable} cannot be used" in str(error)
     assert "planted" not in str(error)
 
 
-def test_a_stored_key_does_not_follow_the_address_to_another_host(
+def test_eval_refuses_stored_key_for_address_of_another_host(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Provider.objects.filter(template="openrouter").update(key_source="stored", key_encrypted=encrypt("sk-stored"))
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
-    assert "host differs from that of the stored key or headers" in str(refused(provider=None, models="gpt"))
+    assert "host differs from that of the stored key or headers" in str(refuse_eval(provider=None, models="gpt"))
     assert scripted.seen == []
 
 
-def test_routing_reaches_openrouter(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_sends_provider_routing_to_openrouter(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
     evaluate(
@@ -260,7 +270,7 @@ def test_eval_probes_an_undeclared_model_first_unless_declined(
     assert Run.objects.get().state == "finished"
 
 
-def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: ScriptedServer) -> None:
+def test_eval_limits_are_frozen_with_run_not_provider(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted, concurrency=5)
     evaluate(jobs="1", read_timeout="0", open_timeout="3")
     run = Run.objects.get()
@@ -275,26 +285,26 @@ def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: Scr
     assert (provider.concurrency, provider.read_seconds, provider.connect_seconds) == (5, None, None)
 
 
-def test_a_run_at_its_cap_ends_with_3_and_goes_on_with_a_higher_one(scripted: ScriptedServer) -> None:
+def test_eval_at_request_limit_exits_with_3_and_resumes(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
-    error = refused(request_cap="3", jobs="1")
+    error = refuse_eval(request_cap="3", jobs="1")
     run = Run.objects.get()
     assert error.returncode == 3
     assert f"manage.py eval --resume {run.pk} --request-cap N" in str(error)
-    assert "The limit of 3 requests is reached" in str(refused(resume=run.pk))
+    assert "The limit of 3 requests is reached" in str(refuse_eval(resume=run.pk))
     evaluate(resume=run.pk, request_cap="100")
     run.refresh_from_db()
     assert (run.state, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, 4)
 
 
-def test_an_interrupt_pauses_the_run_and_lets_trials_in_flight_end() -> None:
-    def interrupts(seen: ReceivedRequest) -> ScriptedReply:
+def test_eval_interrupt_pauses_run_after_trials_in_flight() -> None:
+    def interrupt(seen: ReceivedRequest) -> ScriptedReply:
         signal.raise_signal(signal.SIGINT)
         return text_reply("Done.")
 
-    with ScriptedServer(interrupts) as scripted:
+    with ScriptedServer(interrupt) as scripted:
         make_scripted_model(scripted)
-        error = refused(scenarios="chat_only", trials="40", jobs="1", probe=False)
+        error = refuse_eval(scenarios="chat_only", trials="40", jobs="1", probe=False)
     run = Run.objects.get()
     assert error.returncode == 3
     assert f"Continue it with `manage.py eval --resume {run.pk}`" in str(error)
@@ -302,15 +312,15 @@ def test_an_interrupt_pauses_the_run_and_lets_trials_in_flight_end() -> None:
     assert run.trials.filter(outcome="pass").exists()
 
 
-def test_a_run_that_is_over_cannot_go_on(scripted: ScriptedServer) -> None:
+def test_eval_resume_of_finished_run_is_refused(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
     evaluate(trials="1")
-    assert str(refused(resume=Run.objects.get().pk)).endswith("is finished.")
+    assert str(refuse_eval(resume=Run.objects.get().pk)).endswith("is finished.")
 
 
-def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedServer) -> None:
+def test_eval_resume_continues_paused_run(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
-    refused(request_cap="1", jobs="1")
+    refuse_eval(request_cap="1", jobs="1")
     run = Run.objects.get()
     control.set_limits(run.pk, request_cap=None, token_cap=None)
     evaluate(resume=run.pk)
@@ -318,7 +328,7 @@ def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedServer) -> None
     assert run.state == Run.State.FINISHED
 
 
-def test_the_fallback_matrix_is_two_configurations_of_every_model(scripted: ScriptedServer) -> None:
+def test_eval_fallback_matrix_has_two_configurations_per_model(scripted: ScriptedServer) -> None:
     Model.objects.filter(pk=make_scripted_model(scripted).pk).update(workarounds=["content_tag_tool_call_fallback"])
     evaluate(fallback_matrix=True, trials="1")
     configs = Run.objects.get().configs.all()
@@ -330,14 +340,14 @@ def test_the_fallback_matrix_is_two_configurations_of_every_model(scripted: Scri
     }
 
 
-def test_silence_is_silent(scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_with_verbosity_0_prints_nothing(scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
     make_scripted_model(scripted)
     assert evaluate(verbosity=0) == ""
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
-    "said",
+    "options",
     [
         {"models": "all,opnai/typo"},
         {"provider": "scripted,nowhere"},
@@ -350,19 +360,19 @@ def test_silence_is_silent(scripted: ScriptedServer, capsys: pytest.CaptureFixtu
         {"overrides": '{"response_transforms": ["nothing"]}'},
     ],
 )
-def test_unknown_word_of_any_kind_exits_with_2_and_sends_nothing(scripted: ScriptedServer, said: Any) -> None:
+def test_eval_unknown_word_exits_with_2_and_sends_nothing(scripted: ScriptedServer, options: Any) -> None:
     make_scripted_model(scripted)
 
-    assert refused(**said).returncode == 2
-    assert refused(**said, dry_run=True).returncode == 2
+    assert refuse_eval(**options).returncode == 2
+    assert refuse_eval(**options, dry_run=True).returncode == 2
     assert not Run.objects.exists()
     assert not scripted.seen
 
 
-def test_unknown_preset_in_the_environment_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eval_unknown_preset_in_environment_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_EVAL_PRESET", "ful")
 
-    error = refused()
+    error = refuse_eval()
 
     assert error.returncode == 2
     assert "OPENROUTER_EVAL_PRESET must be one of full, all, not 'ful'" in str(error)

@@ -1,5 +1,4 @@
-"""One endpoint that reports figures nobody can believe, beside an innocent one: both runs end, and every page shows
-both."""
+"""An endpoint that reports implausible figures beside a correct one: both runs end, and every page shows both."""
 
 import json
 from collections.abc import Callable
@@ -19,8 +18,8 @@ from toolbench.lab.models import Cell, Run, Step, Trial
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, chat_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-EACH = 2  # trials in which the same value is reported: their sums have to fit, too
-TOKENS = {
+TRIALS_PER_VALUE = 2  # their sums must be in range, too
+CHAT_TOKENS = {
     "prompt_tokens": "@",
     "completion_tokens": "@",
     "total_tokens": "@",
@@ -28,7 +27,7 @@ TOKENS = {
     "completion_tokens_details": {"reasoning_tokens": "@"},
     "cost": "@",
 }
-CLAUDES = {
+ANTHROPIC_TOKENS = {
     "input_tokens": "@",
     "cache_read_input_tokens": "@",
     "cache_creation_input_tokens": "@",
@@ -37,32 +36,32 @@ CLAUDES = {
 }
 
 
-def chat(asked: dict[str, Any]) -> bytes:
-    whole = chat_reply({"role": "assistant", "content": "Done."}, usage=TOKENS, created="@").body
+def render_chat(request: dict[str, Any]) -> bytes:
+    whole = chat_reply({"role": "assistant", "content": "Done."}, usage=CHAT_TOKENS, created="@").body
     assert isinstance(whole, bytes)
-    return render_as_stream(whole) if asked.get("stream") else whole
+    return render_as_stream(whole) if request.get("stream") else whole
 
 
-def messages(asked: dict[str, Any]) -> bytes:
-    whole = build_message({"type": "text", "text": "Done."}, usage=CLAUDES)
-    whole["usage"] = CLAUDES
-    return b"".join(map(render_event, list_events(whole))) if asked.get("stream") else json.dumps(whole).encode()
+def render_messages(request: dict[str, Any]) -> bytes:
+    whole = build_message({"type": "text", "text": "Done."}, usage=ANTHROPIC_TOKENS)
+    whole["usage"] = ANTHROPIC_TOKENS
+    return b"".join(map(render_event, list_events(whole))) if request.get("stream") else json.dumps(whole).encode()
 
 
-class Reports:
-    """Says "Done." with one value after the other in every figure of its usage."""
+class ExtremeUsageServer:
+    """Server that answers "Done." with one extreme value after the other in every figure of its usage."""
 
     def __init__(self, body: Callable[[dict[str, Any]], bytes]) -> None:
         self._body = body
         self._asked: dict[bool, int] = {True: 0, False: 0}
 
     def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
-        asked = seen.json()
-        stream = bool(asked.get("stream"))
-        literal = EXTREME_NUMBERS[self._asked[stream] // EACH % len(EXTREME_NUMBERS)]
+        request = seen.json()
+        stream = bool(request.get("stream"))
+        literal = EXTREME_NUMBERS[self._asked[stream] // TRIALS_PER_VALUE % len(EXTREME_NUMBERS)]
         self._asked[stream] += 1
         head = {"content-type": "text/event-stream" if stream else "application/json", "connection": "close"}
-        return ScriptedReply(200, head, self._body(asked).replace(b'"@"', literal.encode()))
+        return ScriptedReply(200, head, self._body(request).replace(b'"@"', literal.encode()))
 
 
 def assert_bounded(run: Run) -> None:
@@ -74,31 +73,35 @@ def assert_bounded(run: Run) -> None:
         assert row.cost is None or 0 <= row.cost <= 10**6
 
 
-@pytest.mark.parametrize(("wire", "body"), [("chat", chat), ("anthropic", messages)])
-def test_implausible_figures_stop_no_other_run(
+@pytest.mark.parametrize(("wire", "body"), [("chat", render_chat), ("anthropic", render_messages)])
+def test_session_with_implausible_figures_affects_no_other_run(
     wire: str, body: Callable[[dict[str, Any]], bytes], owner_client: Client
 ) -> None:
     builtin_data.load_builtin_data()
-    with ScriptedServer(Reports(body)) as hostile, ScriptedServer(answer_correctly) as friendly:
-        poisoned_model = make_scripted_model(hostile, "hostile", wire=wire)
-        innocent_model = make_scripted_model(friendly, "friendly")
-        many = {"scenarios": ("chat_only",), "streams": (False, True), "trials": EACH * len(EXTREME_NUMBERS)}
-        poisoned = launch_run(poisoned_model, **many)
-        innocent = launch_run(innocent_model, scenarios=("happy_path", "chat_only"), trials=2)
-        run_worker_session(poisoned_model)
-        run_worker_session(innocent_model)
-    for run in (poisoned, innocent):
+    with ScriptedServer(ExtremeUsageServer(body)) as hostile, ScriptedServer(answer_correctly) as friendly:
+        extreme_model = make_scripted_model(hostile, "hostile", wire=wire)
+        plausible_model = make_scripted_model(friendly, "friendly")
+        fields = {
+            "scenarios": ("chat_only",),
+            "streams": (False, True),
+            "trials": TRIALS_PER_VALUE * len(EXTREME_NUMBERS),
+        }
+        extreme_run = launch_run(extreme_model, **fields)
+        plausible_run = launch_run(plausible_model, scenarios=("happy_path", "chat_only"), trials=2)
+        run_worker_session(extreme_model)
+        run_worker_session(plausible_model)
+    for run in (extreme_run, plausible_run):
         run.refresh_from_db()
         assert (run.state, run.trials.exclude(outcome="pass").count()) == (Run.State.FINISHED, 0)
-        assert list_failed_urls(owner_client, run, innocent if run == poisoned else poisoned) == []
+        assert list_failed_urls(owner_client, run, plausible_run if run == extreme_run else extreme_run) == []
     assert not Cell.objects.filter(stale=True).exists()
-    assert_bounded(poisoned)
-    for trial in poisoned.trials.all():
+    assert_bounded(extreme_run)
+    for trial in extreme_run.trials.all():
         page = read_html(owner_client.get(f"/trials/{trial.pk}/?step=1.response"))
         step = trial.steps.select_related("body").get()
         assert ("usage_implausible" in page) is (b"usage_implausible" in bytes(step.body.facts)), page
-    facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=poisoned)]
-    told = [any(item["code"] == "usage_implausible" for item in found["findings"]) for found in facts]
-    plausible = 4 if wire == "chat" else 3  # 0, 10^9 and null; in a chat, an object without the figures, too
-    assert len(told) == 2 * EACH * len(EXTREME_NUMBERS)
-    assert told.count(False) <= 2 * EACH * plausible
+    facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=extreme_run)]
+    has_finding = [any(item["code"] == "usage_implausible" for item in found["findings"]) for found in facts]
+    plausible = 4 if wire == "chat" else 3  # 0, 10^9 and null; in chat completions also an object without the figures
+    assert len(has_finding) == 2 * TRIALS_PER_VALUE * len(EXTREME_NUMBERS)
+    assert has_finding.count(False) <= 2 * TRIALS_PER_VALUE * plausible

@@ -1,4 +1,4 @@
-"""Whatever is killed, and whenever: every trial is counted once, and every cell is what its trials say."""
+"""Killed workers, brokers and databases: every trial is counted once, and every cell equals its trials."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ from tests.wait import wait_until
 from toolbench.providers.scripted_server import ScriptedServer
 
 TRIALS = 24
-STEPS = 5  # of a trial that goes straight: three exchanges, two tools
-QUICK = 36  # answers: eight trials at once hold at most two each without having ended, so six have ended
+STEPS = 5  # of a trial without retries: three exchanges, two tools
+QUICK_ANSWERS = 36  # eight trials in flight have at most two answers each without an end, so six have ended
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def stack(started_stack: Stack) -> Iterator[Stack]:
 
 @pytest.fixture
 def halfway() -> HeldAnswers:
-    return HeldAnswers(QUICK)
+    return HeldAnswers(QUICK_ANSWERS)
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def provider(halfway: HeldAnswers) -> Iterator[ScriptedServer]:
         halfway.released.set()  # a failed test leaves no answer held
 
 
-def launched_to_the_middle(stack: Stack, provider: ScriptedServer) -> int:
-    """A run of which some trials are done and others are being tried, and stay so until their answers are released."""
+def launch_to_middle(stack: Stack, provider: ScriptedServer) -> int:
+    """Launch a run, and return its id when six trials are done and eight wait for answers that are held."""
     run_id = stack.launch(provider.base_url, TRIALS)
     in_slots = "state = 'running' AND NOT backing_off"
     wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count(in_slots, run_id) == 8)
@@ -61,11 +61,11 @@ def assert_every_trial_is_counted_once(stack: Stack, run_id: int) -> dict[str, i
     return found
 
 
-def test_a_killed_worker_loses_no_trial_and_counts_none_twice(
+def test_killed_worker_loses_no_trial_and_counts_none_twice(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("killed")
-    run_id = launched_to_the_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider)
     stack.kill("killed")
     halfway.released.set()
     stack.start_worker("next")
@@ -77,7 +77,7 @@ def test_broker_killed_with_message_in_flight_leaves_working_worker(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("hearing")
-    run_id = launched_to_the_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider)
     stack.kill("valkey")
     halfway.released.set()
     stack.start_broker()
@@ -87,11 +87,11 @@ def test_broker_killed_with_message_in_flight_leaves_working_worker(
     assert stack.is_alive("hearing")
 
 
-def test_a_killed_database_is_waited_for_and_nothing_is_lost(
+def test_killed_database_is_waited_for_and_no_trial_is_lost(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("waiting")
-    run_id = launched_to_the_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider)
     stack.kill_postgres()
     halfway.released.set()
     stack.start_postgres()
@@ -103,7 +103,7 @@ def test_worker_frozen_longer_than_lease_cannot_write(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("frozen")
-    run_id = launched_to_the_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider)
     stack.freeze("frozen")
     stack.start_worker("awake")
     wait_until(lambda: stack.count("execution > 1", run_id) > 0)
@@ -115,9 +115,9 @@ def test_worker_frozen_longer_than_lease_cannot_write(
     assert settings.LEASE_SECONDS < 10
 
 
-def test_stack_reset_after_a_failed_test_leaves_nothing_behind(stack: Stack, provider: ScriptedServer) -> None:
+def test_stack_reset_removes_processes_rows_and_messages_of_a_test(stack: Stack, provider: ScriptedServer) -> None:
     stack.start_worker("left")
-    run_id = launched_to_the_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider)
     stack.freeze("left")
     stack.freeze("scheduler")
     stack.kill("valkey")

@@ -30,16 +30,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LONG_AGO = timedelta(days=30)
 
 
-def a_cell(state: str = Run.State.RUNNING, **fields: object) -> Cell:
+def make_running_cell(state: str = Run.State.RUNNING, **fields: object) -> Cell:
     return make_cell(make_config(make_run(state=state, **fields)))
 
 
-def lost_trial(cell: Cell) -> Trial:
+def make_lost_trial(cell: Cell) -> Trial:
     return make_trial(cell, "running", lease=uuid4(), lease_until=timezone.now() - timedelta(seconds=1), execution=2)
 
 
-def test_a_lost_trial_is_queued_again_and_its_steps_stay() -> None:
-    trial = lost_trial(a_cell())
+def test_sweep_requeues_lost_trial_and_keeps_its_steps() -> None:
+    trial = make_lost_trial(make_running_cell())
     make_step(trial)
     assert sweep().expired == 1
     trial.refresh_from_db()
@@ -47,38 +47,38 @@ def test_a_lost_trial_is_queued_again_and_its_steps_stay() -> None:
     assert Cell.objects.get(pk=trial.cell_id).queued == 1
 
 
-def test_a_lease_that_holds_is_left_alone() -> None:
-    trial = make_trial(a_cell(), "running", lease=uuid4(), lease_until=timezone.now() + timedelta(minutes=1))
+def test_sweep_leaves_trial_with_valid_lease() -> None:
+    trial = make_trial(make_running_cell(), "running", lease=uuid4(), lease_until=timezone.now() + timedelta(minutes=1))
     assert sweep().expired == 0
     trial.refresh_from_db()
     assert trial.state == "running"
 
 
-def tool_step() -> ToolStep:
+def build_tool_step() -> ToolStep:
     call = ToolCall("c1", "state_get", "{}")
     result = ToolResult(call, {}, "ok", Envelope(True, "state_get"), content="{}", was_executed=True)
     return ToolStep(1, 0, 9.0, 0.5, result)
 
 
-def test_trial_whose_steps_are_being_stored_is_queued_by_the_next_sweep(elsewhere: RunInThread) -> None:
-    trial = lost_trial(a_cell())
+def test_sweep_skips_trial_whose_steps_are_being_stored(elsewhere: RunInThread) -> None:
+    trial = make_lost_trial(make_running_cell())
     assert trial.lease
     with transaction.atomic():
-        write_batch(Batch([StepWrite(trial.pk, trial.execution, trial.lease, tool_step())]))
+        write_batch(Batch([StepWrite(trial.pk, trial.execution, trial.lease, build_tool_step())]))
         assert elsewhere(sweep).result().expired == 0
     assert sweep().expired == 1
     assert trial.steps.count() == 1
 
 
-def test_a_lost_trial_of_a_cancelled_run_ends_cancelled() -> None:
-    trial = lost_trial(a_cell(Run.State.CANCELLING))
+def test_sweep_ends_lost_trial_of_cancelled_run_as_cancelled() -> None:
+    trial = make_lost_trial(make_running_cell(Run.State.CANCELLING))
     sweep()
     trial.refresh_from_db()
     assert (trial.outcome, trial.run.state) == ("cancelled", Run.State.CANCELLED)
 
 
-def test_a_trial_whose_provider_is_gone_ends_as_infrastructure() -> None:
-    cell = a_cell()
+def test_sweep_ends_trial_of_deleted_provider_as_infra() -> None:
+    cell = make_running_cell()
     trial = make_trial(cell, "queued", provider=None)
     assert sweep().ended == 1
     trial.refresh_from_db()
@@ -90,16 +90,16 @@ def test_a_trial_whose_provider_is_gone_ends_as_infrastructure() -> None:
     ("before", "after"),
     [("running", "finished"), ("paused", "finished"), ("cancelling", "cancelled"), ("cancelled", "cancelled")],
 )
-def test_a_run_without_open_trials_ends(before: str, after: str) -> None:
-    cell = a_cell(before)
+def test_sweep_ends_run_without_open_trials(before: str, after: str) -> None:
+    cell = make_running_cell(before)
     make_trial(cell, "pass")
     sweep()
     run = Run.objects.get()
     assert run.state == after
 
 
-def test_a_run_ends_only_with_every_trial_counted() -> None:
-    cell = a_cell()
+def test_finish_runs_waits_until_every_trial_is_counted() -> None:
+    cell = make_running_cell()
     make_trial(cell, "pass")
     mark_stale([cell.pk])
     assert finish_runs() == ()
@@ -108,22 +108,22 @@ def test_a_run_ends_only_with_every_trial_counted() -> None:
     assert (Run.objects.get().state, cell.passed) == (Run.State.FINISHED, 1)
 
 
-def test_a_run_with_open_trials_goes_on() -> None:
-    cell = a_cell()
+def test_sweep_leaves_run_with_open_trials_running() -> None:
+    cell = make_running_cell()
     make_trial(cell, "pass")
     make_trial(cell, "queued")
     assert sweep().finished == 0
     assert Run.objects.get().state == Run.State.RUNNING
 
 
-def test_providers_with_work_are_woken_again() -> None:
-    waiting, paused = a_cell(), a_cell(Run.State.PAUSED)
+def test_sweep_notifies_workers_of_providers_with_queued_trials() -> None:
+    waiting, paused = make_running_cell(), make_running_cell(Run.State.PAUSED)
     make_trial(waiting, "queued")
     make_trial(paused, "queued")
     assert sweep().notified == list_waiting_providers() == (waiting.config.provider_id,)
 
 
-def test_old_links_and_dead_processes_are_forgotten() -> None:
+def test_sweep_deletes_old_links_and_processes() -> None:
     SignInLink.objects.create(user=get_first_owner(), token_hash="a", expires_at=timezone.now() - LONG_AGO)
     SignInLink.objects.create(user=get_first_owner(), token_hash="b", expires_at=timezone.now())
     Process.objects.create(name="old", kind="worker", host="h", pid=1, seen_at=timezone.now() - LONG_AGO)
@@ -132,47 +132,51 @@ def test_old_links_and_dead_processes_are_forgotten() -> None:
     assert not Process.objects.exists()
 
 
-def test_sweeps_at_once_do_no_harm(elsewhere: RunInThread) -> None:
-    cell = a_cell()
-    trials = [lost_trial(cell) for _ in range(20)]
+def test_sweep_in_parallel_requeues_each_trial_once(elsewhere: RunInThread) -> None:
+    cell = make_running_cell()
+    trials = [make_lost_trial(cell) for _ in range(20)]
     swept = [future.result(timeout=30) for future in [elsewhere(sweep) for _ in range(6)]]
     sweep()
-    assert sum(each.expired for each in swept) == len(trials)
+    assert sum(result.expired for result in swept) == len(trials)
     assert Cell.objects.get(pk=cell.pk).queued == 20
 
 
-def test_a_shift_hears_which_of_its_runs_are_cancelled_or_gone() -> None:
-    cells = [a_cell(state) for state in ("running", "paused", "cancelling", "cancelled")]
+def test_check_runs_returns_cancelled_and_deleted_runs() -> None:
+    cells = [make_running_cell(state) for state in ("running", "paused", "cancelling", "cancelled")]
     for cell in cells:
         make_trial(cell, "running")
     ids = [cell.run_id for cell in cells]
     assert set(check_runs([*ids, 987654])) == {ids[2], ids[3], 987654}
 
 
-def breaks(verb: object = None) -> None:
+def fail(verb: object = None) -> None:
     raise KeyError("injected")
 
 
-def broken(parts: tuple[MaintenanceStep, ...], job: str) -> tuple[MaintenanceStep, ...]:
-    return tuple(replace(part, action=breaks) if part.job == job else part for part in parts)
+def replace_action(steps: tuple[MaintenanceStep, ...], job: str) -> tuple[MaintenanceStep, ...]:
+    return tuple(replace(step, action=fail) if step.job == job else step for step in steps)
 
 
-def failed_jobs() -> list[tuple[str, str]]:
+def list_failed_jobs() -> list[tuple[str, str]]:
     return list(JobFailure.objects.values_list("job", "error"))
 
 
-@pytest.mark.parametrize("job", [part.job for part in SWEEP_STEPS])
-def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lost, orphan, done = lost_trial(a_cell()), make_trial(a_cell(), "queued", provider=None), a_cell()
-    cancelled = make_trial(a_cell(Run.State.CANCELLING), "queued")
+@pytest.mark.parametrize("job", [step.job for step in SWEEP_STEPS])
+def test_sweep_with_failing_step_runs_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, orphan, done = (
+        make_lost_trial(make_running_cell()),
+        make_trial(make_running_cell(), "queued", provider=None),
+        make_running_cell(),
+    )
+    cancelled = make_trial(make_running_cell(Run.State.CANCELLING), "queued")
     make_trial(done, "pass")
     SignInLink.objects.create(user=get_first_owner(), token_hash="a", expires_at=timezone.now() - LONG_AGO)
-    monkeypatch.setattr(maintenance, "SWEEP_STEPS", broken(SWEEP_STEPS, job))
+    monkeypatch.setattr(maintenance, "SWEEP_STEPS", replace_action(SWEEP_STEPS, job))
     swept = sweep()
     done.refresh_from_db()
     for trial in (lost, orphan, cancelled):
         trial.refresh_from_db()
-    seen = {
+    done_by_job = {
         "requeueing lost trials": lost.state == "queued",
         "ending cancelled trials": cancelled.outcome == "cancelled",
         "ending trials of deleted providers": orphan.outcome == "infra",
@@ -181,43 +185,43 @@ def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pyt
         "deleting old rows": not SignInLink.objects.exists(),
         "notifying workers of trials": bool(swept.notified),
     }
-    needs = {"requeueing lost trials": "notifying workers of trials", "recomputing cells": "finishing runs"}
-    assert {name for name, holds in seen.items() if not holds} <= {job, needs.get(job)}
-    assert failed_jobs() == [(job, "KeyError")]
+    dependent_jobs = {"requeueing lost trials": "notifying workers of trials", "recomputing cells": "finishing runs"}
+    assert {name for name, is_done in done_by_job.items() if not is_done} <= {job, dependent_jobs.get(job)}
+    assert list_failed_jobs() == [(job, "KeyError")]
 
 
-@pytest.mark.parametrize("job", [part.job for part in CHECK_STEPS])
-def test_part_of_a_look_that_fails_leaves_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    done, cancelling = a_cell(), a_cell(Run.State.CANCELLING)
+@pytest.mark.parametrize("job", [step.job for step in CHECK_STEPS])
+def test_check_runs_with_failing_step_runs_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, cancelling = make_running_cell(), make_running_cell(Run.State.CANCELLING)
     make_trial(done, "pass")
     make_trial(cancelling, "queued")
-    monkeypatch.setattr(maintenance, "CHECK_STEPS", broken(CHECK_STEPS, job))
+    monkeypatch.setattr(maintenance, "CHECK_STEPS", replace_action(CHECK_STEPS, job))
     assert check_runs([cancelling.run_id]) == (cancelling.run_id,)
     done.refresh_from_db()
     assert done.passed == (job != "recomputing cells")
     assert (done.run.state == Run.State.FINISHED) == (job not in ("recomputing cells", "finishing runs"))
-    assert failed_jobs() == [(job, "KeyError")]
+    assert list_failed_jobs() == [(job, "KeyError")]
 
 
-def test_cancelled_runs_that_cannot_be_read_leave_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = a_cell()
+def test_check_runs_with_failing_query_still_recomputes(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = make_running_cell()
     make_trial(done, "pass")
-    monkeypatch.setattr(maintenance, "_find_cancelled_runs", breaks)
+    monkeypatch.setattr(maintenance, "_find_cancelled_runs", fail)
     assert check_runs([done.run_id]) == ()
     done.refresh_from_db()
-    assert (done.passed, failed_jobs()) == (1, [("finding cancelled runs", "KeyError")])
+    assert (done.passed, list_failed_jobs()) == (1, [("finding cancelled runs", "KeyError")])
 
 
-def test_sweep_without_counts_leaves_stale_cells_and_requeues() -> None:
-    trial = lost_trial(a_cell())
+def test_sweep_without_counts_requeues_and_leaves_cells_stale() -> None:
+    trial = make_lost_trial(make_running_cell())
     assert (sweep(counts=False).expired, check_runs([], counts=False)) == (1, ())
     assert Cell.objects.get(pk=trial.cell_id).stale
     check_runs([])
     assert not Cell.objects.get(pk=trial.cell_id).stale
 
 
-def test_check_without_counts_pauses_a_run_at_its_limit() -> None:
-    cell = a_cell()
+def test_check_runs_without_counts_pauses_run_at_limit() -> None:
+    cell = make_running_cell()
     make_trial(cell, "queued")
     Run.objects.filter(pk=cell.run_id).update(request_cap=1, requests_reserved=1)
     check_runs([cell.run_id], counts=False)

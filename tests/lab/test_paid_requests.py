@@ -25,7 +25,7 @@ PRICE = {"input": 1.0, "output": 2.0}
         "http://model.localhost.",
     ],
 )
-def test_address_of_this_machine_or_a_private_network_is_private(url: str) -> None:
+def test_is_private_address_of_host_or_private_network_is_true(url: str) -> None:
     assert is_private_address(url)
 
 
@@ -33,36 +33,36 @@ def test_address_of_this_machine_or_a_private_network_is_private(url: str) -> No
     "url",
     ["", "https://api.example.com/v1", "http://8.8.8.8", "https://localhost.example.com", "http://[", "https://lan.io"],
 )
-def test_other_addresses_are_not_private(url: str) -> None:
+def test_is_private_address_of_other_address_is_false(url: str) -> None:
     assert not is_private_address(url)
 
 
-def test_model_at_a_private_address_costs_only_with_a_price() -> None:
-    own = make_provider("Own", base_url="http://192.168.1.20:8000")
+def test_may_cost_money_at_private_address_needs_a_price() -> None:
+    private = make_provider("Own", base_url="http://192.168.1.20:8000")
 
-    assert not may_cost_money(own, "llama", {})
-    assert not may_cost_money(own, "llama", {"input": 0, "output": 0})
-    assert may_cost_money(own, "llama", PRICE)
+    assert not may_cost_money(private, "llama", {})
+    assert not may_cost_money(private, "llama", {"input": 0, "output": 0})
+    assert may_cost_money(private, "llama", PRICE)
 
 
-def test_model_elsewhere_may_cost_money_without_a_price() -> None:
+def test_may_cost_money_at_public_address_needs_no_price() -> None:
     assert may_cost_money(make_provider(), "vendor/model-a", {})
 
 
 @pytest.mark.parametrize("kind", ["local", "simulated"])
-def test_local_and_simulated_models_are_free_whatever_their_price(kind: str) -> None:
+def test_may_cost_money_of_local_or_simulated_model_is_false(kind: str) -> None:
     assert not may_cost_money(make_provider("Local", kind=kind), "llama", PRICE)
 
 
-def test_price_at_a_public_address_is_unknown_without_a_list() -> None:
+def test_find_model_price_at_public_address_without_list_is_none() -> None:
     assert find_model_price(make_provider(), "vendor/model-a", {}) is None
 
 
 @pytest.mark.parametrize("fields", [{"base_url": "http://192.168.1.20:8000"}, {"kind": "local"}, {"kind": "simulated"}])
-def test_price_of_an_own_server_is_zero_unless_one_is_set(fields: dict[str, str]) -> None:
-    own = make_provider("Own", **fields)
+def test_find_model_price_of_private_server_is_zero_by_default(fields: dict[str, str]) -> None:
+    private = make_provider("Own", **fields)
 
-    unpriced, priced = find_model_price(own, "llama", {}), find_model_price(own, "llama", PRICE)
+    unpriced, priced = find_model_price(private, "llama", {}), find_model_price(private, "llama", PRICE)
 
     assert unpriced is not None
     assert priced is not None

@@ -1,24 +1,24 @@
-"""Text of people and addresses, before it is used."""
+"""Parsing of texts from forms and addresses."""
 
 import pytest
 
 from toolbench.lab.query_params import MAX_ID, clean_text, parse_whole_number
 
 
-def test_text_that_no_column_takes_is_left_out() -> None:
+def test_clean_text_removes_nul_and_truncates() -> None:
     assert clean_text(" \0a b\0 ") == "a b"
     assert clean_text("  abcdef", 3) == "abc"
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("17", 17), ("007", 7), (str(MAX_ID), MAX_ID)])
-def test_plain_digits_are_a_number(text: str, number: int) -> None:
+def test_parse_whole_number_reads_plain_digits(text: str, number: int) -> None:
     assert parse_whole_number(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "1e3", "٣", "²", "1_0", str(MAX_ID + 1), "9" * 5000])
-def test_anything_else_is_none(text: str) -> None:
+def test_parse_whole_number_of_other_text_is_none(text: str) -> None:
     assert parse_whole_number(text) is None
 
 
-def test_a_number_out_of_bounds_is_none() -> None:
+def test_parse_whole_number_out_of_bounds_is_none() -> None:
     assert [parse_whole_number(text, minimum=1, maximum=50) for text in ("0", "1", "50", "51")] == [None, 1, 50, None]

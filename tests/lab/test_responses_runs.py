@@ -1,4 +1,4 @@
-"""A run against an endpoint that speaks Responses, connected in the form: from the launch to the stored trial."""
+"""A run against an endpoint of the Responses API, from the form of the provider to the stored trial."""
 
 import json
 
@@ -16,33 +16,33 @@ pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "sk-planted-secret-of-responses"
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAopaque"}
 TEXT = {"type": "output_text", "text": "Done.", "annotations": []}
-SAID = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [TEXT]}
+MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [TEXT]}
 
 
 def answer_as_responses(seen: ReceivedRequest) -> ScriptedReply:
-    """Three requests to success in the scenarios of the state group, with reasoning before every call."""
+    """Solve the scenarios of the state group in three requests, with reasoning before every call."""
     body = seen.json()
     assert parse_request(body) == body
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
     answered = sum(item["type"] == "function_call_output" for item in body["input"])
-    name, given = ("state_patch", PATCH_ARGUMENTS) if answered else ("state_get", {})
+    name, arguments = ("state_patch", PATCH_ARGUMENTS) if answered else ("state_get", {})
     ids = {"id": f"fc_{answered}", "call_id": f"call_{answered}"}
-    call = {"type": "function_call", **ids, "name": name, "arguments": json.dumps(given), "status": "completed"}
+    call = {"type": "function_call", **ids, "name": name, "arguments": json.dumps(arguments), "status": "completed"}
     usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13}
     details = {"input_tokens_details": {"cached_tokens": 4}, "output_tokens_details": {"reasoning_tokens": 1}}
     head = {"id": "resp_1", "object": "response", "status": "completed", "error": None, "model": body["model"]}
-    return json_reply({**head, "output": [SAID] if answered >= 2 else [REASONING, call], "usage": usage | details})
+    return json_reply({**head, "output": [MESSAGE] if answered >= 2 else [REASONING, call], "usage": usage | details})
 
 
 def connect(client: Client, scripted: ScriptedServer) -> Model:
-    """Connect the endpoint in the form of a provider, with the wire chosen there."""
+    """Connect the endpoint with the form of a provider and its wire format."""
     form = {"name": "Gateway", "base_url": scripted.base_url, "wire": "responses", "key": KEY}
     response = client.post("/providers/new/", form)
     assert response.status_code == 302
     return Model.objects.create(provider=Provider.objects.get(name="Gateway"), name="gpt-scripted")
 
 
-def test_responses_run_sends_reasoning_back_and_hides_the_key(owner_client: Client) -> None:
+def test_responses_run_sends_reasoning_back_and_masks_key(owner_client: Client) -> None:
     with ScriptedServer(answer_as_responses) as scripted:
         model = connect(owner_client, scripted)
         run = launch_run(model, trials=1, strategies=("production",))
@@ -58,7 +58,7 @@ def test_responses_run_sends_reasoning_back_and_hides_the_key(owner_client: Clie
     assert [trial.outcome for trial in trials] == ["pass"] * 2
     assert set(trials.values_list("input_tokens", flat=True)) == {30}
     facts = [load_details(body.facts) for body in StepBody.objects.filter(step__kind=Step.Kind.EXCHANGE)]
-    kept = json.dumps(facts) + "".join(str(bytes(body.request)) for body in StepBody.objects.all())
-    assert KEY not in kept
+    stored = json.dumps(facts) + "".join(str(bytes(body.request)) for body in StepBody.objects.all())
+    assert KEY not in stored
     for trial in trials:
         assert owner_client.get(f"/trials/{trial.pk}/").status_code == 200

@@ -11,7 +11,7 @@ from toolbench.lab.schedule import JobSchedule, PacedSweep, ScheduledJob, build_
 from toolbench.lab.worker.background_jobs import COUNT_FACTOR, CountPacing
 
 
-def test_a_job_is_done_at_once_and_then_in_its_turn() -> None:
+def test_job_schedule_runs_jobs_immediately_and_then_at_intervals() -> None:
     now = [0.0]
     done: list[str] = []
     schedule = JobSchedule(
@@ -27,7 +27,7 @@ def test_a_job_is_done_at_once_and_then_in_its_turn() -> None:
 
 
 @pytest.mark.parametrize("error", [OperationalError("gone"), ValueError("broken")])
-def test_a_job_that_fails_is_logged_and_the_others_go_on(
+def test_job_schedule_logs_failed_job_and_runs_the_others(
     error: Exception, caplog: pytest.LogCaptureFixture, db: None
 ) -> None:
     done: list[int] = []
@@ -44,7 +44,7 @@ def test_a_job_that_fails_is_logged_and_the_others_go_on(
 
 @pytest.mark.parametrize("place", range(11))
 @pytest.mark.django_db(transaction=True)
-def test_each_job_of_the_schedule_may_fail_alone(place: int) -> None:
+def test_build_schedule_each_job_may_fail_alone(place: int) -> None:
     schedule = build_schedule()
     done: set[str] = set()
     assert len(schedule.jobs) == 11
@@ -62,7 +62,7 @@ def _fail_or_do(fails: bool, done: set[str], name: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_cell_set_aside_is_tried_again_at_the_start() -> None:
+def test_build_schedule_first_tick_marks_cell_set_aside_stale() -> None:
     cell = make_cell(make_config(make_run()), compute_error="bigint out of range", stale=False)
     build_schedule().tick()
     cell.refresh_from_db()
@@ -70,12 +70,12 @@ def test_cell_set_aside_is_tried_again_at_the_start() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_schedule_shows_a_sign_of_life() -> None:
+def test_build_schedule_first_tick_records_heartbeat() -> None:
     build_schedule().tick()
     assert Process.objects.get().kind == "scheduler"
 
 
-def test_paced_sweep_leaves_counts_out_until_their_pause_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paced_sweep_omits_counts_until_pause_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     now, counted = [0.0], []
 
     def sweep_slowly(*, counts: bool = True) -> None:

@@ -26,29 +26,29 @@ def sql_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_statement_fills_parts_and_drops_comments(sql_folder: Path) -> None:
+def test_load_statement_fills_parts_and_removes_comments(sql_folder: Path) -> None:
     assert load_statement("worker/claim", columns="id, state") == (
         "SELECT id, state, '{}'::jsonb\nFROM lab_trial WHERE id = %s"
     )
 
 
-def test_statement_without_a_part_raises_key_error(sql_folder: Path) -> None:
+def test_load_statement_without_part_raises_key_error(sql_folder: Path) -> None:
     with pytest.raises(KeyError, match="columns"):
         load_statement("worker/claim")
 
 
-def test_every_sql_file_begins_with_a_comment() -> None:
+def test_sql_files_begin_with_comment() -> None:
     files = sorted(LAB.rglob("*.sql"))
     assert [file.name for file in files if not file.read_text("utf-8").startswith("-- ")] == []
 
 
-def test_every_sql_file_is_read_by_a_module() -> None:
+def test_sql_files_are_each_read_by_a_module() -> None:
     code = "".join(path.read_text("utf-8") for path in LAB.rglob("*.py"))
     names = [f"{file.parent.parent.relative_to(LAB)}/{file.stem}" for file in LAB.rglob("*.sql")]
     assert [name for name in names if f'"{name}"' not in code] == []
 
 
-def test_modules_hold_no_sql_in_f_strings_or_over_three_lines() -> None:
+def test_lab_modules_have_no_sql_in_f_strings_or_over_three_lines() -> None:
     for path in (path for path in LAB.rglob("*.py") if "migrations" not in path.parts):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.JoinedStr):

@@ -1,4 +1,4 @@
-"""Streaming as an axis of a run: from the request to the trial's page."""
+"""Streaming as a dimension of a run, from the request to the trial page."""
 
 import json
 import random
@@ -20,8 +20,8 @@ from toolbench.providers.simulated.stream_events import build_events, encode_cha
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def streams_well(seen: ReceivedRequest) -> ScriptedReply:
-    """The same answers as `answer_correctly`, as a stream where one is asked for."""
+def answer_as_stream(seen: ReceivedRequest) -> ScriptedReply:
+    """Give the answers of `answer_correctly`, as a stream if the request asks for one."""
     answer = answer_correctly(seen)
     if not seen.json().get("stream"):
         return answer
@@ -32,13 +32,13 @@ def streams_well(seen: ReceivedRequest) -> ScriptedReply:
     )
 
 
-def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
-    with ScriptedServer(streams_well) as scripted:
+def test_streamed_run_has_both_modes_named_in_matrix_and_export() -> None:
+    with ScriptedServer(answer_as_stream) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, streams=(False, True), trials=2)
         run_worker_session(model)
-        asked = [bool(seen.json().get("stream")) for seen in scripted.seen]
-    assert (asked.count(True), asked.count(False)) == (6, 6)
+        stream_flags = [bool(seen.json().get("stream")) for seen in scripted.seen]
+    assert (stream_flags.count(True), stream_flags.count(False)) == (6, 6)
     whole, streamed = RunConfig.objects.filter(run=run).order_by("position")
     assert ("streamed" in str(whole), "streamed" in str(streamed)) == (False, True)
     trials = Trial.objects.filter(run=run, config=streamed)
@@ -49,13 +49,13 @@ def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
     matrix = get_matrix(query)
     assert [row.settings["stream"] for row in matrix.rows] == ["", "streamed"]
     assert "stream" in matrix.differing_settings
-    exported = export_matrix(query)
-    assert [row[exported.columns.index("answers")] for row in exported.rows] == ["", "streamed"]
-    assert None not in [row[exported.columns.index("p95_ms")] for row in exported.rows]
+    export = export_matrix(query)
+    assert [row[export.columns.index("answers")] for row in export.rows] == ["", "streamed"]
+    assert None not in [row[export.columns.index("p95_ms")] for row in export.rows]
 
 
-def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None:
-    with ScriptedServer(streams_well) as scripted:
+def test_streamed_run_stores_exact_bytes_and_chunks() -> None:
+    with ScriptedServer(answer_as_stream) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, streams=(True,), trials=1)
         run_worker_session(model)
@@ -70,7 +70,7 @@ def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None
     assert trace.step.left.code.lines[-2].text == "data: [DONE]"
 
 
-def test_a_request_with_streams_survives_being_stored() -> None:
+def test_run_request_streams_survive_json_round_trip() -> None:
     request = RunRequest(models=(1,), streams=(False, True))
     assert RunRequest.from_json(request.to_json()) == request
     assert build_request().streams == (False,)

@@ -1,4 +1,4 @@
-"""Celery's tasks: an exception of any of them is counted, and none is raised."""
+"""Celery tasks, whose exceptions are counted and not raised."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,19 +18,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TASKS = sorted(name for name in app.tasks if name.startswith("toolbench."))
 
 
-def breaks(*_: object, **__: object) -> Any:
+def fail(*_: object, **__: object) -> Any:
     raise KeyError("injected")
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, verb in (
+def test_task_failure_is_counted_and_not_raised(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, function in (
         (tasks.session_registry, "run_session"),
         (tasks, "run_probe"),
         (tasks, "run_replay"),
         (health, "record_heartbeat"),
     ):
-        monkeypatch.setattr(place, verb, breaks)
+        monkeypatch.setattr(place, function, fail)
     task: Callable[..., None] = app.tasks[name]
     task() if name.endswith("beat") else task(1)
     failure = JobFailure.objects.get()
@@ -38,22 +38,22 @@ def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", [SESSION_TASK, PROBE_TASK, REPLAY_TASK])
-def test_task_that_was_passed_on_does_nothing_here(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for verb in ("forward_session", "forward_probe", "forward_replay"):
-        monkeypatch.setattr(tasks, verb, lambda _: True)
-    for place, verb in ((tasks.session_registry, "run_session"), (tasks, "run_probe"), (tasks, "run_replay")):
-        monkeypatch.setattr(place, verb, breaks)
+def test_task_forwarded_to_another_host_runs_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in ("forward_session", "forward_probe", "forward_replay"):
+        monkeypatch.setattr(tasks, function, lambda _: True)
+    for place, function in ((tasks.session_registry, "run_session"), (tasks, "run_probe"), (tasks, "run_replay")):
+        monkeypatch.setattr(place, function, fail)
     app.tasks[name](1)
     assert not JobFailure.objects.exists()
 
 
-def test_session_that_dies_is_counted_and_its_provider_woken_again(
+def test_run_session_task_failure_is_counted_and_sweep_notifies_again(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1)
     with monkeypatch.context() as patch:
-        patch.setattr(session.WorkerSession, "_drain", breaks)
+        patch.setattr(session.WorkerSession, "_drain", fail)
         tasks.run_session_task(model.provider_id)
     failure = JobFailure.objects.get()
     assert (failure.job, failure.provider_name, failure.error) == ("a worker session", "scripted", "KeyError")

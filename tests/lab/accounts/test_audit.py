@@ -9,7 +9,7 @@ from toolbench.lab.models import AuditEntry
 pytestmark = pytest.mark.django_db
 
 
-def test_entries_outlive_the_account_newest_first() -> None:
+def test_get_audit_page_keeps_entries_of_deleted_account_newest_first() -> None:
     user = User.objects.create(username="ana")
     record_action(user, Action.LAUNCHED, "run 1", "/runs/1/")
     record_action(None, Action.DELETED, "x" * 1000)
@@ -20,7 +20,7 @@ def test_entries_outlive_the_account_newest_first() -> None:
     assert len(page.entries[0].subject) == 300
 
 
-def test_pages_of_one_person() -> None:
+def test_get_audit_page_of_one_user_is_paginated() -> None:
     AuditEntry.objects.bulk_create(
         AuditEntry(username=name, action=Action.CHANGED, subject=str(number))
         for number in range(PAGE_SIZE + 1)
@@ -33,7 +33,7 @@ def test_pages_of_one_person() -> None:
     assert list(first.persons) == [("ana", "ana"), ("ben", "ben")]
 
 
-def test_entries_without_a_sign_in_are_listed_alone() -> None:
+def test_get_audit_page_filters_entries_without_sign_in() -> None:
     record_action(None, Action.DELETED, "bodies")
     record_action(User(username="ana"), Action.LAUNCHED, "run 1")
     page = get_audit_page(WITHOUT_SIGN_IN)

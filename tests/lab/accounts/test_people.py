@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("role", Role)
-def test_invite_creates_an_account_with_the_role(role: Role) -> None:
+def test_invite_creates_account_with_role(role: Role) -> None:
     user, token = invite("ana", role)
     redeemed = redeem_token(token)
     assert redeemed == user
@@ -21,7 +21,7 @@ def test_invite_creates_an_account_with_the_role(role: Role) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a" * 61, "two words", "a/b", "a\0b<"])
-def test_invite_with_an_unusable_name_creates_nothing(name: str) -> None:
+def test_invite_with_invalid_name_creates_nothing(name: str) -> None:
     with pytest.raises(PeopleError, match="Nobody was invited"):
         invite(name, "viewer")
     assert not User.objects.exists()
@@ -36,7 +36,7 @@ def test_invite_refuses_a_taken_name_and_an_unknown_role() -> None:
     assert [person.role for person in list_people()] == [Role.VIEWER]
 
 
-def test_last_owner_stays_open_and_owner() -> None:
+def test_change_role_and_set_open_refuse_last_owner() -> None:
     owner = get_first_owner()
     with pytest.raises(PeopleError, match="last owner"):
         change_role(owner.pk, "viewer")
@@ -50,7 +50,7 @@ def test_last_owner_stays_open_and_owner() -> None:
     assert get_role(change_role(owner.pk, "viewer")) == Role.VIEWER
 
 
-def test_closed_account_cannot_use_a_link() -> None:
+def test_set_open_false_disables_links_of_account() -> None:
     get_first_owner()
     user, token = invite("ana", "viewer")
     set_open(user.pk, is_open=False)
@@ -61,7 +61,7 @@ def test_closed_account_cannot_use_a_link() -> None:
     assert redeem_token(create_new_token(user.pk)[1]) == user
 
 
-def test_changes_of_an_unknown_account_are_refused() -> None:
+def test_change_role_of_unknown_account_is_refused() -> None:
     get_first_owner()
     with pytest.raises(PeopleError, match="no such account"):
         change_role(10**9, "viewer")

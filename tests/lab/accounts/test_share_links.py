@@ -16,7 +16,7 @@ from toolbench.lab.accounts.sign_in import get_first_owner
 pytestmark = pytest.mark.django_db
 
 
-def test_link_that_is_not_listed_any_more_can_be_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_revoke_share_link_beyond_listed_links_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(share_links, "MAX_LINKS_LISTED", 1)
     owner, run = get_first_owner(), make_run()
     first, second = (create_share_link(owner, "run", target=run.pk) for _ in range(2))
@@ -26,7 +26,7 @@ def test_link_that_is_not_listed_any_more_can_be_revoked(monkeypatch: pytest.Mon
     assert revoke_share_link(owner, first.pk) is None
 
 
-def test_links_of_a_person_who_may_not_share_any_more_are_closed() -> None:
+def test_find_share_link_of_user_without_role_is_none() -> None:
     owner, run = get_first_owner(), make_run()
     operator = type(owner).objects.create(username="ana", is_staff=True)
     link = create_share_link(operator, "run", target=run.pk)

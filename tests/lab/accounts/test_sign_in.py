@@ -11,7 +11,7 @@ from toolbench.lab.models import SignInLink
 pytestmark = pytest.mark.django_db
 
 
-def test_a_link_lets_the_owner_in_once() -> None:
+def test_redeem_token_signs_owner_in_once() -> None:
     token = create_token()
 
     first, second = redeem_token(token), redeem_token(token)
@@ -21,24 +21,24 @@ def test_a_link_lets_the_owner_in_once() -> None:
     assert second is None
 
 
-def test_a_link_is_refused_when_its_hours_are_over() -> None:
+def test_redeem_token_after_expiry_returns_none() -> None:
     token = create_token()
     SignInLink.objects.update(expires_at=Now() - timedelta(seconds=1))
 
     assert redeem_token(token) is None
 
 
-def test_a_token_nobody_printed_is_refused() -> None:
+def test_redeem_token_unknown_returns_none() -> None:
     assert redeem_token("guessed") is None
 
 
-def test_the_database_cannot_tell_the_token() -> None:
+def test_create_token_is_not_stored_in_plain_text() -> None:
     token = create_token()
 
     assert token not in repr(SignInLink.objects.values().get())
 
 
-def test_two_links_are_good_side_by_side() -> None:
+def test_redeem_token_accepts_two_open_links() -> None:
     one, other = create_token(), create_token()
 
     assert redeem_token(other) == redeem_token(one)

@@ -1,4 +1,4 @@
-"""Tokens: what they give access to, and when no more."""
+"""API tokens: scopes, expiry and revocation."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ def make_person(role: Role, name: str = "ana") -> User:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_role_decides_which_scopes_a_token_may_have(role: Role) -> None:
+def test_create_api_token_allows_scopes_of_role_only(role: Role) -> None:
     person = make_person(role)
     allowed = list_allowed_scopes(person)
     assert allowed == tuple(
@@ -47,7 +47,7 @@ def test_role_decides_which_scopes_a_token_may_have(role: Role) -> None:
             create_api_token(person, "more", [scope], None)
 
 
-def test_lower_role_takes_scopes_away_and_a_higher_one_gives_none() -> None:
+def test_find_access_after_role_change_never_adds_scopes() -> None:
     person = make_person(Role.OPERATOR)
     secret = create_api_token(person, "ci", [Scope.READ, Scope.LAUNCH], None)[1]
     for role, scopes in ((Role.VIEWER, {Scope.READ}), (Role.OWNER, {Scope.READ, Scope.LAUNCH})):
@@ -58,7 +58,7 @@ def test_lower_role_takes_scopes_away_and_a_higher_one_gives_none() -> None:
         assert access.scopes == scopes
 
 
-def test_secret_is_random_and_only_its_hash_is_stored() -> None:
+def test_create_api_token_stores_only_hash_of_random_secret() -> None:
     person = make_person(Role.OWNER)
     secrets = {create_api_token(person, "ci", [Scope.READ], 7)[1] for _ in range(5)}
     assert len(secrets) == 5
@@ -66,7 +66,7 @@ def test_secret_is_random_and_only_its_hash_is_stored() -> None:
     assert not any(secret[12:] in stored for secret in secrets)
 
 
-def test_expired_revoked_and_unknown_secrets_give_nothing() -> None:
+def test_find_access_of_expired_revoked_or_unknown_secret_is_none() -> None:
     person = make_person(Role.OWNER)
     token, secret = create_api_token(person, "ci", [Scope.READ], 7)
     assert find_access(secret + "x") is None
@@ -82,7 +82,7 @@ def test_expired_revoked_and_unknown_secrets_give_nothing() -> None:
     assert list_tokens(person) == []
 
 
-def test_number_of_tokens_of_a_person_is_limited() -> None:
+def test_create_api_token_above_limit_is_refused() -> None:
     person = make_person(Role.OWNER)
     row = {"user": person, "name": "ci", "prefix": "tb_"}
     ApiToken.objects.bulk_create(ApiToken(**row, secret_hash=f"{number:064}") for number in range(MAX_TOKENS))

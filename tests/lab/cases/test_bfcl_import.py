@@ -1,4 +1,4 @@
-"""BFCL's cases in the database, and one tried and judged like any other."""
+"""Import of BFCL cases, and a run of one of them."""
 
 import json
 
@@ -19,19 +19,19 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, 
 
 
 @pytest.mark.django_db
-def test_cases_come_in_public_with_source_and_licence_and_once_only() -> None:
+def test_import_bfcl_adds_public_cases_once_with_source_and_licence() -> None:
     import_bfcl(["simple_python"], limit=3)
     (again,) = import_bfcl(["simple_python"], limit=4)
 
-    group = CaseSet.objects.get()
-    assert (group.public, group.licence) == (True, "Apache 2.0")
-    assert "bfcl-eval" in group.source
+    case_set = CaseSet.objects.get()
+    assert (case_set.public, case_set.licence) == (True, "Apache 2.0")
+    assert "bfcl-eval" in case_set.source
     assert (again.added, again.changed, again.unchanged) == (1, 0, 3)
     assert not is_private(Case.objects.all()[0].slug)
 
 
 @pytest.mark.django_db
-def test_a_case_that_reads_otherwise_gets_a_version_and_none_can_be_edited() -> None:
+def test_import_bfcl_changed_case_gets_version_and_is_not_editable() -> None:
     import_bfcl(["simple_python"], limit=1)
     CaseVersion.objects.update(definition="{}")
     (again,) = import_bfcl(["simple_python"], limit=1)
@@ -43,13 +43,13 @@ def test_a_case_that_reads_otherwise_gets_a_version_and_none_can_be_edited() -> 
 
 
 @pytest.mark.django_db
-def test_import_of_unknown_category_names_the_known_ones() -> None:
+def test_import_cases_command_refuses_unknown_bfcl_category() -> None:
     with pytest.raises(CommandError, match="There is no BFCL category multi_turn_composite"):
         call_command("import_cases", "bfcl", category=["multi_turn_composite"])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_golden_calls_pass_and_a_wrong_argument_is_named() -> None:
+def test_bfcl_case_golden_calls_pass_and_wrong_argument_is_named() -> None:
     case = next(iter(iter_cases(["multiple"])))
     ((name, arguments),) = build_golden_calls(case)
     key = next(iter(arguments))

@@ -1,4 +1,4 @@
-"""Conversations of the playground: what goes on from a stored trial."""
+"""Conversations of the playground that continue a stored trial."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def model(scripted: ScriptedServer) -> Model:
 
 
 def answer_message(model: Model, draft: CaseDraft, settings: MessageSettings | None = None) -> tuple[Case, Trial]:
-    """Send the first message of a conversation and have it answered."""
+    """Send the first message of a conversation and run it to its answer."""
     case = save_message(*parse_message(draft, "", None))
     request = build_message_request(case, settings or MessageSettings(model.pk), None)
     assert request is not None
@@ -35,7 +35,7 @@ def answer_message(model: Model, draft: CaseDraft, settings: MessageSettings | N
     return case, run.trials.get()
 
 
-def test_copied_scenario_is_judged_and_its_state_goes_on(model: Model) -> None:
+def test_build_draft_to_send_again_is_judged_and_keeps_state(model: Model) -> None:
     launch_run(model, scenarios=("happy_path",), trials=1)
     run_worker_session(model)
     draft, settings, note = build_draft_to_send_again(Trial.objects.get().pk, 5)
@@ -46,7 +46,7 @@ def test_copied_scenario_is_judged_and_its_state_goes_on(model: Model) -> None:
     assert load_transcript(case.slug, trial.pk).state == {"draft": {"foo": "bar"}}
 
 
-def test_calls_without_a_final_answer_keep_their_results(scripted: ScriptedServer, model: Model) -> None:
+def test_load_transcript_without_final_answer_keeps_tool_results(scripted: ScriptedServer, model: Model) -> None:
     scripted.set_script(*[tool_call_reply(("find", {}), ("find", {}))] * 2)
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it.", turns=2, parallel=True))
     assert trial.end == "MAX_TURNS_EXCEEDED"
@@ -57,7 +57,7 @@ def test_calls_without_a_final_answer_keep_their_results(scripted: ScriptedServe
     assert load_transcript(case.slug, trial.pk).unanswered == ""
 
 
-def test_a_history_is_sent_in_the_form_of_the_method(scripted: ScriptedServer, model: Model) -> None:
+def test_build_message_request_sends_history_in_form_of_method(scripted: ScriptedServer, model: Model) -> None:
     scripted.set_script(tool_call_reply(("find", {"what": "x"})), text_reply("Found."), text_reply("Again."))
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
     draft = CaseDraft(title=case.title, tools=TOOLS, message="And now?")
@@ -72,7 +72,7 @@ def test_a_history_is_sent_in_the_form_of_the_method(scripted: ScriptedServer, m
     assert '"what": "x"' in str(sent)
 
 
-def test_blank_answer_counts_as_unanswered(scripted: ScriptedServer, model: Model) -> None:
+def test_load_transcript_blank_answer_counts_as_unanswered(scripted: ScriptedServer, model: Model) -> None:
     scripted.set_script(text_reply(""))
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
     transcript = load_transcript(case.slug, trial.pk)

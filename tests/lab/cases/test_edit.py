@@ -1,4 +1,4 @@
-"""Cases of one's own, from typing to a verdict, and what stays when they are edited or deleted."""
+"""Test cases of a user: drafts, versions, runs and verdicts, and what remains after an edit or a deletion."""
 
 import json
 import sys
@@ -59,36 +59,36 @@ def answering(**arguments: Any) -> Any:
     return lambda seen: tool_call_reply(("cancel_order", arguments))
 
 
-def errors(**texts: Any) -> dict[str, list[str]]:
+def parse_errors(**texts: Any) -> dict[str, list[str]]:
     with pytest.raises(DraftError) as caught:
         parse_draft(replace(DRAFT, **texts))
     return caught.value.errors
 
 
-def test_bad_json_is_said_by_line_beside_its_field() -> None:
-    assert errors(tools='[\n {"a": 1,}\n]')["tools"][0].startswith("Line 2, column ")
-    assert errors(expect="name: x\n  bad: [")["expect"][0].startswith("Line ")
+def test_parse_draft_invalid_json_or_yaml_names_line_of_field() -> None:
+    assert parse_errors(tools='[\n {"a": 1,}\n]')["tools"][0].startswith("Line 2, column ")
+    assert parse_errors(expect="name: x\n  bad: [")["expect"][0].startswith("Line ")
 
 
-def test_a_fault_of_sense_is_said_by_line_in_whatever_form_it_was_typed() -> None:
-    lone = '{\n "name": "cancel_order",\n "arguments": {\n  "order": {"$any_of": []}}}'
-    assert errors(expect=lone)["expect"][0].startswith("Line 4: ")
-    assert errors(expect=f"[\n{lone}]")["expect"][0].startswith("Line 5: ")
+def test_parse_draft_invalid_value_names_line_in_every_notation() -> None:
+    expectation = '{\n "name": "cancel_order",\n "arguments": {\n  "order": {"$any_of": []}}}'
+    assert parse_errors(expect=expectation)["expect"][0].startswith("Line 4: ")
+    assert parse_errors(expect=f"[\n{expectation}]")["expect"][0].startswith("Line 5: ")
     function = '{\n"name": "f",\n"parameters": {"type": "nonsense"}}'
-    assert errors(tools=function, expect='{"no_call": true}')["tools"][0].startswith("Line 3: ")
-    assert errors(results="cancel_order:\n  run: rm")["results"][0].startswith("Line 2: ")
+    assert parse_errors(tools=function, expect='{"no_call": true}')["tools"][0].startswith("Line 3: ")
+    assert parse_errors(results="cancel_order:\n  run: rm")["results"][0].startswith("Line 2: ")
 
 
-def test_a_text_of_any_field_has_an_end() -> None:
-    long = "x" * 1_000_001
-    assert set(errors(message=long, system=long)) == {"message", "system"}
+def test_parse_draft_refuses_overlong_text_of_each_field() -> None:
+    long_text = "x" * 1_000_001
+    assert set(parse_errors(message=long_text, system=long_text)) == {"message", "system"}
 
 
-def test_every_field_that_is_wrong_is_told_at_once() -> None:
-    assert set(errors(tools="[", message=" ", results="x: [")) == {"tools", "message", "results"}
+def test_parse_draft_reports_every_invalid_field() -> None:
+    assert set(parse_errors(tools="[", message=" ", results="x: [")) == {"tools", "message", "results"}
 
 
-def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
+def test_build_draft_restores_texts_of_saved_case() -> None:
     title, case = parse_draft(replace(DRAFT, system="Be brief.", results="cancel_order: {fixed: {ok: 1}}"))
     again = build_draft(title, case)
     assert again.message == DRAFT.message
@@ -97,13 +97,13 @@ def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
 
 
 @pytest.mark.django_db
-def test_any_number_of_cases_may_have_one_long_name() -> None:
+def test_add_case_equal_long_titles_get_numbered_slugs() -> None:
     slugs = [saved(replace(DRAFT, title="cancel_order: Cancel order 17, it is late; please")).slug for _ in range(3)]
     assert slugs[1:] == [f"{slugs[0][:43]}-{number}" for number in (2, 3)]
 
 
 @pytest.mark.django_db
-def test_cases_are_private_and_found_among_the_scenarios() -> None:
+def test_add_case_is_private_and_listed_among_scenarios() -> None:
     case = saved()
     assert is_private(case.slug)
     assert case.slug in [choice.value for choice in list_choices(get_launch_choices().scenarios)]
@@ -113,17 +113,17 @@ def test_cases_are_private_and_found_among_the_scenarios() -> None:
 
 
 @pytest.mark.django_db
-def test_editing_makes_a_version_only_where_something_changed() -> None:
+def test_edit_case_adds_version_only_if_definition_changed() -> None:
     case = saved()
     assert edit_case(case.slug, "Another name", parse_draft(DRAFT)[1]).current == 1
-    _, told = parse_draft(replace(DRAFT, message="Cancel order 18."))
-    assert edit_case(case.slug, "Another name", told).current == 2
+    _, changed_case = parse_draft(replace(DRAFT, message="Cancel order 18."))
+    assert edit_case(case.slug, "Another name", changed_case).current == 2
     assert load_scenario(case.slug, 1).draw_instance(0).user_text == DRAFT.message
     assert load_scenario(case.slug).draw_instance(0).user_text == "Cancel order 18."
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
+def test_get_case_page_shows_k_of_n_and_worst_argument_after_rejudging() -> None:
     def play(seen: ReceivedRequest) -> ScriptedReply:
         place = len(provider.seen)
         return tool_call_reply(("cancel_order", {"order": "71" if place % 4 else "17", "reason": "late"}))
@@ -132,44 +132,44 @@ def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
         model = make_scripted_model(provider)
         case = saved()
         tried(case, model, trials=4)
-        (one,) = get_case_page(case.slug).runs
-    assert (one.answered.k, one.answered.n) == (1, 4)
-    assert one.worst_argument is not None
-    assert (one.worst_argument.name, one.worst_argument.count) == ("cancel_order $.order", 3)
-    assert one.worst_argument.detail == '$.order: "71" instead of "17"'
+        (case_run,) = get_case_page(case.slug).runs
+    assert (case_run.answered.k, case_run.answered.n) == (1, 4)
+    assert case_run.worst_argument is not None
+    assert (case_run.worst_argument.name, case_run.worst_argument.count) == ("cancel_order $.order", 3)
+    assert case_run.worst_argument.detail == '$.order: "71" instead of "17"'
     assert len(provider.seen) == 4
-    other = parse_draft(
+    changed_draft = parse_draft(
         replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "71", "reason": "late"}}')
     )
-    edit_case(case.slug, *other)
-    rejudge_trials(one.run.trials.values_list("pk", flat=True))
+    edit_case(case.slug, *changed_draft)
+    rejudge_trials(case_run.run.trials.values_list("pk", flat=True))
     (again,) = get_case_page(case.slug).runs
-    assert (one.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
+    assert (case_run.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
     assert not any(
-        map(list_differences, replay_trials(one.run.trials.values_list("pk", flat=True)))
-    )  # by the version of now
+        map(list_differences, replay_trials(case_run.run.trials.values_list("pk", flat=True)))
+    )  # replays use the current version
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
+def test_case_run_with_persona_fails_at_its_true_rate() -> None:
     with serve_simulated_models():
         model = get_simulated_model("wrong-value")
         case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
         run = launch(replace(build_run_request((case.slug,), model.pk, 20), seed=7), confirmed_requests=sys.maxsize)
         run_worker_session(model)
         run.refresh_from_db()
-        (one,) = get_case_page(case.slug).runs
+        (case_run,) = get_case_page(case.slug).runs
     seeds = run.trials.values_list("seed", flat=True)
     wrong = sum(build_random(seed, "wrong-value", "drift").random() < 0.25 for seed in seeds)
-    assert (one.answered.k, one.answered.n) == (20 - wrong, 20)
-    assert one.worst_argument is not None
-    assert (one.worst_argument.name, one.worst_argument.count) == ("cancel_order $.order", wrong)
-    assert one.worst_argument.detail == '$.order: "something else" instead of "17"'
+    assert (case_run.answered.k, case_run.answered.n) == (20 - wrong, 20)
+    assert case_run.worst_argument is not None
+    assert (case_run.worst_argument.name, case_run.worst_argument.count) == ("cancel_order $.order", wrong)
+    assert case_run.worst_argument.detail == '$.order: "something else" instead of "17"'
     assert run.simulated
 
 
 @pytest.mark.django_db(transaction=True)
-def test_example_case_passes_with_perfect_persona_and_copies_expectation() -> None:
+def test_example_draft_passes_and_its_trial_copies_expectation() -> None:
     with serve_simulated_models():
         run = tried(saved(EXAMPLE_DRAFT), get_simulated_model("perfect"), trials=1)
     trial = run.trials.get()
@@ -180,7 +180,7 @@ def test_example_case_passes_with_perfect_persona_and_copies_expectation() -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_repeated_trials_use_old_version_after_case_is_edited_or_deleted() -> None:
+def test_repeat_after_case_is_edited_and_deleted_uses_old_version() -> None:
     with ScriptedServer(answering(order="17", reason="late")) as provider:
         model = make_scripted_model(provider)
         case = saved()
@@ -199,7 +199,7 @@ def test_repeated_trials_use_old_version_after_case_is_edited_or_deleted() -> No
 
 
 @pytest.mark.django_db
-def test_a_deleted_case_cannot_be_launched_or_found() -> None:
+def test_delete_case_hides_case_from_scenarios_and_pages() -> None:
     case = saved()
     delete_case(case.slug)
     assert find_scenarios([case.slug]) == {}
@@ -208,19 +208,19 @@ def test_a_deleted_case_cannot_be_launched_or_found() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_in_words_is_no_call_and_a_dead_endpoint_passes_nothing() -> None:
+def test_case_expecting_no_call_passes_on_text_but_not_on_503() -> None:
     with ScriptedServer(lambda seen: text_reply("It is cancelled.")) as provider:
         model = make_scripted_model(provider)
-        spoken = saved(replace(DRAFT, expect='{"no_call": true}'))
-        assert tried(spoken, model, trials=1).trials.get().outcome == "pass"
+        no_call_case = saved(replace(DRAFT, expect='{"no_call": true}'))
+        assert tried(no_call_case, model, trials=1).trials.get().outcome == "pass"
         assert tried(saved(), model, trials=1).trials.get().failure_class == "no_tool_calls"
     with ScriptedServer(lambda seen: ScriptedReply(status=503)) as provider:
         model = make_scripted_model(provider, "dead")
-        assert tried(spoken, model, trials=1).trials.get().outcome == "infra"
+        assert tried(no_call_case, model, trials=1).trials.get().outcome == "infra"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_state_that_simulated_tools_leave_behind_is_judged() -> None:
+def test_case_expectation_judges_state_left_by_simulated_tools() -> None:
     draft = replace(
         DRAFT,
         expect='{"state": {"/orders/17/status": "cancelled"}, "checks": [{"answer_contains": "done"}]}',
@@ -238,7 +238,7 @@ def test_the_state_that_simulated_tools_leave_behind_is_judged() -> None:
     assert (trial.outcome, [check["ok"] for check in trial.verdict["checks"]]) == ("pass", [True, True])
 
 
-def test_of_many_faults_the_first_are_told() -> None:
+def test_parse_draft_limits_number_of_reported_errors() -> None:
     with pytest.raises(DraftError) as refused:
         parse_draft(replace(DRAFT, tools=json.dumps([{"a": 1}] * 5000)))
     assert 0 < sum(map(len, refused.value.errors.values())) <= MAX_PROBLEMS_SHOWN

@@ -1,4 +1,4 @@
-"""Cases out as JSON Lines or YAML and in again, and a trial made into one."""
+"""Export and import of test cases as JSON Lines or YAML, and drafts built from trials."""
 
 import json
 from dataclasses import replace
@@ -18,10 +18,10 @@ from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from
 from toolbench.lab.models import Case, CaseSet
 from toolbench.providers.scripted_server import ScriptedServer
 
-WORDS = "Straße \ud800 no 12:30\nline two: [x]"
+UNUSUAL_TEXT = "Straße \ud800 no 12:30\nline two: [x]"
 
 
-def refused(text: str) -> list[str]:
+def refuse_import(text: str) -> list[str]:
     with pytest.raises(CaseImportError) as caught:
         import_cases(text)
     assert not Case.objects.exists()
@@ -30,8 +30,8 @@ def refused(text: str) -> list[str]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["jsonl", "yaml"])
-def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
-    first = saved(replace(DRAFT, system=WORDS, results="cancel_order: {fixed: [1, null, 'no']}", turns=3))
+def test_render_cases_and_import_cases_restore_case(kind: str) -> None:
+    first = saved(replace(DRAFT, system=UNUSUAL_TEXT, results="cancel_order: {fixed: [1, null, 'no']}", turns=3))
     slug, definition = first.slug, first.versions.get().definition
     text = render_cases(kind, private=True)
     CaseSet.objects.all().delete()
@@ -44,8 +44,8 @@ def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["jsonl", "yaml"])
-def test_imported_case_is_created_once_and_gets_version_when_changed(kind: str) -> None:
-    same, other = saved(DRAFT), saved(replace(DRAFT, system=WORDS, title="Other"))
+def test_import_cases_creates_once_and_adds_version_when_changed(kind: str) -> None:
+    same, other = saved(DRAFT), saved(replace(DRAFT, system=UNUSUAL_TEXT, title="Other"))
     text = render_cases(kind, private=True)
     assert import_cases(text, "Another set").unchanged == (same, other)
 
@@ -61,19 +61,19 @@ def test_imported_case_is_created_once_and_gets_version_when_changed(kind: str) 
 
 
 @pytest.mark.django_db
-def test_case_without_slug_is_matched_by_name_and_content_and_restored() -> None:
+def test_import_cases_without_slug_matches_title_and_content() -> None:
     line = json.dumps({"title": "One", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
     (first,) = import_cases(line).new
     assert import_cases(line).unchanged == (first,)
     text = render_cases("jsonl", private=True)
     delete_case(first.slug)
-    (back,) = import_cases(text).new
-    assert back.slug == "own-one-2"
-    assert import_cases(text).unchanged == (back,)
+    (restored,) = import_cases(text).new
+    assert restored.slug == "own-one-2"
+    assert import_cases(text).unchanged == (restored,)
 
 
 @pytest.mark.django_db
-def test_private_cases_stay_out_unless_they_are_asked_for() -> None:
+def test_render_cases_omits_private_cases_by_default() -> None:
     saved()
     assert render_cases("jsonl") == ""
     CaseSet.objects.update(public=True)
@@ -81,7 +81,7 @@ def test_private_cases_stay_out_unless_they_are_asked_for() -> None:
 
 
 @pytest.mark.django_db
-def test_thousands_of_cases_of_one_name_come_in_by_a_handful_of_queries(
+def test_import_cases_of_2000_equal_titles_takes_20_queries(
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     first = saved(replace(DRAFT, title="Cancel"))
@@ -102,22 +102,24 @@ def test_thousands_of_cases_of_one_name_come_in_by_a_handful_of_queries(
 
 
 @pytest.mark.django_db
-def test_what_is_wrong_is_said_by_line_and_nothing_is_saved() -> None:
+def test_import_cases_invalid_text_names_line_and_saves_nothing() -> None:
     good = json.dumps({"tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
-    assert refused(f"{good}\n\n{{}}\n")[0].startswith("Line 3: ")
-    assert refused(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
+    assert refuse_import(f"{good}\n\n{{}}\n")[0].startswith("Line 3: ")
+    assert refuse_import(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
     yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
-    assert refused(yaml) == ["Line 4: There is no tool g among the tools: f."]
-    assert refused("") == ["The text contains no case."]
-    assert refused("[1]")
-    named = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]
-    assert refused(json.dumps(named))[0].endswith("An earlier case has the slug own-a too. Change one of them.")
+    assert refuse_import(yaml) == ["Line 4: There is no tool g among the tools: f."]
+    assert refuse_import("") == ["The text contains no case."]
+    assert refuse_import("[1]")
+    with_slugs = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]
+    assert refuse_import(json.dumps(with_slugs))[0].endswith(
+        "An earlier case has the slug own-a too. Change one of them."
+    )
     for slug in ("happy_path", "own-", f"own-{'x' * 99}", 7, "own-\0"):
-        assert "A slug begins with own-" in refused(json.dumps(json.loads(good) | {"slug": slug}))[0]
+        assert "A slug begins with own-" in refuse_import(json.dumps(json.loads(good) | {"slug": slug}))[0]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: ScriptedServer) -> None:
+def test_build_draft_from_trial_has_tools_calls_and_results(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1)
     run_worker_session(model)
@@ -134,7 +136,7 @@ def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: Scrip
 
 
 @pytest.mark.django_db
-def test_a_case_of_a_trial_asks_for_several_calls_where_its_scenario_did() -> None:
+def test_build_draft_from_trial_keeps_parallel_calls_of_scenario() -> None:
     run = make_run()
     found = {
         slug: build_draft_from_trial(make_trial(make_cell(make_config(run), slug), instance_kind="drawn").pk)[0]
@@ -144,7 +146,7 @@ def test_a_case_of_a_trial_asks_for_several_calls_where_its_scenario_did() -> No
 
 
 @pytest.mark.django_db
-def test_the_pages_say_what_is_wrong_and_keep_what_was_typed(admin_client: Client) -> None:
+def test_case_pages_open_and_import_page_keeps_invalid_text(admin_client: Client) -> None:
     assert admin_client.get("/cases/new/?trial=99").status_code == 404
     assert admin_client.get("/cases/new/?trial=x").status_code == 404
     answer = admin_client.post("/cases/bring/", {"text": "{bad}"})

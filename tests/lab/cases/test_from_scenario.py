@@ -43,7 +43,7 @@ OPTIONS = CaseDraft(
 
 @pytest.mark.parametrize("slug", COPIED)
 @pytest.mark.parametrize("seed", ["", "12"])
-def test_copy_is_saved_from_its_draft_as_it_stands(slug: str, seed: str) -> None:
+def test_build_draft_from_scenario_parses_to_copied_scenario(slug: str, seed: str) -> None:
     draft, note = build_draft_from_scenario(slug, seed)
     scenario = scenarios.lookup_scenario(slug)
     instance = scenario.draw_instance(int(seed or 0), kind="drawn" if seed else "parity")
@@ -51,7 +51,7 @@ def test_copy_is_saved_from_its_draft_as_it_stands(slug: str, seed: str) -> None
     assert slug in note
 
 
-def test_copy_of_an_earlier_version_has_its_wording() -> None:
+def test_build_draft_from_scenario_of_earlier_version_differs() -> None:
     newest, earlier = (build_draft_from_scenario("happy_path", "5", version)[0] for version in ("", "1"))
     assert newest.system != earlier.system
 
@@ -60,19 +60,19 @@ def test_copy_of_an_earlier_version_has_its_wording() -> None:
     ("slug", "sentence"),
     [("nobody", "There is no built-in scenario nobody."), ("agent_sql", "agent_sql cannot be copied as a test case")],
 )
-def test_what_cannot_be_copied_is_said(slug: str, sentence: str) -> None:
+def test_build_draft_from_scenario_not_copyable_raises(slug: str, sentence: str) -> None:
     with pytest.raises(CaseNotCreatedError, match=sentence):
         build_draft_from_scenario(slug)
 
 
-def test_options_are_read_from_a_draft_and_written_back() -> None:
+def test_parse_draft_options_round_trip() -> None:
     _, case = parse_draft(OPTIONS)
     assert case.further == ("And then?", "Thanks.")
     assert (case.workspace, case.settings) == ({"id": "w1", "writable": "foo"}, {"max_tokens": 64})
     assert parse_draft(build_draft("x", case)) == ("x", case)
 
 
-def test_plain_further_text_is_one_message_and_one_call_is_not_the_end() -> None:
+def test_parse_draft_plain_further_text_is_one_message() -> None:
     _, case = parse_draft(replace(OPTIONS, expect='{"name": "f"}', further="What: about {18}?"))
     assert (case.further, case.turns) == (("What: about {18}?",), None)
 
@@ -90,7 +90,7 @@ def test_plain_further_text_is_one_message_and_one_call_is_not_the_end() -> None
         ("results", '{"f": {"template": "{1 + 1}"}}', "{1 + 1} cannot be substituted"),
     ],
 )
-def test_a_mistake_stands_beside_its_field(field: str, value: Any, sentence: str) -> None:
+def test_parse_draft_invalid_option_is_reported_at_its_field(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(DraftError) as caught:
         parse_draft(replace(OPTIONS, **{field: value}))
     assert set(caught.value.errors) == {field}
@@ -99,7 +99,7 @@ def test_a_mistake_stands_beside_its_field(field: str, value: Any, sentence: str
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["yaml", "jsonl"])
-def test_copies_leave_as_a_file_and_come_back_the_same(kind: str) -> None:
+def test_render_cases_and_import_cases_restore_copied_scenarios(kind: str) -> None:
     slugs = [slug for slug in COPIED if not slug.startswith(("tool_count", "long_context"))]  # YAML has a limit
     added = [add_case(*parse_draft(build_draft_from_scenario(slug)[0])) for slug in slugs]
     text = render_cases(kind, private=True)
@@ -110,14 +110,14 @@ def test_copies_leave_as_a_file_and_come_back_the_same(kind: str) -> None:
 
 
 @pytest.mark.django_db
-def test_group_and_control_of_a_case_are_those_of_its_scenario() -> None:
+def test_load_scenario_of_copied_control_keeps_group_and_control() -> None:
     control = parse_draft(replace(build_draft_from_scenario("chat_only")[0], group="billing"))
     scenario = load_scenario(add_case(*control).slug)
     assert (scenario.group, scenario.control) == ("own_billing", True)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_copies_are_run_judged_and_replayed_like_their_scenarios() -> None:
+def test_copied_scenarios_pass_replay_and_rejudge_equally() -> None:
     slugs = ["happy_path", "happy_path_parallel", "long_arguments_guard", "recovery_slow", "chat_only", "weather"]
     cases = [add_case(*parse_draft(build_draft_from_scenario(slug, "3")[0])) for slug in slugs]
     with serve_simulated_models():
@@ -133,7 +133,7 @@ def test_copies_are_run_judged_and_replayed_like_their_scenarios() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_messages_and_templates_are_played_judged_and_replayed() -> None:
+def test_case_with_messages_and_templates_replays_and_rejudges_equally() -> None:
     draft = CaseDraft(
         tools='[{"name": "look"}, {"name": "cancel"}]',
         message="Look at order 17.",
@@ -145,11 +145,11 @@ def test_several_messages_and_templates_are_played_judged_and_replayed() -> None
     )
 
     def play(seen: ReceivedRequest) -> ScriptedReply:
-        last = seen.json()["messages"][-1]
-        if last["role"] == "tool":
-            return text_reply(f"It says {last['content']}")
+        last_message = seen.json()["messages"][-1]
+        if last_message["role"] == "tool":
+            return text_reply(f"It says {last_message['content']}")
         calls = {"Look at order 17.": "look", "Cancel it.": "cancel", "What is its state?": "look"}
-        return tool_call_reply((calls[last["content"]], {"order": 17}))
+        return tool_call_reply((calls[last_message["content"]], {"order": 17}))
 
     with ScriptedServer(play) as provider:
         model = make_scripted_model(provider)

@@ -15,13 +15,13 @@ WEATHER = McpTool("get_weather", "Weather.", {"type": "object", "properties": {"
 DELETE = McpTool("delete_city", "", {"type": "object"}, None)
 
 
-def test_draft_has_the_tools_and_answers_generated_from_declared_output() -> None:
+def test_build_draft_from_tools_generates_results_from_output_schema() -> None:
     draft = build_draft_from_tools([render_tool(WEATHER), render_tool(DELETE)])
     assert [tool["function"]["name"] for tool in json.loads(draft.tools)] == ["get_weather", "delete_city"]
     assert json.loads(draft.results) == {"get_weather": {"generated": OUTPUT}}
 
 
-def test_case_of_such_a_draft_can_be_saved() -> None:
+def test_build_draft_from_tools_parses_as_case() -> None:
     draft = build_draft_from_tools([render_tool(WEATHER)])
     expectation = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
     _, case = parse_draft(type(draft)(tools=draft.tools, results=draft.results, message="Hi", expect=expectation))
@@ -29,12 +29,12 @@ def test_case_of_such_a_draft_can_be_saved() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], ["{"], ["[]"], ["[" * 100_000], ['{"name": "f"}'], [render_tool(WEATHER), "1"]])
-def test_a_text_that_is_no_tool_is_refused(texts: list[str]) -> None:
+def test_build_draft_from_tools_refuses_invalid_tool_text(texts: list[str]) -> None:
     with pytest.raises(ToolListError):
         build_draft_from_tools(texts)
 
 
-def test_configured_servers_are_read_from_the_file_of_other_clients(settings: Settings, tmp_path: Path) -> None:
+def test_read_configured_servers_reads_file_of_mcp_clients(settings: Settings, tmp_path: Path) -> None:
     settings.MCP_SERVERS_FILE = tmp_path / "servers.json"
     assert read_configured_servers() == {}
     document = {
@@ -51,7 +51,7 @@ def test_configured_servers_are_read_from_the_file_of_other_clients(settings: Se
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": {"a": {"command": 3}}}'])
-def test_a_file_of_servers_that_cannot_be_read_is_named(text: str, settings: Settings, tmp_path: Path) -> None:
+def test_read_configured_servers_unreadable_file_is_named(text: str, settings: Settings, tmp_path: Path) -> None:
     settings.MCP_SERVERS_FILE = tmp_path / "servers.json"
     settings.MCP_SERVERS_FILE.write_text(text)
     with pytest.raises(ToolListError, match=r"servers\.json"):

@@ -1,4 +1,4 @@
-"""A scripted provider for conversations of the playground: it calls one tool, and counts the messages after that."""
+"""Scripted provider for conversations of the playground: one tool call, then texts with the number of messages."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"
 
 
 def answer(seen: ReceivedRequest) -> ScriptedReply:
-    """A call for the first message, and else a text that says how many messages were sent."""
+    """Answer the first user message with a tool call, others with a text that gives the number of messages."""
     sent = seen.json()["messages"]
     if sent[-1]["role"] == "user" and sum(message["role"] == "user" for message in sent) == 1:
         return tool_call_reply(("get_weather", {"city": "Berlin"}))

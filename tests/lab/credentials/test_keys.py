@@ -23,13 +23,13 @@ def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_key_comes_back_as_it_was_and_is_not_readable_as_stored() -> None:
+def test_encrypt_hides_key_and_decrypt_restores_it() -> None:
     stored = encrypt("sk-secret")
     assert b"secret" not in stored
     assert decrypt(stored) == "sk-secret"
 
 
-def test_the_key_file_is_the_owners_alone_and_made_once(key_file: Path) -> None:
+def test_encrypt_creates_key_file_once_for_owner_only(key_file: Path) -> None:
     encrypt("a")
     made = key_file.read_bytes()
     assert key_file.stat().st_mode & 0o777 == 0o600
@@ -38,20 +38,20 @@ def test_the_key_file_is_the_owners_alone_and_made_once(key_file: Path) -> None:
     assert list(key_file.parent.iterdir()) == [key_file]
 
 
-@pytest.mark.parametrize("what", ["gone", "another", "garbage"])
-def test_a_lost_key_file_is_said_with_what_to_do(key_file: Path, what: str) -> None:
+@pytest.mark.parametrize("fault", ["gone", "another", "garbage"])
+def test_read_endpoint_key_with_lost_key_file_says_what_to_do(key_file: Path, fault: str) -> None:
     provider = make_provider("Mine", key_source="stored", key_encrypted=encrypt("sk"))
     key_file.unlink()
-    if what == "another":
+    if fault == "another":
         encrypt("x")
-    if what == "garbage":
+    if fault == "garbage":
         key_file.write_bytes(b"garbage")
     with pytest.raises(KeyFileLostError, match="Enter the key of Mine again") as error:
         read_endpoint_key(provider)
     assert f"on {socket.gethostname()}:" in str(error.value)
 
 
-def test_a_key_of_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_endpoint_key_reads_environment_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = make_provider(key_source="environment", key_env="MY_KEY")
     with pytest.raises(KeyNotInEnvironmentError, match="no MY_KEY"):
         read_endpoint_key(provider)
@@ -59,5 +59,5 @@ def test_a_key_of_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.
     assert read_endpoint_key(provider) == "sk-env"
 
 
-def test_a_provider_without_a_key_has_none() -> None:
+def test_read_endpoint_key_of_provider_without_key_is_empty() -> None:
     assert read_endpoint_key(make_provider()) == ""

@@ -23,7 +23,7 @@ raise RuntimeError("refused " + {KEY!r})
 
 @pytest.fixture
 def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
-    """What a logger with the given formatter writes."""
+    """Yield the output of a logger with the given formatter."""
     build_masker(KEY, ())
     before, stream = logging.getLogRecordFactory(), io.StringIO()
     hooks = sys.excepthook, threading.excepthook
@@ -38,7 +38,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
 
 
 @pytest.mark.parametrize("written", [logging.Formatter("%(message)s"), ColorFormatter("%(message)s")], indirect=True)
-def test_log_records_hold_no_key_in_message_or_traceback(written: io.StringIO) -> None:
+def test_install_log_masking_removes_key_from_message_and_traceback(written: io.StringIO) -> None:
     logger = logging.getLogger("tests.masked")
     try:
         raise ValueError(f"Illegal header value {KEY}")
@@ -61,7 +61,7 @@ def test_log_records_hold_no_key_in_message_or_traceback(written: io.StringIO) -
         ),
     ],
 )
-def test_an_exception_that_nobody_catches_is_printed_without_the_key(program: str, status: int) -> None:
+def test_log_masking_uncaught_exception_is_printed_without_key(program: str, status: int) -> None:
     environment = {"DJANGO_SETTINGS_MODULE": "toolbench.settings", "PYTHONPATH": str(settings.BASE_DIR)}
     environment |= {"TOOLBENCH_VAR": str(settings.VAR_DIR)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Keys that are stored already are overwritten in every table, whatever the column, and in every log."""
+"""Redacting: stored keys are overwritten in every column of every table and in every log."""
 
 import base64
 import io
@@ -85,13 +85,14 @@ KEY = "sk+7f/Q2"  # as short as a key may be, so that it fits most columns
 SPLIT = b"".join(
     b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % KEY[at : at + 3].encode() for at in (0, 3, 6)
 )
-NEEDED: dict[type[models.Model], str] = {
+NEEDED_BY_MODEL: dict[type[models.Model], str] = {
     ServiceAddress: "key"
 }  # tables and columns in which a secret is kept on purpose
 NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
 DERIVED = (TrialText, GatewayTraceText, CellPool, CausePool, PoolState)  # deleted and written anew
 NEEDED_COLUMNS |= {"network_encrypted"}
-DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
+# Columns on which counts depend.
+COUNTED_COLUMNS = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +103,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _rows() -> None:
-    """A row in every table."""
+def _make_rows() -> None:
+    """Create a row in every table."""
     provider = make_provider("Leaky", key_source="environment", key_env="PLANTED")
     model = Model.objects.create(provider=provider, name="one")
     cell = make_cell(make_config(make_run(), model))
@@ -165,9 +166,9 @@ def _add_rate_control(provider: Provider) -> None:
     )
 
 
-def _planted(field: "models.Field[Any, Any]") -> Any:
-    """A value of the column that holds the key; None for a column that none fits into or that counts are made of."""
-    if field.name in DECIDING | NEEDED_COLUMNS or field.choices or field.name.endswith("hash") or field.unique:
+def _build_planted_value(field: "models.Field[Any, Any]") -> Any:
+    """Return a value of the column that contains the key; None if it does not fit or if counts depend on the column."""
+    if field.name in COUNTED_COLUMNS | NEEDED_COLUMNS or field.choices or field.name.endswith("hash") or field.unique:
         return None
     if isinstance(field, models.BinaryField):
         return (
@@ -182,14 +183,14 @@ def _planted(field: "models.Field[Any, Any]") -> Any:
     return None
 
 
-def _plant() -> int:
-    """Write the key into every column of every table; the number of columns."""
+def _plant_key() -> int:
+    """Write the key into every column of every table, and return the number of columns."""
     planted = 0
     for model in apps.get_app_config("lab").get_models():
         assert model._base_manager.exists(), f"a row of {model.__name__} is missing here"
         if model in (ServiceAddress, SignInLink, ApiToken):
             continue
-        values = {field.name: _planted(field) for field in model._meta.concrete_fields}
+        values = {field.name: _build_planted_value(field) for field in model._meta.concrete_fields}
         values = {name: value for name, value in values.items() if value is not None}
         model._base_manager.filter(pk=model._base_manager.order_by("pk").values_list("pk", flat=True)[0]).update(
             **values
@@ -198,36 +199,36 @@ def _plant() -> int:
     return planted
 
 
-def _found() -> list[str]:
+def _find_leaks() -> list[str]:
     search, found = CanarySearch([KEY]), []
     for model in apps.get_app_config("lab").get_models():
         for row in model._base_manager.values():
             for name, value in row.items():
-                said = (
+                content = (
                     bytes(value) if isinstance(value, memoryview | bytes) else json.dumps(value, default=str).encode()
                 )
-                if search.has_canary(said) and NEEDED.get(model) != name:
+                if search.has_canary(content) and NEEDED_BY_MODEL.get(model) != name:
                     found.append(f"{model.__name__}.{name}")
     return found
 
 
 def _redact(**options: Any) -> str:
-    told = io.StringIO()
-    call_command("redact", stdout=told, **options)
-    return told.getvalue()
+    output = io.StringIO()
+    call_command("redact", stdout=output, **options)
+    return output.getvalue()
 
 
 def test_redact_leaves_the_key_in_no_column_of_any_table() -> None:
-    _rows()
-    planted = _plant()
-    assert len(_found()) == planted > 100
+    _make_rows()
+    planted = _plant_key()
+    assert len(_find_leaks()) == planted > 100
     kept_models = [model for model in apps.get_app_config("lab").get_models() if model not in DERIVED]
     before = [model._base_manager.count() for model in kept_models]
-    told = _redact()
-    assert _found() == []
+    output = _redact()
+    assert _find_leaks() == []
     assert before == [model._base_manager.count() for model in kept_models]
-    assert "lab_stepbody: 1 of 1 overwritten" in told
-    assert "delete bundles, reports" in told
+    assert "lab_stepbody: 1 of 1 overwritten" in output
+    assert "delete bundles, reports" in output
     assert bytes(StepBody.objects.get().response) == SPLIT.replace(b"sk+", b"***").replace(b"7f/", b"***").replace(
         b"Q2", b"**"
     )
@@ -235,7 +236,7 @@ def test_redact_leaves_the_key_in_no_column_of_any_table() -> None:
 
 
 def test_redact_again_finds_nothing_and_changes_no_count() -> None:
-    _rows()
+    _make_rows()
     cell = Cell.objects.get()
     mark_stale([cell.pk])
     recompute_stale()
@@ -248,13 +249,13 @@ def test_redact_again_finds_nothing_and_changes_no_count() -> None:
     assert _redact().startswith("0 of ")
 
 
-def test_redact_with_dry_run_says_what_it_would_do_and_does_nothing(folder: Path) -> None:
-    _rows()
-    _plant()
+def test_redact_dry_run_reports_counts_and_changes_nothing(folder: Path) -> None:
+    _make_rows()
+    _plant_key()
     (folder / "log" / "worker.log").write_text(f"refused {KEY}\n")
-    before = _found()
+    before = _find_leaks()
     assert "lab_trial: 1 of 3 would be overwritten" in _redact(dry_run=True)
-    assert _found() == before
+    assert _find_leaks() == before
     assert KEY in (folder / "log" / "worker.log").read_text()
 
 
@@ -269,7 +270,7 @@ def test_redact_overwrites_lines_of_logs_in_place(folder: Path) -> None:
     assert path.read_text() == f"first\nrefused {'*' * len(KEY)}\nlast\nlater\n"
 
 
-def test_redact_keeps_names_apart_that_differ_in_their_keys(folder: Path) -> None:
+def test_redact_keeps_names_distinct_that_differ_in_keys(folder: Path) -> None:
     (folder / "old").write_text("sk-first-key-0001\nsk-other-key-0002\n")
     presets = [Preset.objects.create(name=f"for {key}") for key in ("sk-first-key-0001", "sk-other-key-0002")]
 
@@ -281,7 +282,7 @@ def test_redact_keeps_names_apart_that_differ_in_their_keys(folder: Path) -> Non
 
 
 def test_redact_takes_old_keys_from_a_file(folder: Path) -> None:
-    _rows()
+    _make_rows()
     Trial.objects.update(sentence="It said sk-old-key-of-last-year.")
     (folder / "old").write_text("sk-old-key-of-last-year\n\n")
     _redact(secrets=str(folder / "old"))
@@ -297,18 +298,18 @@ def test_redact_takes_old_keys_from_a_file(folder: Path) -> None:
     "address",
     [{"base_url": "https://example.test/sk-in-the-path-123/v1"}, {"api_prefix": "/sk-in-the-path-123/v1"}],
 )
-def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[str, str]) -> None:
+def test_redact_names_provider_with_secret_in_address(address: dict[str, str]) -> None:
     provider = make_provider("In the path", **address)
-    _rows()
+    _make_rows()
     Trial.objects.update(sentence="It said sk-in-the-path-123.")
-    told = _redact()
-    assert "The address or prefix of In the path contains a secret" in told
+    output = _redact()
+    assert "The address or prefix of In the path contains a secret" in output
     assert Provider.objects.filter(pk=provider.pk, **address).exists()
     assert not Trial.objects.filter(sentence__contains="in-the-path").exists()
 
 
-def test_redact_writes_search_texts_anew_so_that_no_index_has_the_key() -> None:
-    _rows()
+def test_redact_deletes_search_texts_and_marks_them_stale() -> None:
+    _make_rows()
     for table in (TrialText, GatewayTraceText):
         table._base_manager.update(text=f"so {KEY}", words="so 7f q2")
     GatewayTrace.objects.update(text_stale=False)

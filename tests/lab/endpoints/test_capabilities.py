@@ -15,16 +15,16 @@ from toolbench.lab.models import Cell, Model, Probe, Run
 pytestmark = pytest.mark.django_db
 
 
-def a_probe(model: Model, *, days: float = 0, **fields: object) -> Probe:
+def make_probe(model: Model, *, days: float = 0, **fields: object) -> Probe:
     defaults = {"kind": "first_use", "state": "done", "ok": True, "finished_at": timezone.now() - timedelta(days=days)}
     return Probe.objects.create(model=model, provider=model.provider, **(defaults | fields))
 
 
-def test_nothing_is_known_of_a_model_nobody_has_asked() -> None:
+def test_get_model_capabilities_of_unprobed_model_is_empty() -> None:
     assert get_model_capabilities(make_model()).capabilities.get_known_values() == {}
 
 
-def test_a_provider_declares_and_its_model_overrides() -> None:
+def test_get_model_capabilities_model_overrides_provider() -> None:
     provider = make_provider("OpenAI", template="openai")
     model = make_model("gpt", provider=provider, capabilities={"max_tools": 12})
 
@@ -36,58 +36,58 @@ def test_a_provider_declares_and_its_model_overrides() -> None:
     assert effective.origins["supports_strict"].who == "OpenAI's API reference"
 
 
-def test_a_declaration_that_cannot_be_read_is_left_out() -> None:
+def test_get_model_capabilities_ignores_unreadable_declaration() -> None:
     assert (
         get_model_capabilities(make_model(capabilities={"supports_flight": True})).capabilities.get_known_values() == {}
     )
 
 
-def test_probe_of_other_version_is_ignored_where_unreadable(owner_client: Client) -> None:
+def test_get_model_capabilities_ignores_unreadable_probe(owner_client: Client) -> None:
     model = make_model()
-    probe = a_probe(model, learned={"supports_flight": True})
+    probe = make_probe(model, learned={"supports_flight": True})
 
     assert get_model_capabilities(model).capabilities.get_known_values() == {}
     assert owner_client.get(f"/probes/{probe.pk}/").status_code == 200
 
 
-def test_a_probe_counts_for_seven_days() -> None:
+def test_get_model_capabilities_uses_probe_for_seven_days() -> None:
     model = make_model()
-    a_probe(model, days=7.1, learned={"supports_tool_use": False})
+    make_probe(model, days=7.1, learned={"supports_tool_use": False})
     assert get_model_capabilities(model).capabilities.supports_tool_use is None
 
-    fresh = a_probe(model, days=6.9, learned={"supports_tool_use": True})
+    fresh = make_probe(model, days=6.9, learned={"supports_tool_use": True})
     assert get_model_capabilities(model).capabilities.supports_tool_use is True
     assert get_model_capabilities(model).origins["supports_tool_use"].who == f"probe {fresh.pk}"
 
 
-def test_a_probe_that_could_not_be_told_never_counts() -> None:
+def test_get_model_capabilities_ignores_inconclusive_probe() -> None:
     model = make_model()
-    a_probe(model, ok=False, learned={"supports_tool_use": False})
+    make_probe(model, ok=False, learned={"supports_tool_use": False})
 
     assert get_model_capabilities(model).capabilities.get_known_values() == {}
 
 
-def test_the_latest_probe_of_each_kind_counts() -> None:
+def test_get_model_capabilities_uses_latest_probe_of_each_kind() -> None:
     model = make_model()
-    a_probe(model, days=3, kind="conformance", learned={"supports_tool_use": False, "ids": "unique"})
-    a_probe(model, days=2, kind="conformance", learned={"supports_tool_use": True})
+    make_probe(model, days=3, kind="conformance", learned={"supports_tool_use": False, "ids": "unique"})
+    make_probe(model, days=2, kind="conformance", learned={"supports_tool_use": True})
 
     assert get_model_capabilities(model).capabilities.get_known_values() == {"supports_tool_use": True}
 
 
-def test_the_stability_of_json_is_measured_on_stored_trials_and_dated() -> None:
+def test_get_model_capabilities_measures_json_stability_of_trials() -> None:
     model = make_model()
     run = make_run()
     cell = make_cell(make_config(run, model=model, method="text_json"))
     Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=6)
 
-    told = get_model_capabilities(model).origins["json_stability"]
+    origin = get_model_capabilities(model).origins["json_stability"]
 
     assert get_model_capabilities(model).capabilities.json_stability == "low"
-    assert (told.source, told.who, told.at) == ("measured", "6 of 40 turns could not be read", run.created_at)
+    assert (origin.source, origin.who, origin.at) == ("measured", "6 of 40 turns could not be read", run.created_at)
 
 
-def test_native_trials_say_nothing_of_json_in_text() -> None:
+def test_get_model_capabilities_native_trials_leave_stability_unknown() -> None:
     model = make_model()
     cell = make_cell(make_config(make_run(), model=model, method="native"))
     Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=40)
@@ -95,22 +95,22 @@ def test_native_trials_say_nothing_of_json_in_text() -> None:
     assert get_model_capabilities(model).capabilities.json_stability is None
 
 
-def native_cell(model: Model, *, stream: bool = False, **counts: int) -> Cell:
+def make_native_cell(model: Model, *, stream: bool = False, **counts: int) -> Cell:
     cell = make_cell(make_config(make_run(), model=model, method="native", stream=stream))
     Cell.objects.filter(pk=cell.pk).update(**counts)
     return cell
 
 
-def test_structured_calls_of_trials_outweigh_what_a_probe_inferred() -> None:
+def test_get_model_capabilities_trial_calls_override_older_probe() -> None:
     model = make_model()
-    a_probe(model, learned={"supports_tool_use": False, "tools_field": "dropped"})
-    cell = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+    make_probe(model, learned={"supports_tool_use": False, "tools_field": "dropped"})
+    cell = make_native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
 
     effective = get_model_capabilities(model)
 
-    told = effective.origins["supports_tool_use"]
+    origin = effective.origins["supports_tool_use"]
     assert (effective.capabilities.supports_tool_use, effective.capabilities.tools_field) == (True, "accepted")
-    assert (told.source, told.who, told.at) == (
+    assert (origin.source, origin.who, origin.at) == (
         "measured",
         "200 answers with structured calls in trials",
         cell.run.created_at,
@@ -120,9 +120,9 @@ def test_structured_calls_of_trials_outweigh_what_a_probe_inferred() -> None:
     assert effective.capabilities.supports_stream_tools is None
 
 
-def test_several_and_streamed_calls_of_trials_fill_their_fields() -> None:
+def test_get_model_capabilities_parallel_and_streamed_calls_of_trials() -> None:
     model = make_model()
-    native_cell(model, stream=True, structured_answers=10, calling_answers=10, calls=12, called_rightly=10)
+    make_native_cell(model, stream=True, structured_answers=10, calling_answers=10, calls=12, called_rightly=10)
 
     known = get_model_capabilities(model).capabilities
 
@@ -130,36 +130,36 @@ def test_several_and_streamed_calls_of_trials_fill_their_fields() -> None:
 
 
 @pytest.mark.parametrize(("days", "supported"), [(0.0, False), (3.0, True)])
-def test_refusal_after_the_calls_of_trials_outweighs_them(days: float, supported: bool) -> None:
+def test_get_model_capabilities_later_refusal_overrides_trial_calls(days: float, supported: bool) -> None:
     model = make_model()
-    run = native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10).run
+    run = make_native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10).run
     Run.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=1))
-    a_probe(model, days=days, learned={"supports_tool_use": False, "tools_field": "refused"})
+    make_probe(model, days=days, learned={"supports_tool_use": False, "tools_field": "refused"})
 
     assert get_model_capabilities(model).capabilities.supports_tool_use is supported
 
 
-def launched_days_ago(cell: Cell, days: float, *, ended: float | None = None) -> None:
+def set_launch_time(cell: Cell, days: float, *, ended: float | None = None) -> None:
     now = timezone.now()
     finished = None if ended is None else now - timedelta(days=ended)
     Run.objects.filter(pk=cell.run_id).update(created_at=now - timedelta(days=days), finished_at=finished)
 
 
-def test_native_run_without_calls_after_a_refusal_changes_nothing() -> None:
+def test_get_model_capabilities_run_without_calls_keeps_refusal() -> None:
     model = make_model()
-    calls = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
-    launched_days_ago(calls, 3, ended=2.9)
-    a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
-    launched_days_ago(native_cell(model, failed=50), 1, ended=0.9)
+    calls = make_native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+    set_launch_time(calls, 3, ended=2.9)
+    make_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
+    set_launch_time(make_native_cell(model, failed=50), 1, ended=0.9)
 
     assert get_model_capabilities(model).capabilities.supports_tool_use is False
 
 
-def test_run_that_ended_with_calls_after_a_refusal_outweighs_it() -> None:
+def test_get_model_capabilities_run_ended_later_overrides_refusal() -> None:
     model = make_model()
-    calls = native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10)
-    launched_days_ago(calls, 3, ended=1)
-    a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
+    calls = make_native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10)
+    set_launch_time(calls, 3, ended=1)
+    make_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
 
     effective = get_model_capabilities(model)
 
@@ -168,9 +168,9 @@ def test_run_that_ended_with_calls_after_a_refusal_outweighs_it() -> None:
     assert effective.origins["supports_tool_use"].at == calls.run.finished_at
 
 
-def test_several_calls_in_a_text_are_not_parallel_calls() -> None:
+def test_get_model_capabilities_calls_in_text_are_not_parallel() -> None:
     model = make_model()
-    native_cell(model, structured_answers=5, calling_answers=10, calls=15, called_rightly=10)
+    make_native_cell(model, structured_answers=5, calling_answers=10, calls=15, called_rightly=10)
 
     assert get_model_capabilities(model).capabilities.supports_parallel_tools is None
 
@@ -181,7 +181,7 @@ def add_calls(model: Model, calls: int, *, state: str = Run.State.FINISHED) -> C
 
 
 @pytest.mark.parametrize(("trials", "silent"), [(19, 0), (20, 20)])
-def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: int) -> None:
+def test_get_measured_calls_counts_silent_trials_from_twenty(trials: int, silent: int) -> None:
     model = make_model()
     make_cell(make_config(make_run(), model, method="native"), call_missed=trials, answered_turns=trials)
 
@@ -189,7 +189,7 @@ def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: 
     assert get_model_capabilities(model).capabilities.supports_tool_use is None
 
 
-def test_many_models_have_the_counts_of_pooled_and_of_other_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_measured_calls_of_many_models_adds_unpooled_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     models = [make_model(f"vendor/{number}") for number in range(3)]
     add_calls(models[0], 5)
     add_calls(models[1], 7)
@@ -204,7 +204,7 @@ def test_many_models_have_the_counts_of_pooled_and_of_other_runs(monkeypatch: py
     assert list(get_measured_calls(models[1:])) == [models[1].pk]
 
 
-def test_counts_of_many_models_are_kept_until_a_pooled_run_changes(
+def test_get_measured_calls_are_cached_until_pooled_run_changes(
     monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     monkeypatch.setattr(capabilities, "MAX_UNCACHED_MODELS", 1)
@@ -222,7 +222,7 @@ def test_counts_of_many_models_are_kept_until_a_pooled_run_changes(
 
 def test_model_and_compatibility_pages_show_trial_calls_with_source(owner_client: Client) -> None:
     model = make_model()
-    native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+    make_native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
 
     for address in (f"/models/{model.pk}/", "/compatibility/"):
         page = read_html(owner_client.get(address))

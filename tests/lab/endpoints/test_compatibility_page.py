@@ -3,20 +3,22 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.factories import make_model, make_provider
-from tests.lab.endpoints.test_capabilities import a_probe
+from tests.lab.endpoints.test_capabilities import make_probe
 from toolbench.engine.capabilities.record import DOCS
 from toolbench.lab.endpoints.compatibility_page import CAPABILITY_COLUMNS, get_provider_tables
 
 
-def test_every_capability_has_a_column() -> None:
+def test_capability_columns_cover_every_capability() -> None:
     assert {name for name, _ in CAPABILITY_COLUMNS} == set(DOCS)
 
 
 @pytest.mark.django_db
-def test_probed_tool_support_ranks_above_declared_with_date() -> None:
+def test_get_provider_tables_probed_value_overrides_declared() -> None:
     model = make_model("gpt", provider=make_provider("OpenAI", template="openai"))
     at = datetime.now(UTC)
-    a_probe(model, finished_at=at, learned={"max_tools": 100, "schema_dialect": ["oneOf"], "prompt_endpoint": "llama"})
+    make_probe(
+        model, finished_at=at, learned={"max_tools": 100, "schema_dialect": ["oneOf"], "prompt_endpoint": "llama"}
+    )
 
     (table,) = get_provider_tables()
     cells = dict(zip(table.titles, table.rows[0].cells, strict=True))

@@ -17,42 +17,42 @@ from toolbench.lab.worker.trial_plan import load_provider_access
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-WISH = ConnectionSettings("Mine", "https://api.example.test", key="sk-1")
+CONNECTION = ConnectionSettings("Mine", "https://api.example.test", key="sk-1")
 
 
-def test_a_connected_providers_key_is_stored_encrypted() -> None:
-    provider = connect.connect_provider(WISH)
+def test_connect_provider_stores_key_encrypted() -> None:
+    provider = connect.connect_provider(CONNECTION)
     provider.refresh_from_db()
     assert provider.key_source == Provider.KeySource.STORED
     assert b"sk-1" not in bytes(provider.key_encrypted or b"")
     assert read_endpoint_key(provider) == "sk-1"
 
 
-def test_a_blank_key_leaves_the_stored_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    provider = connect.connect_provider(WISH)
-    edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", WISH.base_url, concurrency=3))
+def test_edit_provider_blank_key_keeps_stored_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = connect.connect_provider(CONNECTION)
+    edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", CONNECTION.base_url, concurrency=3))
     assert (edited.name, edited.concurrency, read_endpoint_key(edited)) == ("Renamed", 3, "sk-1")
     monkeypatch.setenv("ITS_KEY", "sk-env")
-    edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", WISH.base_url, key_env="ITS_KEY"))
+    edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", CONNECTION.base_url, key_env="ITS_KEY"))
     assert (edited.key_encrypted, read_endpoint_key(edited)) == (None, "sk-env")
 
 
-@pytest.mark.parametrize("elsewhere", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
-def test_another_host_is_never_sent_the_key_of_the_old_one(elsewhere: str) -> None:
-    provider = connect.connect_provider(WISH)
+@pytest.mark.parametrize("other_url", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
+def test_edit_provider_other_host_needs_key_again(other_url: str) -> None:
+    provider = connect.connect_provider(CONNECTION)
     with pytest.raises(ConnectionSettingsError, match="The address has another host: enter the key for it") as refused:
-        connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere))
+        connect.edit_provider(provider.pk, ConnectionSettings("Mine", other_url))
     assert list(refused.value.errors) == ["key"]
     provider.refresh_from_db()
-    assert (provider.base_url, read_endpoint_key(provider)) == (WISH.base_url, "sk-1")
+    assert (provider.base_url, read_endpoint_key(provider)) == (CONNECTION.base_url, "sk-1")
     assert (
-        read_endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere, key="sk-2")))
+        read_endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", other_url, key="sk-2")))
         == "sk-2"
     )
 
 
-def test_another_path_of_the_same_host_keeps_the_key() -> None:
-    provider = connect.connect_provider(WISH)
+def test_edit_provider_other_path_of_host_keeps_key() -> None:
+    provider = connect.connect_provider(CONNECTION)
     assert (
         read_endpoint_key(
             connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://API.example.test:443/api"))
@@ -61,13 +61,13 @@ def test_another_path_of_the_same_host_keeps_the_key() -> None:
     )
 
 
-def test_a_stored_key_is_removed_when_that_is_chosen() -> None:
-    provider = connect.connect_provider(WISH)
+def test_edit_provider_with_remove_key_deletes_key() -> None:
+    provider = connect.connect_provider(CONNECTION)
     edited = connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://other.test", remove_key=True))
     assert (edited.key_source, edited.key_encrypted, read_endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
 
 
-def test_extra_header_values_are_encrypted_and_names_readable() -> None:
+def test_connect_provider_encrypts_header_values_not_names() -> None:
     provider = connect.connect_provider(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "planted", "X-Title": "Mine"})
     )
@@ -77,7 +77,7 @@ def test_extra_header_values_are_encrypted_and_names_readable() -> None:
     assert load_provider_access(provider).endpoint.headers == {"X-Auth": "planted", "X-Title": "Mine"}
 
 
-def test_headers_are_kept_replaced_and_removed_by_name() -> None:
+def test_edit_provider_keeps_replaces_and_removes_headers_by_name() -> None:
     provider = connect.connect_provider(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
     )
@@ -91,7 +91,7 @@ def test_headers_are_kept_replaced_and_removed_by_name() -> None:
     assert (emptied.header_names, emptied.headers_encrypted) == ([], None)
 
 
-def test_another_host_is_never_sent_the_headers_of_the_old_one() -> None:
+def test_edit_provider_other_host_needs_secret_headers_again() -> None:
     provider = connect.connect_provider(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
     )
@@ -102,26 +102,28 @@ def test_another_host_is_never_sent_the_headers_of_the_old_one() -> None:
     assert read_endpoint_headers(moved) == {"X-Auth": "b", "X-Title": "Mine"}
 
 
-def test_unreadable_headers_are_reentered_or_removed_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_edit_provider_unreadable_headers_need_all_entered_or_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     provider = connect.connect_provider(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
     )
     monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
     with pytest.raises(ConnectionSettingsError, match="Enter the extra headers of S again"):
         connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}))
-    mended = connect.edit_provider(
+    edited = connect.edit_provider(
         provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}, remove_headers=("X-Auth",))
     )
-    assert read_endpoint_headers(mended) == {"X-Title": "New"}
+    assert read_endpoint_headers(edited) == {"X-Title": "New"}
 
 
-def test_mending_a_provider_lifts_its_pause() -> None:
+def test_edit_provider_clears_paused_reason() -> None:
     provider = make_provider(paused_reason="no key")
     assert connect.edit_provider(provider.pk, ConnectionSettings("Example", "http://x", key="k")).paused_reason == ""
 
 
 @pytest.mark.parametrize(
-    ("wish", "name"),
+    ("connection", "field"),
     [
         (ConnectionSettings("", "http://x"), "name"),
         (ConnectionSettings("Taken", "http://x"), "name"),
@@ -148,18 +150,18 @@ def test_mending_a_provider_lifts_its_pause() -> None:
         (ConnectionSettings("A", "http://x", concurrency=0), "concurrency"),
     ],
 )
-def test_what_cannot_be_connected_is_said_by_field(
-    wish: ConnectionSettings, name: str, monkeypatch: pytest.MonkeyPatch
+def test_connect_provider_invalid_setting_is_refused_by_field(
+    connection: ConnectionSettings, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AN_UNUSUAL_NAME", "0planted0")
     make_provider("Taken")
     with pytest.raises(ConnectionSettingsError) as refused:
-        connect.connect_provider(wish)
-    assert list(refused.value.errors) == [name]
+        connect.connect_provider(connection)
+    assert list(refused.value.errors) == [field]
     assert "planted" not in str(refused.value)
 
 
-def test_the_provider_that_came_with_toolbench_is_filled_in() -> None:
+def test_connect_provider_fills_in_builtin_provider() -> None:
     load_builtin_data()
     provider = connect.connect_provider(
         ConnectionSettings("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="sk-or")
@@ -172,7 +174,7 @@ def test_the_provider_that_came_with_toolbench_is_filled_in() -> None:
         )
 
 
-def test_provider_that_came_with_toolbench_keeps_its_host() -> None:
+def test_connect_provider_builtin_provider_keeps_its_host() -> None:
     load_builtin_data()
     with pytest.raises(ConnectionSettingsError) as refused:
         connect.connect_provider(
@@ -183,7 +185,7 @@ def test_provider_that_came_with_toolbench_keeps_its_host() -> None:
     assert (provider.base_url, provider.key_encrypted) == ("https://openrouter.ai/api", None)
 
 
-def test_keys_found_in_the_environment_are_named_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_detected_keys_names_variable_without_value(monkeypatch: pytest.MonkeyPatch) -> None:
     for template in connect.list_templates():
         monkeypatch.delenv(template.key_env or "NO_SUCH_VARIABLE", raising=False)
     monkeypatch.setenv("GROQ_API_KEY", "gsk-secret")
@@ -194,14 +196,14 @@ def test_keys_found_in_the_environment_are_named_never_shown(monkeypatch: pytest
     assert connect.list_detected_keys(Provider.objects.all())[0].provider_id == provider.pk
 
 
-def test_models_are_listed_by_the_provider_itself() -> None:
+def test_list_provider_models_asks_provider_with_key() -> None:
     with ScriptedServer([json_reply({"data": [{"id": "b"}, {"id": "a"}]})]) as scripted:
         provider = connect.connect_provider(ConnectionSettings("S", scripted.base_url, key="sk-1"))
         assert offered_models.list_provider_models(provider.pk) == ("b", "a")
         assert scripted.seen[0].headers["authorization"] == "Bearer sk-1"
 
 
-def test_a_provider_that_does_not_answer_is_said_in_words() -> None:
+def test_list_provider_models_without_answer_or_key_raises() -> None:
     provider = connect.connect_provider(ConnectionSettings("S", "http://127.0.0.1:9"))
     with pytest.raises(offered_models.ModelListError):
         offered_models.list_provider_models(provider.pk)
@@ -210,7 +212,7 @@ def test_a_provider_that_does_not_answer_is_said_in_words() -> None:
         offered_models.list_provider_models(missing.pk)
 
 
-def test_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_provider_models_endless_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offered_models, "LIST_TIMEOUT_SECONDS", 0.2)
     with ScriptedServer([ScriptedReply(body=[b"["], declared=9, ending=ConnectionEnd.HANG)]) as scripted:
         provider = connect.connect_provider(ConnectionSettings("S", scripted.base_url))
@@ -218,7 +220,7 @@ def test_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
             offered_models.list_provider_models(provider.pk)
 
 
-def test_models_are_added_once_with_what_is_known_of_their_names() -> None:
+def test_add_models_skips_known_models_and_sets_workarounds() -> None:
     provider = make_provider(template="openrouter")
     assert offered_models.add_models(provider.pk, ["deepseek/deepseek-v3.2:nitro", " x ", "x", ""]) == 2
     assert offered_models.add_models(provider.pk, ["x"]) == 0
@@ -227,7 +229,7 @@ def test_models_are_added_once_with_what_is_known_of_their_names() -> None:
     assert model.workarounds == ["deepseek_openrouter_compat"]
 
 
-def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
+def test_delete_provider_ends_queued_trials_and_keeps_run() -> None:
     model = make_model()
     run = launch_run(model)
     connect.delete_provider(model.provider_id)
@@ -248,7 +250,7 @@ def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
         ("gemini", "plain_schema"),
     ],
 )
-def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, constraint: str) -> None:
+def test_add_models_sets_constraint_of_provider_template(template: str, constraint: str) -> None:
     provider = make_provider(template, template=template)
     offered_models.add_models(provider.pk, ["m"])
     config = launch_run(provider.models.get(), methods=("constrained",), trials=1).configs.get()
@@ -257,7 +259,7 @@ def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, con
     assert policy.constraint == constraint
 
 
-def test_second_simulated_provider_has_personas_and_stays_simulated() -> None:
+def test_second_simulated_provider_copies_personas_and_stays_simulated() -> None:
     load_builtin_data()
     register_local_server("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
     host = connect.connect_provider(ConnectionSettings("Cheap host", "", template="simulated"))
@@ -265,35 +267,35 @@ def test_second_simulated_provider_has_personas_and_stays_simulated() -> None:
     assert offered_models.add_models(host.pk, ["tagged-calls", "gpt-5", "messages/perfect"]) == 1
     persona, first = host.models.get(), Model.objects.get(name="tagged-calls", provider__name="Simulated")
     alike = ("canonical", "true_rates", "workarounds", "note")
-    assert [getattr(persona, name) for name in alike] == [getattr(first, name) for name in alike]
+    assert [getattr(persona, field) for field in alike] == [getattr(first, field) for field in alike]
     before = Model.objects.count()
     load_builtin_data()
     assert Model.objects.count() == before
-    for wish in (WISH, replace(WISH, name="Cheap host")):
+    for connection in (CONNECTION, replace(CONNECTION, name="Cheap host")):
         with pytest.raises(ConnectionSettingsError, match="cannot change between simulated and real models"):
-            connect.edit_provider(host.pk, wish)
+            connect.edit_provider(host.pk, connection)
     with pytest.raises(ConnectionSettingsError, match="names of its simulated models belong to its API"):
         connect.edit_provider(host.pk, ConnectionSettings("Cheap host", "", template="simulated", wire="anthropic"))
-    for name in ("127.0.0.1", "localhost", "[::1]"):
+    for host_name in ("127.0.0.1", "localhost", "[::1]"):
         with pytest.raises(ConnectionSettingsError, match="choose the template Simulated"):
-            connect.connect_provider(ConnectionSettings("Real?", f"http://{name}:5555/v1"))
+            connect.connect_provider(ConnectionSettings("Real?", f"http://{host_name}:5555/v1"))
     with pytest.raises(ConnectionSettingsError, match="There is a provider named Simulated already"):
         connect.connect_provider(ConnectionSettings("Simulated", "", template="simulated"))
 
 
 @pytest.mark.parametrize(
-    "held", ["u:0planted0@x.test/v1", "x.test?k=0planted0", "x.test#0planted0", "x.test/sk-0planted0"]
+    "address", ["u:0planted0@x.test/v1", "x.test?k=0planted0", "x.test#0planted0", "x.test/sk-0planted0"]
 )
-def test_every_place_of_a_key_in_an_address_gets_the_same_advice(held: str) -> None:
+def test_connect_provider_key_in_address_is_refused_with_advice(address: str) -> None:
     with pytest.raises(
         ConnectionSettingsError, match="put the key into the key field, its variable or an extra header"
     ) as refused:
-        connect.connect_provider(ConnectionSettings("A", f"https://{held}"))
+        connect.connect_provider(ConnectionSettings("A", f"https://{address}"))
     assert "0planted0" not in str(refused.value)
     assert not Provider.objects.exists()
 
 
-def test_key_that_is_stored_already_is_refused_in_a_later_address() -> None:
-    provider = connect.connect_provider(replace(WISH, key="0planted0"))
+def test_edit_provider_stored_key_in_address_is_refused() -> None:
+    provider = connect.connect_provider(replace(CONNECTION, key="0planted0"))
     with pytest.raises(ConnectionSettingsError, match="a probable key in its path"):
-        connect.edit_provider(provider.pk, replace(WISH, key="", base_url=f"{WISH.base_url}/0planted0"))
+        connect.edit_provider(provider.pk, replace(CONNECTION, key="", base_url=f"{CONNECTION.base_url}/0planted0"))

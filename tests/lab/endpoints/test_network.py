@@ -1,4 +1,4 @@
-"""Proxy, certificates and query of a provider: kept secrets, messages by field, and requests that use them."""
+"""Proxy, certificates and query of a provider: stored secrets, errors by field, and requests that use them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,23 +22,23 @@ PASSWORD = "s3cret-of-the-proxy"
 PROXY = f"http://ana:{PASSWORD}@proxy.test:3128"
 COMPANY = Authority()
 CERTIFICATE, KEY = COMPANY.issue()
-WISH = ConnectionSettings("Mine", "https://api.example.test", key="sk-12345678")
+CONNECTION = ConnectionSettings("Mine", "https://api.example.test", key="sk-12345678")
 FULL = NetworkSettings(PROXY, False, COMPANY.pem, CERTIFICATE, KEY, "api-version=1", "api-key")
 
 
 def connect_with(network: NetworkSettings) -> Provider:
-    provider = connect.connect_provider(replace(WISH, network=network))
+    provider = connect.connect_provider(replace(CONNECTION, network=network))
     provider.refresh_from_db()
     return provider
 
 
 def edit(provider: Provider, network: NetworkSettings, *, key: str = "") -> Provider:
-    edited = connect.edit_provider(provider.pk, replace(WISH, network=network, key=key))
+    edited = connect.edit_provider(provider.pk, replace(CONNECTION, network=network, key=key))
     edited.refresh_from_db()
     return edited
 
 
-def test_secrets_are_stored_encrypted_and_reach_the_endpoint() -> None:
+def test_connect_provider_encrypts_network_secrets_and_uses_them() -> None:
     provider = connect_with(FULL)
     assert provider.proxy_url == "http://proxy.test:3128"
     row = repr(Provider.objects.values().get(pk=provider.pk))
@@ -52,13 +52,13 @@ def test_secrets_are_stored_encrypted_and_reach_the_endpoint() -> None:
     assert PASSWORD not in load_known_secrets().masker.mask_text(f"the login is ana:{PASSWORD}")
 
 
-def test_blank_secrets_keep_the_stored_ones() -> None:
-    shown = replace(FULL, proxy="http://proxy.test:3128", client_key="")
-    network = read_network_access(edit(connect_with(FULL), shown))
+def test_edit_provider_blank_network_secrets_keep_stored_ones() -> None:
+    resubmitted = replace(FULL, proxy="http://proxy.test:3128", client_key="")
+    network = read_network_access(edit(connect_with(FULL), resubmitted))
     assert (network.proxy_login, network.certificate_key) == (f"ana:{PASSWORD}", KEY.strip())
 
 
-def test_login_is_for_one_address_and_key_for_one_certificate() -> None:
+def test_edit_provider_new_proxy_or_certificate_drops_its_secret() -> None:
     provider = connect_with(FULL)
     moved = edit(provider, replace(FULL, proxy="http://other.test:3128", client_key=""))
     assert read_network_access(moved).proxy_login == ""
@@ -68,9 +68,9 @@ def test_login_is_for_one_address_and_key_for_one_certificate() -> None:
     assert without.network_encrypted is None
 
 
-def test_login_can_be_removed() -> None:
-    shown = replace(FULL, proxy="http://proxy.test:3128", remove_proxy_login=True, client_key="")
-    network = read_network_access(edit(connect_with(FULL), shown))
+def test_edit_provider_with_remove_proxy_login_deletes_login() -> None:
+    resubmitted = replace(FULL, proxy="http://proxy.test:3128", remove_proxy_login=True, client_key="")
+    network = read_network_access(edit(connect_with(FULL), resubmitted))
     assert (network.proxy, network.proxy_login, network.certificate_key) == ("http://proxy.test:3128", "", KEY.strip())
 
 
@@ -94,16 +94,18 @@ def test_login_can_be_removed() -> None:
         ("key_header", {"key_header": "Host"}, "Toolbench sets the header Host itself"),
     ],
 )
-def test_each_malformed_field_has_its_own_message(field: str, changed: dict[str, Any], message: str) -> None:
+def test_connect_provider_malformed_network_field_has_its_message(
+    field: str, changed: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConnectionSettingsError) as refused:
-        connect.connect_provider(replace(WISH, network=replace(FULL, **changed)))
+        connect.connect_provider(replace(CONNECTION, network=replace(FULL, **changed)))
     (errors,) = refused.value.errors.values()
     assert list(refused.value.errors) == [field]
     assert message in errors[0]
     assert not Provider.objects.filter(name="Mine").exists()
 
 
-def test_stored_key_is_not_sent_past_a_new_ca_unless_entered_again() -> None:
+def test_edit_provider_new_ca_needs_key_again() -> None:
     provider = connect_with(NetworkSettings())
     with pytest.raises(ConnectionSettingsError) as refused:
         edit(provider, NetworkSettings(ca=COMPANY.pem))
@@ -112,14 +114,16 @@ def test_stored_key_is_not_sent_past_a_new_ca_unless_entered_again() -> None:
     assert edit(edited, NetworkSettings(ca=COMPANY.pem, proxy="http://proxy.test:1")).ca_pem == COMPANY.pem.strip()
 
 
-def test_stored_headers_of_a_plain_address_are_not_sent_to_a_new_proxy() -> None:
-    plain = replace(WISH, base_url="http://api.example.test", key="", headers={"X-Token": "token-12345"})
+def test_edit_provider_new_proxy_of_plain_address_needs_headers_again() -> None:
+    plain = replace(CONNECTION, base_url="http://api.example.test", key="", headers={"X-Token": "token-12345"})
     provider = connect.connect_provider(plain)
     with pytest.raises(ConnectionSettingsError, match="another machine may read X-Token"):
         connect.edit_provider(provider.pk, replace(plain, headers={}, network=NetworkSettings("http://proxy.test:1")))
 
 
-def test_lost_key_file_is_said_by_field(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_edit_provider_unreadable_network_secrets_are_named_by_field(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     provider = connect_with(FULL)
     monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another")
     with pytest.raises(KeyUnavailableError, match="login of the proxy and the private key"):
@@ -130,38 +134,40 @@ def test_lost_key_file_is_said_by_field(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert read_network_access(edit(provider, FULL, key="sk-12345678")).certificate_key == KEY.strip()
 
 
-def test_models_are_listed_through_proxy_and_certificates(tmp_path: Path) -> None:
+def test_list_provider_models_uses_proxy_and_certificates(tmp_path: Path) -> None:
     context = COMPANY.build_server_context(tmp_path, clients=COMPANY)
     with (
         ScriptedServer([json_reply({"data": [{"id": "gpt"}]})], tls=context) as server,
         ConnectProxy(login=f"ana:{PASSWORD}") as proxy,
     ):
         network = replace(FULL, proxy=proxy.url.replace("//", f"//ana:{PASSWORD}@"))
-        provider = connect.connect_provider(replace(WISH, base_url=server.base_url, network=network))
+        provider = connect.connect_provider(replace(CONNECTION, base_url=server.base_url, network=network))
         assert offered_models.list_provider_models(provider.pk) == ("gpt",)
         assert server.seen[0].headers["api-key"] == "sk-12345678"
         assert server.seen[0].path == "/v1/models?api-version=1"
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"ca": ""}, "CA file: none is entered"),
         ({"client_certificate": "", "client_key": ""}, "Client certificate: the server (requires|may require) one"),
         ({"proxy": "{proxy}"}, "asks for a user and a password"),
     ],
 )
-def test_failed_list_of_models_names_the_setting(tmp_path: Path, changed: dict[str, str], words: str) -> None:
+def test_list_provider_models_failure_names_network_setting(
+    tmp_path: Path, changed: dict[str, str], message: str
+) -> None:
     context = COMPANY.build_server_context(tmp_path, clients=COMPANY)
     with ScriptedServer([], tls=context) as server, ConnectProxy(login="ana:other") as proxy:
         values: dict[str, Any] = {name: text.format(proxy=proxy.url) for name, text in changed.items()}
-        wish = replace(FULL, **({"proxy": ""} | values))
-        provider = connect.connect_provider(replace(WISH, base_url=server.base_url, network=wish))
-        with pytest.raises(offered_models.ModelListError, match=words):
+        network = replace(FULL, **({"proxy": ""} | values))
+        provider = connect.connect_provider(replace(CONNECTION, base_url=server.base_url, network=network))
+        with pytest.raises(offered_models.ModelListError, match=message):
             offered_models.list_provider_models(provider.pk)
 
 
-def test_deployments_are_named_not_listed() -> None:
-    provider = connect.connect_provider(replace(WISH, api_prefix="/openai/deployments/{model}"))
+def test_list_provider_models_of_deployments_asks_for_names() -> None:
+    provider = connect.connect_provider(replace(CONNECTION, api_prefix="/openai/deployments/{model}"))
     with pytest.raises(offered_models.ModelListError, match="enter the names of your deployments"):
         offered_models.list_provider_models(provider.pk)

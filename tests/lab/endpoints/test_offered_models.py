@@ -1,4 +1,4 @@
-"""The list that a provider gives of its models: asked for by a person, kept, and forgotten with the address."""
+"""The list of models that a provider offers: requested by a user, stored, discarded with the address."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 LISTED = json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]})
 
 
-def test_provider_that_does_not_answer_leaves_a_sentence() -> None:
+def test_request_models_without_answer_stores_error() -> None:
     provider = make_provider(base_url="http://127.0.0.1:9")
     request_models(provider.pk)
     offer = get_offered_models(provider.pk)
@@ -20,7 +20,7 @@ def test_provider_that_does_not_answer_leaves_a_sentence() -> None:
     assert (offer.models, offer.total) == ((), 0)
 
 
-def test_offer_reads_the_last_list_and_sends_nothing() -> None:
+def test_get_offered_models_reads_last_list_without_request() -> None:
     with ScriptedServer([LISTED, json_reply({"data": [{"id": "m/new"}]})]) as server:
         provider = make_provider(base_url=server.base_url)
         make_model("m/two", provider=provider)
@@ -40,7 +40,7 @@ def test_offer_reads_the_last_list_and_sends_nothing() -> None:
         assert [model.name for model in get_offered_models(provider.pk).models] == ["m/new"]
 
 
-def test_list_of_another_address_is_forgotten() -> None:
+def test_edit_provider_other_address_discards_offered_models() -> None:
     with ScriptedServer([LISTED]) as server:
         provider = connect.connect_provider(ConnectionSettings("Mine", server.base_url))
         request_models(provider.pk)

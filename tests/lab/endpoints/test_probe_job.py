@@ -28,8 +28,8 @@ from toolbench.providers.scripted_server import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def echoes(seen: ReceivedRequest) -> ScriptedReply:
-    """Calls probe_echo as asked, and speaks about its result."""
+def answer_echo(seen: ReceivedRequest) -> ScriptedReply:
+    """Call probe_echo as requested, then answer with a text about its result."""
     messages = seen.json()["messages"]
     return (
         text_reply("It gave it back.")
@@ -43,7 +43,7 @@ def model(scripted: ScriptedServer) -> Model:
     return make_scripted_model(scripted)
 
 
-def probed(model: Model, player: Any, kind: str = "first_use") -> Probe:
+def run_model_probe(model: Model, player: Any, kind: str = "first_use") -> Probe:
     with ScriptedServer(player) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
@@ -53,8 +53,8 @@ def probed(model: Model, player: Any, kind: str = "first_use") -> Probe:
     return probe
 
 
-def test_a_probe_keeps_its_verdict_what_it_learned_and_every_byte(model: Model) -> None:
-    probe = probed(model, echoes)
+def test_run_probe_stores_verdict_capabilities_and_exchanges(model: Model) -> None:
+    probe = run_model_probe(model, answer_echo)
 
     assert (probe.state, probe.ok, probe.error) == ("done", True, "")
     assert probe.learned["supports_tool_use"] is True
@@ -69,15 +69,15 @@ def test_a_probe_keeps_its_verdict_what_it_learned_and_every_byte(model: Model) 
     assert probe.latency_ms
 
 
-def test_a_probe_that_could_not_be_told_says_why_and_teaches_nothing(model: Model) -> None:
-    probe = probed(model, lambda seen: error_reply(401, "invalid key"), kind="conformance")
+def test_run_probe_inconclusive_stores_reason_and_no_capability(model: Model) -> None:
+    probe = run_model_probe(model, lambda seen: error_reply(401, "invalid key"), kind="conformance")
 
     assert (probe.ok, probe.error, probe.learned) == (False, "authentication", {})
     assert "invalid key" in probe.sentence
     assert probe.exchanges.count() == 1
 
 
-def test_a_key_never_shows_in_what_is_kept(model: Model) -> None:
+def test_run_probe_masks_key_in_stored_exchanges(model: Model) -> None:
     secret = "sk-very-secret-key-1"
     model.provider.headers_encrypted = None
     model.provider.key_source = "environment"
@@ -85,21 +85,21 @@ def test_a_key_never_shows_in_what_is_kept(model: Model) -> None:
     model.provider.save()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROBE_TEST_KEY", secret)
-        probe = probed(model, lambda seen: error_reply(400, f"no tools for {secret}"))
+        probe = run_model_probe(model, lambda seen: error_reply(400, f"no tools for {secret}"))
 
-    kept = b"".join(bytes(exchange.request) + bytes(exchange.response) for exchange in probe.exchanges.all())
-    assert secret.encode() not in kept
+    stored = b"".join(bytes(exchange.request) + bytes(exchange.response) for exchange in probe.exchanges.all())
+    assert secret.encode() not in stored
     assert secret not in json.dumps([probe.sentence, probe.checks])
 
 
-def test_asking_again_while_a_probe_is_open_gives_the_same_one(model: Model) -> None:
+def test_queue_probe_again_returns_open_probe_of_same_kind(model: Model) -> None:
     first = queue_probe(model, "conformance")
 
     assert queue_probe(model, "conformance").pk == first.pk
     assert queue_probe(model, "first_use").pk != first.pk
 
 
-def test_one_probe_at_a_time_at_one_provider(model: Model) -> None:
+def test_claim_probe_while_another_runs_returns_none(model: Model) -> None:
     first, second = queue_probe(model, "conformance"), queue_probe(model, "first_use")
 
     assert claim_probe(first.pk) is not None
@@ -107,27 +107,27 @@ def test_one_probe_at_a_time_at_one_provider(model: Model) -> None:
     assert claim_probe(first.pk) is None
 
 
-def test_probe_of_lost_worker_is_requeued_and_late_writes_are_refused(model: Model) -> None:
+def test_requeue_lost_probes_refuses_writes_of_old_lease(model: Model) -> None:
     probe = queue_probe(model, "first_use")
-    held = claim_probe(probe.pk)
-    assert held is not None
+    claim = claim_probe(probe.pk)
+    assert claim is not None
     Probe.objects.filter(pk=probe.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
     assert requeue_lost_probes() == (probe.pk,)
     with pytest.raises(ProbeLeaseLostError):
-        store_exchanges(held, [], [ProbeCheck("tools", "passed", "Too late.")])
+        store_exchanges(claim, [], [ProbeCheck("tools", "passed", "Too late.")])
     probe.refresh_from_db()
     assert (probe.state, probe.checks) == ("queued", [])
 
 
-def test_exchanges_of_lost_worker_stay_beside_those_of_next(model: Model) -> None:
+def test_run_probe_after_lost_execution_keeps_its_exchanges(model: Model) -> None:
     probe = queue_probe(model, "first_use")
-    held = claim_probe(probe.pk)
-    assert held is not None
-    ProbeExchange.objects.create(probe=probe, execution=held.execution, ordinal=1, check_slug="tools", duration_ms=5)
+    claim = claim_probe(probe.pk)
+    assert claim is not None
+    ProbeExchange.objects.create(probe=probe, execution=claim.execution, ordinal=1, check_slug="tools", duration_ms=5)
     Probe.objects.filter(pk=probe.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     requeue_lost_probes()
-    with ScriptedServer(echoes) as provider:
+    with ScriptedServer(answer_echo) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
         assert run_probe(probe.pk, on_finished=decide_waiting_methods)
@@ -135,7 +135,7 @@ def test_exchanges_of_lost_worker_stay_beside_those_of_next(model: Model) -> Non
     assert list(probe.exchanges.values_list("execution", "ordinal")) == [(1, 1), (2, 1), (2, 2)]
 
 
-def test_a_worker_that_is_asked_to_stop_queues_its_probe_again(model: Model) -> None:
+def test_run_probe_asked_to_stop_requeues_probe(model: Model) -> None:
     probe = queue_probe(model, "first_use")
 
     assert run_probe(probe.pk, lambda: True, on_finished=decide_waiting_methods)
@@ -143,13 +143,13 @@ def test_a_worker_that_is_asked_to_stop_queues_its_probe_again(model: Model) -> 
     assert (probe.state, probe.execution) == ("queued", 1)
 
 
-def test_probe_whose_database_goes_away_is_queued_again(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    def go_away(*_: object) -> None:
+def test_run_probe_after_database_outage_is_requeued(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_outage(*_: object) -> None:
         raise OperationalError("the database restarts")
 
     probe = queue_probe(model, "first_use")
     with monkeypatch.context() as patch:
-        patch.setattr(probe_job, "store_exchanges", go_away)
+        patch.setattr(probe_job, "store_exchanges", raise_outage)
         with pytest.raises(OperationalError):
             run_probe(probe.pk, on_finished=decide_waiting_methods)
     Probe.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
@@ -160,7 +160,7 @@ def test_probe_whose_database_goes_away_is_queued_again(model: Model, monkeypatc
     assert (probe.state, probe.execution, probe.sentence.startswith("Toolbench itself")) == ("done", 2, False)
 
 
-def test_a_local_server_that_is_not_there_is_no_verdict(model: Model) -> None:
+def test_run_probe_missing_local_server_gives_no_verdict(model: Model) -> None:
     model.provider.base_url, model.provider.kind, model.provider.service = "", "local", "local-nowhere"
     model.provider.save()
     probe = queue_probe(model, "first_use")
@@ -171,17 +171,17 @@ def test_a_local_server_that_is_not_there_is_no_verdict(model: Model) -> None:
     assert "not ready yet" in probe.sentence
 
 
-def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: Model, elsewhere: RunInThread) -> None:
+def test_run_probe_in_two_workers_probes_once(model: Model, elsewhere: RunInThread) -> None:
     probe = queue_probe(model, "first_use")
     work = partial(run_probe, on_finished=decide_waiting_methods)
-    with ScriptedServer(echoes) as provider:
+    with ScriptedServer(answer_echo) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
         assert sorted(item.result() for item in [elsewhere(work, probe.pk) for _ in range(2)]) == [False, True]
         assert len(provider.seen) == 2
 
 
-def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) -> None:
+def test_claim_probe_takes_slot_of_provider(model: Model) -> None:
     model.provider.concurrency = 2
     model.provider.save()
     launch_run(model, trials=3)
@@ -195,15 +195,15 @@ def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) ->
     assert not claims.acquire_slot(model.provider_id, trial.id, lease=trial.lease)
 
 
-def test_a_probe_sends_nothing_before_the_trials_in_flight_leave_it_a_slot(model: Model) -> None:
-    with ScriptedServer(echoes) as provider:
+def test_run_probe_without_free_slot_sends_nothing(model: Model) -> None:
+    with ScriptedServer(answer_echo) as provider:
         model.provider.base_url, model.provider.concurrency = provider.base_url, 1
         model.provider.save()
         launch_run(model, trials=1)
         assert len(claims.claim(model.provider_id, limit=1, worker="w")) == 1
         probe = queue_probe(model, "first_use")
-        looks = iter([False, False, True])
-        assert run_probe(probe.pk, lambda: next(looks, True), on_finished=decide_waiting_methods)
+        stop_answers = iter([False, False, True])
+        assert run_probe(probe.pk, lambda: next(stop_answers, True), on_finished=decide_waiting_methods)
         assert not provider.seen
 
         Trial.objects.update(state="done", lease=None)

@@ -1,4 +1,4 @@
-"""What a run learnt of refused parameters reaches later runs by a click only, as a visible setting of the model."""
+"""Refused parameters of a run: later runs omit them only after a user adopts them as a workaround of the model."""
 
 import pytest
 from django.test import Client
@@ -21,9 +21,9 @@ def run_to_end(model: Model, strategy: str = "production") -> Run:
     return run
 
 
-def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -> None:
-    refusing = RefusingModel("tool_choice")
-    with ScriptedServer(refusing) as scripted:
+def test_adopt_omissions_saves_refused_parameter_as_workaround(owner_client: Client) -> None:
+    refusing_model = RefusingModel("tool_choice")
+    with ScriptedServer(refusing_model) as scripted:
         model = make_scripted_model(scripted)
         run = run_to_end(model)
         trial = run.trials.get()
@@ -32,19 +32,19 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
         assert "Refused parameters" in page
         assert f"run {run.pk}" in page
         assert "chose by its own default" in read_html(owner_client.get(f"/runs/{run.pk}/"))
-        shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
-        assert "after the endpoint refused it" in shown
-        assert "chose by its own default" in shown
+        trial_page = read_html(owner_client.get(f"/trials/{trial.pk}/"))
+        assert "after the endpoint refused it" in trial_page
+        assert "chose by its own default" in trial_page
 
         run_to_end(model)
-        assert len(refusing.refused) == 2, "a later run begins anew"
+        assert len(refusing_model.refused) == 2, "a later run sends the parameter again"
 
         answer = read_html(owner_client.post(f"/models/{model.pk}/left-out/", follow=True))
         assert "is a workaround of the model now" in answer
         assert "Refused parameters" not in answer
         later = run_to_end(model).trials.get()
 
-    assert len(refusing.refused) == 2
+    assert len(refusing_model.refused) == 2
     assert (later.outcome, later.requests) == ("pass", 3)
     assert later.left_out == [{"name": "tool_choice", "why": "The settings leave it out.", "known": True}]
     model.refresh_from_db()
@@ -53,13 +53,13 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
     assert name in read_html(owner_client.get("/models/"))
 
 
-def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> None:
-    refusing = RefusingModel("tool_choice")
-    with ScriptedServer(refusing) as scripted:
+def test_adopt_omissions_adds_later_refused_parameters(owner_client: Client) -> None:
+    refusing_model = RefusingModel("tool_choice")
+    with ScriptedServer(refusing_model) as scripted:
         model = make_scripted_model(scripted)
         run_to_end(model)
         owner_client.post(f"/models/{model.pk}/left-out/")
-        refusing.names = ("tool_choice", "parallel_tool_calls")
+        refusing_model.names = ("tool_choice", "parallel_tool_calls")
         run_to_end(model)
         model.refresh_from_db()
         assert [offer.name for offer in get_suggested_omissions(model)] == ["parallel_tool_calls"]
@@ -70,7 +70,7 @@ def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> No
     assert Preset.objects.get(name=name).patch == {"left_out_parameters": ["tool_choice", "parallel_tool_calls"]}
 
 
-def test_nothing_is_offered_without_a_refusal(owner_client: Client) -> None:
+def test_adopt_omissions_without_refusal_reports_none(owner_client: Client) -> None:
     model = make_model("acme/one")
 
     answer = read_html(owner_client.post(f"/models/{model.pk}/left-out/", follow=True))
@@ -79,7 +79,7 @@ def test_nothing_is_offered_without_a_refusal(owner_client: Client) -> None:
     assert owner_client.post("/models/987654/left-out/").status_code == 404
 
 
-def test_deleted_run_offers_nothing() -> None:
+def test_get_suggested_omissions_of_deleted_run_is_empty() -> None:
     with ScriptedServer(RefusingModel("tool_choice")) as scripted:
         model = make_scripted_model(scripted)
         run = run_to_end(model)
@@ -92,7 +92,7 @@ def test_deleted_run_offers_nothing() -> None:
     assert get_suggested_omissions(model) == ()
 
 
-def test_exports_say_what_was_left_out(owner_client: Client) -> None:
+def test_trial_exports_contain_omitted_parameters(owner_client: Client) -> None:
     with ScriptedServer(RefusingModel("tool_choice")) as scripted:
         run = run_to_end(make_scripted_model(scripted))
 

@@ -1,4 +1,4 @@
-"""What the set-up pages read."""
+"""Data of the set-up pages: providers, models, presets and profiles."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from toolbench.lab.endpoints.setup_pages import (
 pytestmark = pytest.mark.django_db
 
 
-def test_a_lost_key_file_is_said_beside_the_provider(settings: Settings, tmp_path: Path) -> None:
+def test_get_provider_with_lost_key_file_says_what_to_do(settings: Settings, tmp_path: Path) -> None:
     settings.KEY_FILE = tmp_path / "keys"
     provider = connect_provider(ConnectionSettings(name="Mine", base_url="https://example.test", key="secret"))
     assert get_provider(provider.pk).key == "stored, encrypted"
@@ -31,13 +31,13 @@ def test_a_lost_key_file_is_said_beside_the_provider(settings: Settings, tmp_pat
     assert "Enter the key of Mine again" in line.state_text
 
 
-def test_a_variable_that_is_not_set_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_provider_names_unset_key_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     provider = make_provider(key_source="environment", key_env="NO_SUCH_KEY")
     assert "NO_SUCH_KEY" in get_provider(provider.pk).state_text
 
 
-def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
+def test_get_provider_counts_models_and_runs() -> None:
     model = make_model()
     make_model("retired", retired=True)
     make_config(make_run(), model)
@@ -45,7 +45,7 @@ def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
     assert (line.models, line.runs, line.is_connected) == (1, 1, True)
 
 
-def test_first_run_is_planned_with_the_models_unless_there_are_many() -> None:
+def test_get_provider_plan_query_names_models_up_to_limit() -> None:
     models = [make_model(f"vendor/model-{number:02}") for number in range(MAX_CHOSEN_MODELS)]
     provider_id = models[0].provider_id
     chosen = "&".join(f"models={model.pk}" for model in models)
@@ -55,13 +55,13 @@ def test_first_run_is_planned_with_the_models_unless_there_are_many() -> None:
     assert get_provider(make_provider("Empty").pk).plan_query == ""
 
 
-def test_providers_take_one_query_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_get_providers_takes_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     builtin_data.load_builtin_data()
     with django_assert_num_queries(1):
         get_providers()
 
 
-def test_models_are_grouped_by_provider_retired_ones_last() -> None:
+def test_get_models_groups_by_provider_with_retired_last() -> None:
     builtin_data.load_builtin_data()
     groups = {group.provider.name: group.models for group in get_models()}
     assert len(groups["OpenRouter"]) == 17
@@ -69,7 +69,7 @@ def test_models_are_grouped_by_provider_retired_ones_last() -> None:
     assert [line.model.name for group in get_models("grok") for line in group.models] == ["x-ai/grok-4.1-fast"]
 
 
-def test_presets_are_shown_with_their_patch_and_who_needs_them() -> None:
+def test_get_presets_shows_patch_and_models_that_use_it() -> None:
     builtin_data.load_builtin_data()
     presets = {preset.name: preset for preset in get_presets()}
     assert '"enabled"' not in presets["tool_use_disabled"].patch
@@ -77,7 +77,7 @@ def test_presets_are_shown_with_their_patch_and_who_needs_them() -> None:
     assert presets["tool_use_disabled"].used_by == ("minimax/minimax-m2-her",)
 
 
-def test_the_sixteen_profiles_say_how_many_models_they_apply_to() -> None:
+def test_get_profiles_counts_models_that_each_applies_to() -> None:
     builtin_data.load_builtin_data()
     profiles = {profile.name: profile for profile in get_profiles()}
     assert len(profiles) == 16

@@ -1,4 +1,4 @@
-"""Personas are the simulated models, and only they."""
+"""Simulated models of the built-in data."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from toolbench.lab.endpoints.simulated import get_simulated_models
 
 
 @pytest.mark.django_db
-def test_every_persona_publishes_its_true_rates() -> None:
+def test_get_simulated_models_have_true_rates() -> None:
     builtin_data.load_builtin_data()
     personas = get_simulated_models()
     assert personas

@@ -1,4 +1,4 @@
-"""Trials by cause: from stored pools the same lines as from the trials, after every kind of change."""
+"""Trials by cause: stored pools give the same lines as the trials, after every kind of change."""
 
 from dataclasses import astuple
 
@@ -28,7 +28,7 @@ def end_run(model: str, causes: list[str], **fields: str) -> Run:
     return run
 
 
-def add_up(lines: tuple[CauseLine, ...]) -> dict[tuple[object, ...], list[object]]:
+def sum_by_key(lines: tuple[CauseLine, ...]) -> dict[tuple[object, ...], list[object]]:
     """Return count, first trial and runs by everything else of a line."""
     found: dict[tuple[object, ...], list[object]] = {}
     for line in lines:
@@ -41,20 +41,24 @@ def add_up(lines: tuple[CauseLine, ...]) -> dict[tuple[object, ...], list[object
     return found
 
 
-def read_both(chosen: ResultFilter = NO_FILTER) -> tuple[dict[tuple[object, ...], list[object]], ...]:
+def read_both(result_filter: ResultFilter = NO_FILTER) -> tuple[dict[tuple[object, ...], list[object]], ...]:
     """Return what pages read, and the same counted from the trials alone."""
-    scope = CauseScope(chosen)
-    return add_up(sum_causes(scope).lines), add_up(cause_pools._sum_trials(scope, scope.filter_runs()))
+    scope = CauseScope(result_filter)
+    return sum_by_key(sum_causes(scope).lines), sum_by_key(cause_pools._sum_trials(scope, scope.filter_runs()))
 
 
-def test_sum_causes_pooled_runs_equal_their_trials() -> None:
+def test_sum_causes_of_pooled_runs_equals_their_trials() -> None:
     end_run("vendor/a", ["no_call", "no_call", "schema_type"])
     end_run("vendor/a", ["no_call"], profile="calm")
     end_run("vendor/b", ["schema_type"])
     assert refresh_pools() == 3
     assert CausePool.objects.count() == 7
-    for chosen in (NO_FILTER, ResultFilter(models=("vendor/a",)), ResultFilter(profiles=("calm",), scenarios=("x",))):
-        stored, expected = read_both(chosen)
+    for result_filter in (
+        NO_FILTER,
+        ResultFilter(models=("vendor/a",)),
+        ResultFilter(profiles=("calm",), scenarios=("x",)),
+    ):
+        stored, expected = read_both(result_filter)
         assert stored == expected
     assert sum_causes(CauseScope(NO_FILTER)).version is not None
 
@@ -83,7 +87,7 @@ def test_sum_causes_changed_cause_counts_before_and_after_the_refresh() -> None:
         assert {key[8] for key in stored} == {"", "schema_type"}
 
 
-def test_sum_causes_deleted_run_leaves() -> None:
+def test_sum_causes_deleted_run_is_not_counted() -> None:
     run = end_run("vendor/a", ["no_call"])
     end_run("vendor/a", ["schema_type"])
     refresh_pools()
@@ -95,7 +99,7 @@ def test_sum_causes_deleted_run_leaves() -> None:
         refresh_pools()
 
 
-def test_sum_causes_named_run_of_any_kind_keeps_its_lines() -> None:
+def test_sum_causes_of_named_run_counts_only_that_run() -> None:
     run = end_run("vendor/a", ["no_call"])
     end_run("vendor/a", ["schema_type"])
     refresh_pools()

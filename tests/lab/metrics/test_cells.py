@@ -23,20 +23,20 @@ from toolbench.lab.worker.storage import Batch, OutcomeWrite, write_batch
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def a_cell() -> Cell:
+def make_empty_cell() -> Cell:
     return make_cell(make_config(make_run()))
 
 
-def test_a_cell_counts_its_trials_by_outcome() -> None:
-    cell = a_cell()
+def test_recompute_stale_counts_trials_by_outcome() -> None:
+    cell = make_empty_cell()
     make_trials(cell, **{"pass": 4, "fail": 2, "infra": 1, "na": 1, "cancelled": 1, "queued": 2, "running": 1})
     cell.refresh_from_db()
     assert (cell.passed, cell.failed, cell.infra, cell.not_applicable) == (4, 2, 1, 1)
     assert (cell.cancelled, cell.queued, cell.running, cell.stale) == (1, 2, 1, False)
 
 
-def test_latency_is_of_trials_with_an_answer() -> None:
-    cell = a_cell()
+def test_recompute_stale_quantiles_omit_infrastructure_errors() -> None:
+    cell = make_empty_cell()
     for duration in (100.0, 200.0, 300.0):
         make_trial(cell, "pass", duration_ms=duration)
     make_trial(cell, "infra", duration_ms=9e9)
@@ -45,8 +45,8 @@ def test_latency_is_of_trials_with_an_answer() -> None:
     assert (cell.p50_ms, cell.p95_ms) == (200.0, 300.0)
 
 
-def test_distinct_answers_second_samples_and_our_deadline_are_told_apart() -> None:
-    cell = a_cell()
+def test_recompute_stale_counts_distinct_first_attempt_and_deadline() -> None:
+    cell = make_empty_cell()
     make_trial(cell, "pass", answer_hash="a")
     make_trial(cell, "pass", answer_hash="a", output_retries=1)
     make_trial(cell, "fail", answer_hash="b", end="DEADLINE_EXCEEDED")
@@ -56,8 +56,8 @@ def test_distinct_answers_second_samples_and_our_deadline_are_told_apart() -> No
     assert (cell.distinct, cell.first_attempt_passed, cell.deadline_failed) == (1, 1, 1)
 
 
-def test_a_trial_that_ran_into_our_deadline_has_no_answer() -> None:
-    cell = a_cell()
+def test_recompute_stale_trial_over_deadline_counts_as_unanswered() -> None:
+    cell = make_empty_cell()
     make_trial(cell, "pass", duration_ms=1000.0)
     make_trial(cell, "fail", duration_ms=600_000.0, end="DEADLINE_EXCEEDED", behaviour_seen=True)
     recompute_stale()
@@ -66,8 +66,8 @@ def test_a_trial_that_ran_into_our_deadline_has_no_answer() -> None:
     assert (cell.behaviour_seen, cell.behaviour_asked) == (0, 0)
 
 
-def test_sums_upstreams_marks_and_behaviour() -> None:
-    cell = a_cell()
+def test_recompute_stale_sums_costs_upstreams_marks_and_behaviour() -> None:
+    cell = make_empty_cell()
     make_trial(cell, "pass", upstream="x", cost=0.5, added_by_hand=True, behaviour_seen=True, client_lag_ms=80.0)
     make_trial(cell, "fail", upstream="y", cost=0.25, behaviour_seen=False, client_lag_ms=1.0)
     make_trial(cell, "pass", upstream="x", cost=0.5)
@@ -77,8 +77,8 @@ def test_sums_upstreams_marks_and_behaviour() -> None:
     assert (cell.behaviour_seen, cell.behaviour_asked, cell.requests) == (1, 2, 6)
 
 
-def test_what_lost_and_repeated_executions_cost_stays_counted() -> None:
-    cell = a_cell()
+def test_recompute_stale_includes_cost_of_lost_executions() -> None:
+    cell = make_empty_cell()
     again = make_trial(cell, "pass", execution=2, requests=1, input_tokens=10, output_tokens=1, cost=0.25)
     waiting = make_trial(cell, "queued", execution=1)
     never_ended = make_trial(cell, "cancelled", execution=1, requests=0, input_tokens=0, output_tokens=0)
@@ -93,8 +93,8 @@ def test_what_lost_and_repeated_executions_cost_stays_counted() -> None:
     assert (cell.input_tokens, cell.output_tokens) == (610, 61)
 
 
-def test_recomputing_twice_changes_nothing() -> None:
-    cell = a_cell()
+def test_recompute_stale_repeated_changes_nothing() -> None:
+    cell = make_empty_cell()
     make_trials(cell, **{"pass": 3})
     before = Cell.objects.filter(pk=cell.pk).values().get()
     mark_stale([cell.pk])
@@ -103,11 +103,11 @@ def test_recomputing_twice_changes_nothing() -> None:
     assert Cell.objects.filter(pk=cell.pk).values().get() == before
 
 
-def test_run_is_recomputed_in_batches_and_other_runs_are_left(
+def test_recompute_all_stale_of_run_works_in_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cells, "MAX_CELLS_PER_BATCH", 2)
-    config, other = make_config(make_run()), a_cell()
+    config, other = make_config(make_run()), make_empty_cell()
     own = [make_cell(config, f"scenario_{number}") for number in range(5)]
     mark_stale([other.pk, *(cell.pk for cell in own)])
 
@@ -117,15 +117,15 @@ def test_run_is_recomputed_in_batches_and_other_runs_are_left(
     assert not Cell.objects.filter(stale=True).exists()
 
 
-def test_a_cell_without_trials_is_all_zero() -> None:
-    cell = a_cell()
+def test_recompute_stale_cell_without_trials_is_zero() -> None:
+    cell = make_empty_cell()
     recompute_stale()
     cell.refresh_from_db()
     assert (cell.passed, cell.p50_ms, cell.cost, cell.upstreams, cell.stale) == (0, None, None, [], False)
 
 
-def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: RunInThread) -> None:
-    cell = a_cell()
+def test_recompute_stale_counts_change_committed_meanwhile(elsewhere: RunInThread) -> None:
+    cell = make_empty_cell()
     trial = make_trial(cell, "queued")
     changed, go_on = threading.Event(), threading.Event()
 
@@ -161,7 +161,7 @@ def _claim(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("change", [_mark, _end, _claim])
-def test_change_during_count_marks_cell_stale_again(change: Callable[[Trial], None], elsewhere: RunInThread) -> None:
+def test_mark_stale_during_recompute_leaves_cell_stale(change: Callable[[Trial], None], elsewhere: RunInThread) -> None:
     cell = make_cell(make_config(make_run(state="running")))
     make_trial(cell, "queued")
     trial = make_trial(cell, "running", lease=uuid4())
@@ -183,8 +183,8 @@ def test_change_during_count_marks_cell_stale_again(change: Callable[[Trial], No
     assert Cell.objects.get(pk=cell.pk).stale
 
 
-def test_locked_cell_is_skipped_or_waited_for(elsewhere: RunInThread) -> None:
-    cell = a_cell()
+def test_recompute_stale_skips_locked_cell_and_recompute_all_waits(elsewhere: RunInThread) -> None:
+    cell = make_empty_cell()
     marked, go_on = threading.Event(), threading.Event()
 
     def change() -> None:
@@ -201,10 +201,10 @@ def test_locked_cell_is_skipped_or_waited_for(elsewhere: RunInThread) -> None:
     go_on.set()
     writing.result(timeout=30)
     waiting.result(timeout=30)
-    assert not Cell.objects.filter(stale=True).exists(), "who wants it up to date has waited"
+    assert not Cell.objects.filter(stale=True).exists(), "recompute_all_stale has waited for the lock"
 
 
-def test_batches_that_finish_the_same_cells_at_once_never_deadlock(elsewhere: RunInThread) -> None:
+def test_mark_stale_in_parallel_batches_does_not_deadlock(elsewhere: RunInThread) -> None:
     config = make_config(make_run())
     cells = [make_cell(config, f"s{number}") for number in range(12)]
     trials = {cell.pk: [make_trial(cell, "running").pk for _ in range(8)] for cell in cells}
@@ -223,8 +223,8 @@ def test_batches_that_finish_the_same_cells_at_once_never_deadlock(elsewhere: Ru
     assert set(Cell.objects.filter(config=config).values_list("passed", "running")) == {(8, 0)}
 
 
-def test_what_weak_models_needed_is_added_up() -> None:
-    cell = a_cell()
+def test_recompute_stale_sums_repairs_and_fallbacks() -> None:
+    cell = make_empty_cell()
     make_trial(cell, "pass", repaired_calls=2, asked_again=1, fallback_turns=3)
     make_trial(cell, "fail", repaired_calls=1, parse_error_ends=1)
     make_trial(cell, "cancelled", repaired_calls=9)
@@ -234,8 +234,8 @@ def test_what_weak_models_needed_is_added_up() -> None:
     assert counts == (3, 1, 3, 1)
 
 
-def test_recompute_does_not_compare_every_trial_with_every_other() -> None:
-    cell = a_cell()
+def test_recompute_statement_reads_each_trial_at_most_twice() -> None:
+    cell = make_empty_cell()
     make_trials(cell, **{"pass": 150})
     parameters = {"cells": [cell.pk], "lag": MAX_RELIABLE_LAG_MS, "priced": [], "input": [], "output": []}
     assert count_most_rows(RECOMPUTE_STATEMENT, parameters) <= 2 * 150

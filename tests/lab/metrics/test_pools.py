@@ -1,4 +1,4 @@
-"""Stored sums over ended runs: the same figures as sums over cells, after every kind of change."""
+"""Stored sums over ended runs equal the sums over their cells, after every kind of change."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -45,7 +45,7 @@ def read_both() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return read_comparable(kept.rows), read_comparable(sum_cells(Cell.objects.filter(run__deleted_at=None)))
 
 
-def test_pools_have_the_sums_of_their_cells() -> None:
+def test_sum_all_runs_of_pooled_runs_equals_their_cells() -> None:
     end_run("vendor/a", {"pass": 3, "fail": 1, "infra": 1})
     end_run("vendor/a", {"pass": 2})
     end_run("vendor/b", {"fail": 2})
@@ -57,7 +57,7 @@ def test_pools_have_the_sums_of_their_cells() -> None:
     assert sum_all_runs(NO_FILTER, simulated=False, imported=False).version is not None
 
 
-def test_runs_in_progress_are_added_from_their_cells() -> None:
+def test_sum_all_runs_adds_runs_in_progress() -> None:
     end_run("vendor/a", {"pass": 3})
     refresh_pools()
     make_trials(make_cell(make_config(make_run(), make_model("vendor/a"))), **{"pass": 1, "queued": 2})
@@ -66,7 +66,7 @@ def test_runs_in_progress_are_added_from_their_cells() -> None:
     assert sum_all_runs(NO_FILTER, simulated=False, imported=False).version is None
 
 
-def test_running_trials_merge_with_pools_of_one_configuration() -> None:
+def test_sum_all_runs_merges_running_trials_into_pool_of_config() -> None:
     end_run("vendor/a", {"pass": 3}, kind="parity")
     refresh_pools()
     make_trials(make_cell(make_config(make_run(), make_model("vendor/a"))), **{"pass": 1, "queued": 2})
@@ -75,7 +75,7 @@ def test_running_trials_merge_with_pools_of_one_configuration() -> None:
     assert len(stored) == 1
 
 
-def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:
+def test_sum_all_runs_counts_changed_trial_before_and_after_refresh() -> None:
     run = end_run("vendor/a", {"pass": 3})
     refresh_pools()
     trial = Trial.objects.filter(run=run)[0]
@@ -90,7 +90,7 @@ def test_a_changed_trial_is_counted_at_once_and_after_the_refresh() -> None:
     assert not RunChange.objects.exists()
 
 
-def test_a_deleted_or_reopened_run_leaves_its_pool() -> None:
+def test_refresh_pools_removes_deleted_and_reopened_runs() -> None:
     first, second = (end_run("vendor/a", {"pass": count}) for count in (3, 5))
     refresh_pools()
     Run.objects.filter(pk=first.pk).update(deleted_at=timezone.now())
@@ -104,7 +104,7 @@ def test_a_deleted_or_reopened_run_leaves_its_pool() -> None:
     assert not Run.objects.filter(pooled=True).exists()
 
 
-def test_a_run_with_cells_to_recompute_waits() -> None:
+def test_refresh_pools_skips_run_with_stale_cells() -> None:
     run = end_run("vendor/a", {"pass": 3})
     make_trial(run.cells.get(), "pass")
     mark_stale([run.cells.get().pk])
@@ -113,7 +113,7 @@ def test_a_run_with_cells_to_recompute_waits() -> None:
     assert refresh_pools() == 1
 
 
-def test_repeated_instances_are_stored_for_drawn_instances_only() -> None:
+def test_refresh_pools_stores_repeats_of_drawn_instances_only() -> None:
     end_run("vendor/a", {"pass": 3, "fail": 1})
     end_run("vendor/b", {"pass": 3}, kind="parity")
     refresh_pools()
@@ -121,7 +121,7 @@ def test_repeated_instances_are_stored_for_drawn_instances_only() -> None:
     assert found == {"vendor/a": [[1, 3, 4, 9, 12, 16], [1, 3, 4, 9, 12, 16]], "vendor/b": None}
 
 
-def test_a_refresh_takes_the_runs_in_parts() -> None:
+def test_refresh_pools_processes_runs_in_batches() -> None:
     for name in ("vendor/a", "vendor/b", "vendor/a"):
         end_run(name, {"pass": 1})
     assert [refresh_pools(max_runs=2) for _ in range(3)] == [2, 1, 0]

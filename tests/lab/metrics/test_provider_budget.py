@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def spend(provider: Provider, *costs: float | None, outcome: str = "pass", **run_fields: Any) -> Run:
-    """Add a run whose trials ended now, with these costs; None is a cost that nobody knows."""
+    """Add a run whose trials ended now, with these costs; None is an unknown cost."""
     run = make_run(**run_fields)
     cell = make_cell(make_config(run, make_model(provider=provider)))
     for cost in costs:
@@ -31,55 +31,55 @@ def spend(provider: Provider, *costs: float | None, outcome: str = "pass", **run
     return run
 
 
-def read(provider: Provider) -> ProviderBudget:
+def read_budget(provider: Provider) -> ProviderBudget:
     budget = get_provider_budget(provider)
     assert budget is not None
     return budget
 
 
-def test_provider_without_a_budget_has_none_to_show() -> None:
+def test_get_provider_budget_without_budget_is_none() -> None:
     provider = make_provider()
     assert get_provider_budget(provider) is None
     assert list_provider_budgets([provider.pk]) == ()
 
 
-def test_costs_of_all_runs_count_deleted_and_cancelled_ones_too() -> None:
+def test_get_provider_budget_counts_deleted_and_cancelled_runs() -> None:
     provider = make_provider(budget_per_month=1.0)
     spend(provider, 0.25, 0.125)
     spend(provider, 0.25, deleted_at=timezone.now())
     spend(provider, 0.125, outcome="cancelled")
     spend(make_provider("Other"), 9.0)
-    budget = read(provider)
+    budget = read_budget(provider)
     assert (budget.spent, budget.known, budget.unknown, budget.is_reached) == (0.75, 4, 0, False)
 
 
-def test_gateway_counts_but_not_in_the_mean_of_trials() -> None:
+def test_get_provider_budget_omits_gateway_from_mean_trial_cost() -> None:
     provider = make_provider(budget_per_month=2.0)
     spend(provider, 0.25, 0.25)
     add_spending(SpendingBatch(uuid4(), 1, {provider.pk: Spending(1.0, 4, 3)}))
-    budget = read(provider)
+    budget = read_budget(provider)
     assert (budget.spent, budget.gateway_spent, budget.gateway_known, budget.gateway_unknown) == (1.5, 1.0, 4, 3)
     assert budget.count_affordable() == 2
     GatewaySpending.objects.update(month="2020-01-01")
-    assert read(provider).spent == 0.5
+    assert read_budget(provider).spent == 0.5
 
 
-def test_unknown_costs_are_named_and_not_counted() -> None:
+def test_get_provider_budget_counts_unknown_costs_separately() -> None:
     provider = make_provider(budget_per_month=1.0)
     spend(provider, 0.25, None, None)
-    budget = read(provider)
+    budget = read_budget(provider)
     assert (budget.spent, budget.known, budget.unknown) == (0.25, 1, 2)
 
 
-def test_trials_of_an_earlier_month_do_not_count() -> None:
+def test_get_provider_budget_omits_earlier_months() -> None:
     provider = make_provider(budget_per_month=1.0)
     run = spend(provider, 5.0)
     before = timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0) - timedelta(seconds=1)
     run.trials.update(finished_at=before)
-    assert read(provider).spent == 0
+    assert read_budget(provider).spent == 0
 
 
-def test_reached_budget_refuses_new_work_with_what_to_do() -> None:
+def test_check_provider_budgets_raises_at_reached_budget() -> None:
     provider = make_provider(budget_per_month=0.5)
     spend(provider, 0.25, 0.25)
     with pytest.raises(BudgetReachedError, match=r"Example has spent \$0.5000 of its budget of \$0.5000 for"):
@@ -103,7 +103,7 @@ def test_reached_budget_refuses_new_work_with_what_to_do() -> None:
         (1.2, 5, 0, 0),
     ],
 )
-def test_running_trials_count_with_the_mean_cost(
+def test_count_affordable_reserves_mean_cost_of_running_trials(
     spent: float, known: int, running: int, affordable: int | None
 ) -> None:
     month = datetime(2026, 12, 1, tzinfo=UTC)
@@ -111,7 +111,7 @@ def test_running_trials_count_with_the_mean_cost(
     assert budget.count_affordable() == affordable
 
 
-def test_sentence_names_the_month_and_the_day_when_it_ends() -> None:
+def test_provider_budget_sentence_names_month_and_its_end() -> None:
     month = datetime(2026, 12, 1, tzinfo=UTC)
     budget = ProviderBudget("Example", 5.0, 5.25, 9, 0, running=0, concurrency=8, month=month)
     assert budget.sentence == (

@@ -1,4 +1,4 @@
-"""Cells by group of scenarios: no rate is added up over two of them."""
+"""Cells by group of scenarios: no rate is computed over two groups."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def run() -> Run:
-    """One configuration on a pack, the usual scenarios and a control."""
+    """Return a run of one configuration with cells of a pack, of the default group and of a control."""
     run = make_run()
     config = make_config(run)
     make_trials(make_cell(config, "recovery_busy", scenario_group="recovery"), **{"fail": 4})
@@ -23,7 +23,7 @@ def run() -> Run:
     return run
 
 
-def test_the_usual_group_comes_first_and_has_the_controls(run: Run) -> None:
+def test_group_cells_puts_tools_first_and_adds_controls_to_it(run: Run) -> None:
     found = group_cells(run.cells.all())
     assert {name: [cell.scenario for cell in cells] for name, cells in found.items()} == {
         "tools": ["happy_path", "chat_only"],
@@ -34,7 +34,7 @@ def test_the_usual_group_comes_first_and_has_the_controls(run: Run) -> None:
     assert group_cells(()) == {}
 
 
-def test_a_run_shows_a_rate_for_each_pack_and_none_over_several(run: Run) -> None:
+def test_run_page_has_one_rate_per_group_and_none_over_several(run: Run) -> None:
     page = get_run_page(run.pk)
     assert [(line.group, line.answered.k, line.answered.n) for line in page.config_rows] == [
         ("tools", 3, 3),

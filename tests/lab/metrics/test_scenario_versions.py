@@ -1,4 +1,4 @@
-"""No page adds up trials of two versions of one scenario: it counts the newest in view and says what it leaves out."""
+"""Pages count the newest version of each scenario in view, and name the versions that they omit."""
 
 import csv
 import io
@@ -38,8 +38,8 @@ REAL = MatrixQuery(scope="real")
 PASSED = {1: 3, 2: 5}  # by version
 
 
-def tried(version: int, *, model: str = "a", **counts: int) -> Run:
-    """A drawn run of happy_path in this version, and of weather, which has one version."""
+def make_versioned_run(version: int, *, model: str = "a", **counts: int) -> Run:
+    """Make a drawn run of happy_path in this version, and of type_error_recovery, which has one version."""
     run = make_run(instance_kind="drawn")
     config = make_config(run, make_model(model))
     make_trials(make_cell(config, scenario_version=version), **(counts or {"pass": PASSED[version]}))
@@ -50,48 +50,49 @@ def tried(version: int, *, model: str = "a", **counts: int) -> Run:
 
 @pytest.fixture
 def runs() -> tuple[Run, Run]:
-    return tried(1), tried(2)
+    return make_versioned_run(1), make_versioned_run(2)
 
 
-def behind(query: str) -> int:
+def count_trials(query: str) -> int:
     return get_trials(TrialFilter.from_query(QueryDict(query))).total
 
 
-def test_matrix_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
+def test_get_matrix_counts_newest_version_and_names_omitted_one(runs: tuple[Run, Run]) -> None:
     matrix = get_matrix(REAL)
 
     (row,) = matrix.rows
-    assert (row.tally.passed, behind(row.trials_query)) == (9, 9)  # 5 of version 2, 2 + 2 of the other scenario
+    assert (row.tally.passed, count_trials(row.trials_query)) == (9, 9)  # 5 of version 2, 2 + 2 of the other scenario
     assert any("happy_path version 1. Versions are different tasks" in sentence for sentence in matrix.warnings)
     panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=row.key)))
     assert panel is not None
     splits = {
-        scenario.scenario: (scenario.tally.passed, behind(scenario.trials_query)) for scenario in panel.scenario_details
+        scenario.scenario: (scenario.tally.passed, count_trials(scenario.trials_query))
+        for scenario in panel.scenario_details
     }
     assert splits == {"happy_path": (5, 5), "type_error_recovery": (4, 4)}
 
 
-def test_matrix_of_the_earlier_runs_shows_the_earlier_version(runs: tuple[Run, Run]) -> None:
+def test_get_matrix_of_earlier_run_shows_earlier_version(runs: tuple[Run, Run]) -> None:
     matrix = get_matrix(MatrixQuery(scope="runs", runs=(runs[0].pk,)))
-    assert [(row.tally.passed, behind(row.trials_query)) for row in matrix.rows] == [(5, 5)]
+    assert [(row.tally.passed, count_trials(row.trials_query)) for row in matrix.rows] == [(5, 5)]
     assert not any("version 1" in sentence for sentence in matrix.warnings)
 
 
-def test_matrix_names_the_version_where_rows_differ_in_it() -> None:
-    tried(1), tried(2, model="b")
+def test_get_matrix_rows_name_versions_that_differ() -> None:
+    make_versioned_run(1), make_versioned_run(2, model="b")
     assert {row.model: row.versions for row in get_matrix(REAL).rows} == {"a": (1,), "b": (2,)}
 
 
-def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], admin_client: Client) -> None:
+def test_matrix_export_omits_earlier_version(runs: tuple[Run, Run], admin_client: Client) -> None:
     Cell.objects.get(run=runs[0], scenario="happy_path").trials.update(duration_ms=10**7)
     recompute_stale_cells()
     text = read_html(admin_client.get("/matrix/export.csv?scope=real"))
-    (row,) = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
+    (row,) = csv.DictReader(make_sum_row for make_sum_row in io.StringIO(text) if not make_sum_row.startswith("#"))
     assert row["tool_ok"] == "9/9"
     assert int(row["p95_ms"]) < 10**7
 
 
-def test_decide_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
+def test_get_candidate_pool_counts_newest_version_and_names_omitted(runs: tuple[Run, Run]) -> None:
     pool = get_candidate_pool(DecideQuery())
     assert [candidate.measured.passed for candidate in pool.candidates] == [9]
     assert "happy_path version 1" in pool.cautions[0]
@@ -100,24 +101,27 @@ def test_decide_counts_the_newest_version_and_names_the_other(runs: tuple[Run, R
     assert not any("version 1" in sentence for sentence in old.cautions)
 
 
-def test_compare_keeps_versions_in_strata_of_their_own(runs: tuple[Run, Run]) -> None:
+def test_get_comparison_pairs_no_trials_of_different_versions(runs: tuple[Run, Run]) -> None:
     page = get_comparison(CompareQuery.from_query(QueryDict(f"a_run={runs[0].pk}&b_run={runs[1].pk}")))
     assert {row.scenario: (row.compared.first.n, row.compared.second.n) for row in page.rows} == {
         "type_error_recovery": (2, 2)
     }
 
 
-def test_failure_groups_keep_versions_apart() -> None:
+def test_get_failures_groups_have_one_version_each() -> None:
     where = "no_call · happy_path · $ · turn 1"
     for version in (1, 2, 2):
         cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
         make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=read_taxonomy_version())
     recompute_stale_cells()
     clusters = get_failures(FailuresQuery(by="scenario")).groups.shown
-    assert [(cluster.version, cluster.count, behind(cluster.query)) for cluster in clusters] == [(2, 2, 2), (1, 1, 1)]
+    assert [(cluster.version, cluster.count, count_trials(cluster.query)) for cluster in clusters] == [
+        (2, 2, 2),
+        (1, 1, 1),
+    ]
 
 
-def test_failures_heat_map_counts_only_the_newest_version() -> None:
+def test_get_failures_heat_map_counts_newest_version_only() -> None:
     for version, outcome in ((1, "fail"), (1, "pass"), (2, "fail"), (2, "pass"), (2, "pass")):
         cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
         cause = "no_call" if outcome == "fail" else ""
@@ -128,12 +132,12 @@ def test_failures_heat_map_counts_only_the_newest_version() -> None:
     (heat,) = row.cells
     assert heat is not None
     assert (row.count, heat.rate.k, heat.rate.n, column.tried) == (1, 1, 3, 3)
-    assert (behind(row.query), behind(heat.query)) == (1, 1)
+    assert (count_trials(row.query), count_trials(heat.query)) == (1, 1)
     assert "happy_path version 1" in page.omission_notice
 
 
-def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Client) -> None:
-    """Model a tried versions 1 and 2, model b version 1 alone, model c version 3 alone and another scenario."""
+def test_get_failures_heat_map_keeps_column_of_earlier_version(owner_client: Client) -> None:
+    """Model a has failures in versions 1 and 2, model b in version 1 only, model c in version 3 only."""
     failures = (("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3))
     for model, version in failures:
         cell = make_cell(make_config(make_run(), make_model(model)), scenario_version=version)
@@ -147,15 +151,15 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
         "b": (3, 3),
         "c": (1, 1),
     }
-    assert {model: behind(item.query) for model, item in cells.items()} == {"a": 1, "b": 3, "c": 1}
+    assert {model: count_trials(item.query) for model, item in cells.items()} == {"a": 1, "b": 3, "c": 1}
     versions = {column.model: column.versions for column in page.heat_map.columns}
     assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
-    assert (row.count, behind(row.query)) == (1, 1)
+    assert (row.count, count_trials(row.query)) == (1, 1)
     assert "b <small>happy_path version 1</small>" in read_html(owner_client.get("/failures/"))
     assert "“All” omits it" in page.omission_notice
 
 
-def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
+def test_find_omitted_versions_separates_instance_kinds(runs: tuple[Run, Run]) -> None:
     published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
     recompute_stale_cells()
     names = ("scenario", "scenario_version", "instance_kind", "sum_passed", "sum_failed", "sum_infra")
@@ -167,41 +171,41 @@ def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -
     assert (kept.count(), published in kept) == (4, True)
 
 
-def line(slug: str, version: int, passed: int = 1, failed: int = 0, infra: int = 0) -> dict[str, Any]:
+def make_sum_row(slug: str, version: int, passed: int = 1, failed: int = 0, infra: int = 0) -> dict[str, Any]:
     sums = {"sum_passed": passed, "sum_failed": failed, "sum_infra": infra}
     return {"scenario": slug, "scenario_version": version, **sums}
 
 
-def test_split_newest_takes_each_scenario_by_itself() -> None:
-    lines = [line("a", 1), line("a", 3), line("b", 1)]
+def test_split_newest_versions_separates_scenarios() -> None:
+    lines = [make_sum_row("a", 1), make_sum_row("a", 3), make_sum_row("b", 1)]
     newest, earlier = split_newest_versions(lines)
     assert (newest, earlier) == ([lines[1], lines[2]], [lines[0]])
 
 
-def test_split_newest_untried_version_hides_no_tried_one() -> None:
-    lines = [line("a", 1, 200), line("a", 2, 0)]
+def test_split_newest_versions_keeps_older_if_newer_has_no_trials() -> None:
+    lines = [make_sum_row("a", 1, 200), make_sum_row("a", 2, 0)]
     assert split_newest_versions(lines) == ([lines[0]], [lines[1]])
-    lines = [line("a", 1, 200), line("a", 2, 0, infra=1)]
+    lines = [make_sum_row("a", 1, 200), make_sum_row("a", 2, 0, infra=1)]
     assert split_newest_versions(lines) == ([lines[1]], [lines[0]])
 
 
-def test_split_newest_nothing_tried_keeps_the_newest() -> None:
-    lines = [line("a", 1, 0), line("a", 2, 0)]
+def test_split_newest_versions_without_trials_keeps_newest() -> None:
+    lines = [make_sum_row("a", 1, 0), make_sum_row("a", 2, 0)]
     assert split_newest_versions(lines) == ([lines[1]], [lines[0]])
 
 
 @pytest.mark.parametrize("counts", [{"queued": 4}, {"cancelled": 4}], ids=["queued", "cancelled"])
-def test_pages_untried_version_hides_no_tried_one(counts: dict[str, int]) -> None:
-    tried(1)
-    tried(2, model="a", **counts)
+def test_matrix_and_decide_show_older_version_if_newer_has_no_trials(counts: dict[str, int]) -> None:
+    make_versioned_run(1)
+    make_versioned_run(2, model="a", **counts)
 
     (row,) = get_matrix(REAL).rows
-    assert (row.tally.passed, behind(row.trials_query)) == (7, 7)
+    assert (row.tally.passed, count_trials(row.trials_query)) == (7, 7)
     assert [candidate.measured.passed for candidate in get_candidate_pool(DecideQuery()).candidates] == [7]
 
 
-def test_decide_newer_version_of_another_model_removes_nothing() -> None:
-    tried(1), tried(2, model="b", infra=1)
+def test_get_candidate_pool_keeps_model_without_newer_version() -> None:
+    make_versioned_run(1), make_versioned_run(2, model="b", infra=1)
     pool = get_candidate_pool(DecideQuery())
     found = {
         candidate.model: (candidate.measured.passed, candidate.measured.missing_scenarios)
@@ -214,9 +218,9 @@ def test_decide_newer_version_of_another_model_removes_nothing() -> None:
     assert (reason.kind, "happy_path version 2, unlike other configurations" in reason.sentence) == ("refused", True)
 
 
-def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
-    tried(1)
-    tried(2, model="b", queued=3)
+def test_get_candidate_pool_ignores_version_without_trials() -> None:
+    make_versioned_run(1)
+    make_versioned_run(2, model="b", queued=3)
     assert [
         candidate.measured.missing_scenarios
         for candidate in get_candidate_pool(DecideQuery()).candidates
@@ -224,6 +228,6 @@ def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
     ] == [()]
 
 
-@pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])
-def test_is_tokens_wants_slug_and_version(text: str, holds: bool) -> None:
-    assert is_version_tokens(text) is holds
+@pytest.mark.parametrize(("text", "is_valid"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])
+def test_is_version_tokens_requires_slug_and_version(text: str, is_valid: bool) -> None:
+    assert is_version_tokens(text) is is_valid

@@ -20,7 +20,7 @@ from toolbench.lab.runs import control
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Each is stored in a trial by SQL and cannot be added up, twice or at all.
+# A trial can store each value, but two of them are out of range as a sum.
 POISON = {
     "input_tokens": 2**63 - 1,
     "output_tokens": 2**62,
@@ -32,24 +32,24 @@ POISON = {
 }
 
 
-def a_cell(**fields: object) -> Cell:
+def make_empty_cell(**fields: object) -> Cell:
     return make_cell(make_config(make_run(**fields)))
 
 
-def poisoned(column: str, **fields: object) -> Cell:
-    cell = a_cell(**fields)
+def make_poisoned_cell(column: str, **fields: object) -> Cell:
+    cell = make_empty_cell(**fields)
     for outcome in ("pass", "fail"):
         make_trial(cell, outcome, **{column: POISON[column]})
     return cell
 
 
-def refreshed(cell: Cell) -> Cell:
+def reload(cell: Cell) -> Cell:
     return Cell.objects.get(pk=cell.pk)
 
 
 @pytest.mark.parametrize("column", POISON)
-def test_cell_out_of_range_is_set_aside_and_others_computed(column: str) -> None:
-    innocent = [a_cell(), poisoned(column), a_cell()]
+def test_recompute_stale_sets_cell_out_of_range_aside(column: str) -> None:
+    innocent = [make_empty_cell(), make_poisoned_cell(column), make_empty_cell()]
     bad = innocent.pop(1)
     beside = make_cell(bad.config, "chat_only")
     for cell in (*innocent, beside):
@@ -57,15 +57,15 @@ def test_cell_out_of_range_is_set_aside_and_others_computed(column: str) -> None
     assert recompute_stale() == 4
     assert recompute_stale() == 0
     for cell in (*innocent, beside):
-        assert (refreshed(cell).passed, refreshed(cell).input_tokens, refreshed(cell).compute_error) == (1, 400, "")
-    bad = refreshed(bad)
+        assert (reload(cell).passed, reload(cell).input_tokens, reload(cell).compute_error) == (1, 400, "")
+    bad = reload(bad)
     assert (bad.passed, bad.failed, bad.stale) == (1, 1, False)
     assert (bad.input_tokens, bad.requests, bad.cost, bad.p50_ms, bad.upstreams) == (0, 0, None, None, [])
     assert bad.compute_error in ("bigint out of range", "integer out of range", OUT_OF_RANGE_ERROR)
 
 
-def test_cell_is_computed_again_when_its_trials_are_healed() -> None:
-    bad, plain = poisoned("input_tokens"), a_cell()
+def test_mark_uncomputable_stale_computes_corrected_cell_again() -> None:
+    bad, plain = make_poisoned_cell("input_tokens"), make_empty_cell()
     make_trial(plain, "pass")
     make_trial(plain, "fail")
     recompute_stale()
@@ -73,70 +73,70 @@ def test_cell_is_computed_again_when_its_trials_are_healed() -> None:
     assert mark_uncomputable_stale() == 1
     recompute_stale()
     names = ("run", "config")
-    assert refreshed(bad).compute_error == ""
-    bad_counts, plain_counts = read_counters(refreshed(bad)), read_counters(refreshed(plain))
+    assert reload(bad).compute_error == ""
+    bad_counts, plain_counts = read_counters(reload(bad)), read_counters(reload(plain))
     differing = {name for name in bad_counts if name not in names and bad_counts[name] != plain_counts[name]}
     assert differing == set()
 
 
-def test_sums_that_were_known_are_not_kept_for_a_cell_set_aside() -> None:
-    cell = a_cell()
+def test_recompute_stale_cell_set_aside_loses_earlier_sums() -> None:
+    cell = make_empty_cell()
     make_trial(cell, "pass", cost=0.5)
     recompute_stale()
-    assert refreshed(cell).input_tokens == 400
+    assert reload(cell).input_tokens == 400
     make_trial(cell, "pass", input_tokens=2**63 - 1)
     mark_stale([cell.pk])
     recompute_stale()
-    assert (refreshed(cell).passed, refreshed(cell).input_tokens, refreshed(cell).cost) == (2, 0, None)
+    assert (reload(cell).passed, reload(cell).input_tokens, reload(cell).cost) == (2, 0, None)
 
 
-def test_both_runs_finish_beside_a_cell_set_aside() -> None:
-    bad, plain = poisoned("input_tokens", state=Run.State.RUNNING), a_cell(state=Run.State.RUNNING)
+def test_sweep_finishes_runs_with_cell_set_aside() -> None:
+    bad, plain = make_poisoned_cell("input_tokens", state=Run.State.RUNNING), make_empty_cell(state=Run.State.RUNNING)
     make_trial(plain, "pass")
     sweep()
     assert set(Run.objects.values_list("state", flat=True)) == {Run.State.FINISHED}
-    assert refreshed(bad).compute_error
+    assert reload(bad).compute_error
 
 
-def test_undecided_run_with_a_cell_set_aside_is_decided() -> None:
+def test_sweep_decides_undecided_cell_set_aside() -> None:
     until = {"rule": "threshold", "rate": "given", "target": 90}
-    bad = poisoned("input_tokens", state=Run.State.RUNNING, until=until, trials_per_cell=2)
+    bad = make_poisoned_cell("input_tokens", state=Run.State.RUNNING, until=until, trials_per_cell=2)
     Cell.objects.filter(pk=bad.pk).update(error=0.05)
     sweep()
-    assert refreshed(bad).decided == "limit"
+    assert reload(bad).decided == "limit"
     assert Run.objects.get().state == Run.State.FINISHED
 
 
-@pytest.mark.parametrize("verb", [recompute_all_stale, control.delete_run, control.cancel_run])
-def test_what_a_person_does_with_a_poisoned_run_succeeds(verb: object) -> None:
-    bad = poisoned("calls", state=Run.State.RUNNING)
+@pytest.mark.parametrize("run_action", [recompute_all_stale, control.delete_run, control.cancel_run])
+def test_run_actions_succeed_with_cell_set_aside(run_action: object) -> None:
+    bad = make_poisoned_cell("calls", state=Run.State.RUNNING)
     make_trial(bad, "queued")
-    assert callable(verb)
-    verb(bad.run_id)
+    assert callable(run_action)
+    run_action(bad.run_id)
     sweep()
-    assert (refreshed(bad).stale, bool(refreshed(bad).compute_error)) == (False, True)
+    assert (reload(bad).stale, bool(reload(bad).compute_error)) == (False, True)
 
 
-def test_recompute_at_once_sets_aside_inside_a_transaction() -> None:
-    bad = poisoned("output_tokens")
+def test_recompute_immediately_sets_cell_out_of_range_aside() -> None:
+    bad = make_poisoned_cell("output_tokens")
     recompute_immediately([bad.pk])
-    assert refreshed(bad).compute_error
+    assert reload(bad).compute_error
 
 
-def test_tally_with_a_cell_set_aside_has_unknown_tokens() -> None:
-    bad = poisoned("input_tokens")
+def test_tally_with_cell_set_aside_has_unknown_tokens() -> None:
+    bad = make_poisoned_cell("input_tokens")
     make_trial(make_cell(bad.config, "chat_only"), "pass")
     recompute_stale()
     (line,) = Cell.objects.order_by().values("run_id").annotate(**build_aggregates())
-    for one in (tally_cells(Cell.objects.all()), build_tally(line)):
-        assert (one.uncomputed_cells, one.passed, one.cost, compute_tokens_per_trial(one)) == (1, 2, None, None)
+    for tally in (tally_cells(Cell.objects.all()), build_tally(line)):
+        assert (tally.uncomputed_cells, tally.passed, tally.cost, compute_tokens_per_trial(tally)) == (1, 2, None, None)
 
 
 @pytest.mark.parametrize("cost", [1.7e308, float("nan"), float("inf"), -1.0])
-def test_impossible_cost_counts_as_unknown(cost: float) -> None:
-    cell = a_cell()
+def test_recompute_stale_impossible_cost_is_unknown(cost: float) -> None:
+    cell = make_empty_cell()
     for outcome in ("pass", "fail"):
         make_step(make_trial(cell, outcome, cost=cost, execution=2), execution=1, cost=cost)
     recompute_stale()
-    cell = refreshed(cell)
+    cell = reload(cell)
     assert (cell.passed, cell.requests, cell.cost, cell.compute_error) == (1, 6, None, "")

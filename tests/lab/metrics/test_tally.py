@@ -1,4 +1,4 @@
-"""Two rates from one set of counts, and no interval where repeats are not independent."""
+"""Tallies: two rates from one set of counts, and no interval if repeats are not independent."""
 
 import pytest
 
@@ -27,14 +27,14 @@ def repeating() -> Cell:
     return Cell.objects.get()
 
 
-def test_the_interval_is_withheld_of_both_rates(repeating: Cell) -> None:
+def test_tally_of_repeated_answers_withholds_both_intervals(repeating: Cell) -> None:
     counts = tally_cells([repeating])
     assert counts.compute_answered_success().withheld
     assert counts.compute_end_to_end_success().withheld
     assert add_tallies([counts, tally_cells([])]).compute_answered_success().withheld
 
 
-def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> None:
+def test_pages_and_eval_withhold_interval_of_repeated_answers(repeating: Cell) -> None:
     panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=str(repeating.config_id))))
     assert panel is not None
     page, trace = get_run_page(repeating.run_id), get_trace(repeating.trials.all()[0].pk, TrialFilter())
@@ -50,11 +50,11 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
     assert all(rate is not None and rate.withheld for rate in shown)
     assert panel.more_trials is None
-    said = "tools: answered success 4/4, 1 distinct, end-to-end success 4/4, 1 distinct"
-    assert next(iter(render_run_lines(repeating.run, each_cell=False))) == said
+    expected_line = "tools: answered success 4/4, 1 distinct, end-to-end success 4/4, 1 distinct"
+    assert next(iter(render_run_lines(repeating.run, each_cell=False))) == expected_line
 
 
-def test_packs_have_a_line_each_and_are_never_added_up() -> None:
+def test_render_run_lines_has_one_line_per_group() -> None:
     config = make_config(make_run())
     for scenario, group, passed in (
         ("happy_path", "tools", 3),
@@ -69,7 +69,7 @@ def test_packs_have_a_line_each_and_are_never_added_up() -> None:
     ]  # fmt: skip
 
 
-def test_different_answers_keep_their_interval() -> None:
+def test_tally_of_different_answers_keeps_intervals() -> None:
     cell = make_cell(make_config(make_run()), deterministic=True)
     make_trials(cell, **{"pass": 4, "infra": 2})
     cell.refresh_from_db()
@@ -77,6 +77,6 @@ def test_different_answers_keep_their_interval() -> None:
     assert not tally_cells([cell]).compute_end_to_end_success().withheld
 
 
-def test_a_query_counts_as_the_rows_do(repeating: Cell) -> None:
+def test_build_tally_of_aggregates_equals_tally_cells(repeating: Cell) -> None:
     line = Cell.objects.order_by().values("run_id").annotate(**build_aggregates()).get()
     assert build_tally(line) == tally_cells([repeating])

@@ -21,18 +21,18 @@ from toolbench.lab.metrics.times import (
 from toolbench.lab.models import Cell, CellTimes, Trial
 
 SOURCES = Path(__file__).resolve().parents[3] / "toolbench"
-# What would compute a quantile by another rule: interpolated, or in the database.
+# Calls that compute a quantile by another rule: interpolated, or in the database.
 OTHER_RULES = re.compile(r"percentile_cont|np\.(?:nan)?(?:quantile|percentile|median)\(|\b(?:median|quantiles)\(")
 
 
-def a_cell(scenario: str = "happy_path") -> Cell:
+def make_empty_cell(scenario: str = "happy_path") -> Cell:
     return make_cell(make_config(make_run()), scenario)
 
 
 @pytest.mark.django_db
-def test_merged_times_give_the_quantiles_of_all_trials() -> None:
+def test_merge_times_gives_quantiles_of_all_trials() -> None:
     drawn = Random(11)
-    cells = [a_cell() for _ in range(3)]
+    cells = [make_empty_cell() for _ in range(3)]
     for cell, count in zip(cells, (1, 20, 60), strict=True):
         for _ in range(count):
             time = drawn.lognormvariate(7, 1)
@@ -48,8 +48,8 @@ def test_merged_times_give_the_quantiles_of_all_trials() -> None:
 
 
 @pytest.mark.django_db
-def test_cell_values_are_those_of_its_stored_times() -> None:
-    cell = a_cell()
+def test_load_cell_times_equals_values_of_cell() -> None:
+    cell = make_empty_cell()
     for index in range(8):
         make_trial(cell, duration_ms=1000.0 * index, first_token_ms=10.0 * index)
     make_trial(cell, "infra", duration_ms=9e9)
@@ -65,8 +65,8 @@ def test_cell_values_are_those_of_its_stored_times() -> None:
 
 
 @pytest.mark.django_db
-def test_cell_times_follow_the_trials() -> None:
-    cell, empty = a_cell(), a_cell()
+def test_load_cell_times_after_changed_trial_is_empty() -> None:
+    cell, empty = make_empty_cell(), make_empty_cell()
     trial = make_trial(cell, duration_ms=5.0)
     recompute_stale_cells()
     Trial.objects.filter(pk=trial.pk).update(outcome="infra")
@@ -78,8 +78,8 @@ def test_cell_times_follow_the_trials() -> None:
 
 
 @pytest.mark.django_db
-def test_recompute_sets_a_cell_with_impossible_times_aside() -> None:
-    cell = a_cell()
+def test_recompute_cell_with_impossible_times_is_set_aside() -> None:
+    cell = make_empty_cell()
     for _ in range(100):
         make_trial(cell)
     Trial.objects.filter(pk=make_trial(cell).pk).update(duration_ms=float("nan"))
@@ -90,7 +90,7 @@ def test_recompute_sets_a_cell_with_impossible_times_aside() -> None:
     assert not CellTimes.objects.filter(cell=cell).exists()
 
 
-def test_value_range_leaves_out_parts_with_few_answers() -> None:
+def test_find_value_range_omits_cells_with_few_answers() -> None:
     few, many = (_times(*range(1, count + 1)) for count in (5, 9))
 
     assert find_value_range([few, many], lambda times: times.p95) == (5.0, 9.0)
@@ -98,7 +98,7 @@ def test_value_range_leaves_out_parts_with_few_answers() -> None:
     assert find_value_range([few, Times()], lambda times: times.p95, min_answers=6) is None
 
 
-def test_quantile_range_names_fastest_and_slowest() -> None:
+def test_build_quantile_range_names_fastest_and_slowest() -> None:
     slow, fast, middle = (compute_quantile([time], 0.5) for time in (900.0, 100.0, 500.0))
 
     found = build_quantile_range([slow, None, fast, middle])
@@ -111,7 +111,7 @@ def test_quantile_range_names_fastest_and_slowest() -> None:
     assert build_quantile_range([None]) is None
 
 
-def test_times_json_has_null_for_open_bounds() -> None:
+def test_times_to_json_open_bounds_are_null() -> None:
     found = times_to_json(_times(*range(1, 73)))
 
     assert (found["p95_ms_value"], found["p95_ms_low"], found["p95_ms_high"]) == (69.0, 64.0, 72.0)
@@ -119,7 +119,7 @@ def test_times_json_has_null_for_open_bounds() -> None:
     assert set(times_to_json(Times()).values()) == {None}
 
 
-def test_no_module_has_a_quantile_rule_of_its_own() -> None:
+def test_product_sources_have_no_other_quantile_rule() -> None:
     paths = (path for path in SOURCES.rglob("*.py") if "migrations" not in path.parts)
 
     assert [path.name for path in paths if OTHER_RULES.search(path.read_text("utf-8"))] == []

@@ -18,16 +18,16 @@ def get_all(cache: VersionCache[str], version: int | None, names: str) -> str:
     return "".join(calls)
 
 
-def test_get_computes_each_result_once_for_a_version() -> None:
+def test_version_cache_get_computes_once_per_version() -> None:
     cache: VersionCache[str] = VersionCache(max_entries=2)
     assert get_all(cache, 1, "ababab") == "ab"
     assert get_all(cache, 2, "aa") == "a"
 
 
-def test_get_empties_the_cache_before_it_holds_too_many_results() -> None:
+def test_version_cache_get_empties_full_cache() -> None:
     cache: VersionCache[str] = VersionCache(max_entries=1)
     assert get_all(cache, 1, "aaba") == "aba"
 
 
-def test_get_without_a_version_computes_each_time() -> None:
+def test_version_cache_get_without_version_computes_each_time() -> None:
     assert get_all(VersionCache(max_entries=2), None, "aa") == "aa"

@@ -1,4 +1,4 @@
-"""Rows that were poisoned before figures were bounded heal with the update, and nothing else changes."""
+"""Migration 0014 corrects rows from before figures were bounded, and changes nothing else."""
 
 from importlib import import_module
 from math import nan
@@ -30,8 +30,8 @@ def migrate() -> None:
             cursor.execute(statement)
 
 
-def poisoned_run(**fields: Any) -> Run:
-    """Two trials of one cell whose tokens overflow when they are summed."""
+def make_poisoned_run(**fields: Any) -> Run:
+    """Make a run of two trials in one cell whose tokens overflow when they are summed."""
     run = make_run(tokens_used=2**62, **fields)
     cell = make_cell(make_config(run))
     for _ in range(2):
@@ -41,14 +41,14 @@ def poisoned_run(**fields: Any) -> Run:
     return run
 
 
-def figures(run: Run) -> list[dict[str, Any]]:
+def read_figures(run: Run) -> list[dict[str, Any]]:
     rows = [*Trial.objects.filter(run=run), *Step.objects.filter(trial__run=run), *run.cells.all()]
     names = ("input_tokens", "output_tokens", "cost", "duration_ms", "model_ms", "stale")
     return [{name: getattr(row, name) for name in names if hasattr(row, name)} for row in rows]
 
 
-def test_poisoned_rows_become_unknown_and_are_counted_again() -> None:
-    run = poisoned_run()
+def test_migration_0014_sets_implausible_figures_to_unknown() -> None:
+    run = make_poisoned_run()
     Cell.objects.update(stale=False)
     migrate()
     trial = run.trials.first()
@@ -63,43 +63,43 @@ def test_poisoned_rows_become_unknown_and_are_counted_again() -> None:
     assert run.tokens_used == 24
 
 
-def test_cells_of_a_healed_run_and_of_others_are_recomputed() -> None:
-    poisoned = poisoned_run()
-    innocent = make_run()
-    make_trial(make_cell(make_config(innocent)))
+def test_migration_0014_lets_cells_be_recomputed() -> None:
+    poisoned = make_poisoned_run()
+    other = make_run()
+    make_trial(make_cell(make_config(other)))
     recompute_stale_cells()
     assert "out of range" in poisoned.cells.get().compute_error
     migrate()
     recompute_stale_cells()
     assert not Cell.objects.filter(stale=True).exists()
     assert (poisoned.cells.get().passed, poisoned.cells.get().compute_error) == (2, "")
-    assert innocent.cells.get().input_tokens == 400
+    assert other.cells.get().input_tokens == 400
 
 
-def test_healed_run_is_shown_on_every_page_beside_an_innocent_one(owner_client: Client) -> None:
+def test_migration_0014_lets_every_page_show_corrected_run(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    poisoned = poisoned_run(imported=True)
-    innocent = make_run()
-    make_trial(make_cell(make_config(innocent)))
-    make_step(innocent.trials.get())
+    poisoned = make_poisoned_run(imported=True)
+    other = make_run()
+    make_trial(make_cell(make_config(other)))
+    make_step(other.trials.get())
     migrate()
     recompute_stale_cells()
-    assert list_failed_urls(owner_client, poisoned, innocent) == []
-    assert list_failed_urls(owner_client, innocent, poisoned) == []
+    assert list_failed_urls(owner_client, poisoned, other) == []
+    assert list_failed_urls(owner_client, other, poisoned) == []
 
 
-def test_plausible_rows_stay_as_they_are() -> None:
+def test_migration_0014_leaves_plausible_rows_unchanged() -> None:
     run = make_run(tokens_used=123)
     trial = make_trial(make_cell(make_config(run)), input_tokens=10**9, cost=10.0**6, first_byte_ms=0.0)
     make_step(trial, input_tokens=10**9, cost=0.0, duration_ms=7 * 24 * 3600 * 1000)
     recompute_stale_cells()
-    before = figures(run)
+    before = read_figures(run)
     migrate()
     run.refresh_from_db()
-    assert (figures(run), run.tokens_used) == (before, 123)
+    assert (read_figures(run), run.tokens_used) == (before, 123)
 
 
-def test_probe_exchanges_become_unknown() -> None:
+def test_migration_0014_corrects_probe_exchanges() -> None:
     model = make_model()
     probe = Probe.objects.create(model=model, provider=model.provider, kind="first_use", state="done")
     fields = {"execution": 1, "check_slug": "tools", "duration_ms": 1.0}

@@ -1,4 +1,4 @@
-"""A database with impossible figures is brought up to date, from the last version that took them."""
+"""Upgrade of a database with impossible figures, from the last version that accepted them."""
 
 from collections.abc import Iterator
 
@@ -13,23 +13,23 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def older() -> Iterator[None]:
-    """The schema before figures were bounded; whatever happens, the newest one comes back."""
+def older_schema() -> Iterator[None]:
+    """Migrate to the schema before figures were bounded, and to the newest one after the test."""
     call_command("migrate", "lab", "0013", verbosity=0)
     yield
     call_command("migrate", "lab", verbosity=0)
 
 
-def poisoned_cell() -> Cell:
+def make_poisoned_cell() -> Cell:
     cell = make_cell(make_config(make_run()), stale=False)
     for _ in range(2):
         make_trial(cell)
     return cell
 
 
-def test_upgrade_of_a_poisoned_database_computes_its_cells(request: pytest.FixtureRequest) -> None:
-    cell = poisoned_cell()
-    request.getfixturevalue("older")
+def test_migrate_database_with_implausible_figures_recomputes_cells(request: pytest.FixtureRequest) -> None:
+    cell = make_poisoned_cell()
+    request.getfixturevalue("older_schema")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE lab_trial SET input_tokens = 9223372036854775807, cost = 'NaN', duration_ms = 1.7e308")
         cursor.execute("UPDATE lab_cell SET cost = 'NaN', p50_ms = 1e300, p95_ms = 'Infinity', stale = false")

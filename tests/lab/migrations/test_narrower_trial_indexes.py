@@ -19,14 +19,14 @@ def has_step_index() -> bool:
 
 
 @pytest.fixture
-def older() -> Iterator[None]:
-    """The schema before the migration; the newest one comes back afterwards."""
+def older_schema() -> Iterator[None]:
+    """Migrate to the schema before migration 0049, and to the newest one after the test."""
     call_command("migrate", "lab", "0048", verbosity=0)
     yield
     call_command("migrate", "lab", verbosity=0)
 
 
-def test_migration_replaces_indexes_concurrently(older: None) -> None:
+def test_migration_0049_replaces_indexes_concurrently(older_schema: None) -> None:
     assert has_step_index()
     with CaptureQueriesContext(connection) as captured:
         call_command("migrate", "lab", "0049", verbosity=0)

@@ -1,4 +1,4 @@
-"""An older database is brought up to date: cells of own servers are counted again, since their cost is 0 now."""
+"""Upgrade of an older database: cells of servers at private addresses are recomputed, since their cost is 0 now."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def older() -> Iterator[None]:
-    """The schema before own servers cost nothing; whatever happens, the newest one comes back."""
+def older_schema() -> Iterator[None]:
+    """Migrate to the schema before private addresses were free, and to the newest one after the test."""
     call_command("migrate", "lab", "0052", verbosity=0)
     yield
     call_command("migrate", "lab", verbosity=0)
@@ -24,12 +24,12 @@ def make_fresh_cell(name: str, base_url: str) -> Cell:
     return make_cell(make_config(make_run(), model), stale=False)
 
 
-def test_upgrade_marks_only_cells_of_own_servers_stale(older: None) -> None:
-    own = make_fresh_cell("Own", "http://192.168.1.20:8000")
-    elsewhere = make_fresh_cell("Elsewhere", "https://example.test/api")
+def test_migrate_marks_only_cells_of_private_addresses_stale(older_schema: None) -> None:
+    private = make_fresh_cell("Own", "http://192.168.1.20:8000")
+    public = make_fresh_cell("Elsewhere", "https://example.test/api")
 
     call_command("migrate", "lab", verbosity=0)
 
-    own.refresh_from_db()
-    elsewhere.refresh_from_db()
-    assert (own.stale, elsewhere.stale) == (True, False)
+    private.refresh_from_db()
+    public.refresh_from_db()
+    assert (private.stale, public.stale) == (True, False)

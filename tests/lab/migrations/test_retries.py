@@ -1,4 +1,4 @@
-"""An older database is brought up to date: retries are unknown until its stored steps are counted."""
+"""Upgrade of an older database: retries are unknown until the stored steps are counted."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def older() -> Iterator[None]:
-    """The schema before retries were counted; whatever happens, the newest one comes back."""
+def older_schema() -> Iterator[None]:
+    """Migrate to the schema before retries were counted, and to the newest one after the test."""
     call_command("migrate", "lab", "0017", verbosity=0)
     yield
     call_command("migrate", "lab", verbosity=0)
 
 
-def limited_cell() -> Cell:
+def make_limited_cell() -> Cell:
     cell = make_cell(make_config(make_run()))
     trial = make_trial(cell, retries=1, requests=2)
     make_step(trial, status=429, ok=False, error_code="rate_limited")
@@ -30,9 +30,9 @@ def limited_cell() -> Cell:
     return cell
 
 
-def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.FixtureRequest) -> None:
-    cell = limited_cell()
-    request.getfixturevalue("older")
+def test_migrate_makes_retries_unknown_until_recomputed(request: pytest.FixtureRequest) -> None:
+    cell = make_limited_cell()
+    request.getfixturevalue("older_schema")
 
     call_command("migrate", "lab", verbosity=0)
 
@@ -44,11 +44,11 @@ def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.F
     assert tally_cells([cell]).retries_known
 
 
-def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.FixtureRequest) -> None:
-    limited, plain = limited_cell(), make_cell(make_config(make_run()), "chat_only")
+def test_migrate_keeps_zero_retries_of_cells_without_them(request: pytest.FixtureRequest) -> None:
+    limited, plain = make_limited_cell(), make_cell(make_config(make_run()), "chat_only")
     make_step(make_trial(plain), status=200)
     recompute_stale_cells()
-    request.getfixturevalue("older")
+    request.getfixturevalue("older_schema")
 
     call_command("migrate", "lab", verbosity=0)
 
@@ -58,8 +58,8 @@ def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.Fixture
     assert (limited.stale, tally_cells([limited]).retries_known) == (True, False)
 
 
-def test_upgrade_builds_an_index_left_half_built_anew(request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("older")
+def test_migrate_rebuilds_incomplete_index(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("older_schema")
     with connection.cursor() as cursor:
         cursor.execute("CREATE INDEX retry_steps ON lab_step (id)")
 
@@ -67,5 +67,5 @@ def test_upgrade_builds_an_index_left_half_built_anew(request: pytest.FixtureReq
 
     with connection.cursor() as cursor:
         cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'retry_steps'")
-        ((built,),) = cursor.fetchall()
-    assert "(trial_id) INCLUDE" in built
+        ((index_definition,),) = cursor.fetchall()
+    assert "(trial_id) INCLUDE" in index_definition

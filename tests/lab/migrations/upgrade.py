@@ -18,9 +18,9 @@ from psycopg import sql
 
 from tests.environment import SOCKET_FOLDER
 
-# Derived rows, which are not made here: a migration may delete them, since they are computed again.
+# Derived rows, which are not created here: a migration may delete them, since they are computed again.
 DERIVED = {"CellPool", "CausePool", "PoolState", "RunChange"}
-# Values that a check constraint demands.
+# Values that a check constraint requires.
 CHECKED: dict[str, dict[str, Any]] = {
     "Schedule": {"every_hours": None, "hour_utc": 3},
     "LibraryVersion": {"preset": None, "model": None},
@@ -47,7 +47,7 @@ def use_copied_database(*, empty: bool = False) -> Iterator[None]:
 
 
 def list_migrations() -> list[str]:
-    """The names of the lab's migrations, in their order."""
+    """Return the names of the migrations of the app lab, in order."""
     loader = MigrationExecutor(connection).loader
     (newest,) = loader.graph.leaf_nodes("lab")
     return [name for app, name in loader.graph.forwards_plan(newest) if app == "lab"]
@@ -57,16 +57,16 @@ def upgrade_with_rows(names: list[str]) -> dict[str, int]:
     """Migrate to each of these in turn, with one new row in every table after each.
 
     Returns:
-        How many rows were made of each model that still exists.
+        The number of rows created of each model that still exists.
     """
-    made: dict[str, int] = {}
+    created: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         call_command("migrate", "lab", name, verbosity=0)
         for model_name in fill_every_table(name, number):
-            made[model_name] = made.get(model_name, 0) + 1
+            created[model_name] = created.get(model_name, 0) + 1
     call_command("migrate", verbosity=0)
     existing = {model.__name__ for model in apps.get_app_config("lab").get_models()}
-    return {name: count for name, count in made.items() if name in existing}
+    return {name: count for name, count in created.items() if name in existing}
 
 
 def fill_every_table(name: str, number: int) -> list[str]:
@@ -126,9 +126,9 @@ def _build_value(field: Any, number: int) -> Any:
     return next(value for kind, value in by_type if isinstance(field, kind))
 
 
-def check_rows(made: dict[str, int]) -> None:
-    """Every row that was made is there, and today's models read it."""
+def check_rows(created: dict[str, int]) -> None:
+    """Check that every created row still exists and that the current models read it."""
     for model in apps.get_app_config("lab").get_models():
         rows = list(model._default_manager.all())
-        assert len(rows) >= made.get(model.__name__, 0), model.__name__
+        assert len(rows) >= created.get(model.__name__, 0), model.__name__
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)

@@ -12,7 +12,7 @@ READ_IN_THE_DATABASE_ONLY = {"behaviour_asked", "rightly_silent"}  # denominator
 PRODUCT = Path(toolbench.__path__[0])
 
 
-def test_every_counter_has_a_column_of_its_class_and_an_expression() -> None:
+def test_counters_have_column_of_their_class_and_expression() -> None:
     columns = {field.name: type(field) for field in Cell._meta.concrete_fields}
     assert {name: columns[name] for name in COUNTERS} == {name: spec.column for name, spec in COUNTERS.items()}
     expressions = build_count_expressions(counts_trials=True) | build_count_expressions(counts_trials=False)
@@ -20,11 +20,11 @@ def test_every_counter_has_a_column_of_its_class_and_an_expression() -> None:
     assert set(TRIAL_COUNTERS) <= {field.name for field in Trial._meta.concrete_fields}
 
 
-def test_every_counter_is_part_of_a_tally() -> None:
+def test_counters_are_zero_in_empty_tally() -> None:
     assert [name for name in COUNTERS if getattr(Tally(), name) != 0] == []
 
 
-def test_every_counter_is_explained_and_used_by_a_metric_page_or_export() -> None:
+def test_counters_are_explained_and_used_in_product() -> None:
     assert [name for name, spec in COUNTERS.items() if not spec.help] == []
     files = [path for path in PRODUCT.rglob("*.py") if path.name != "counters.py" and "migrations" not in path.parts]
     files += (PRODUCT.parent / "templates").rglob("*.html")

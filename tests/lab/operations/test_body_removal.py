@@ -1,4 +1,4 @@
-"""Removal of bodies by rules: what goes, what stays, and what can no longer be done."""
+"""Removal of bodies by rules: what is deleted, what is kept, and the effect on later actions."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -32,7 +32,7 @@ EVERYTHING = RetentionPolicy(dict.fromkeys(Kind, 30))
 
 
 def make_old(outcome: str = "pass", *, days: int = 40, run: Run | None = None, **fields: Any) -> Trial:
-    """A trial with one step of 3,000 bytes that do not compress, and a search text."""
+    """Make an old trial with one step of 3,000 bytes that do not compress, and a search text."""
     cell = make_cell(make_config(run or make_run()))
     at = timezone.now() - timedelta(days=days)
     trial = make_trial(cell, outcome, finished_at=at, final_text=b"The answer.", rendered_prompt=b"<s>", **fields)
@@ -47,7 +47,7 @@ def list_removed() -> list[int]:
     return list(Trial.objects.exclude(bodies_removed_at=None).order_by("pk").values_list("pk", flat=True))
 
 
-def test_removal_empties_bodies_and_keeps_the_verdict() -> None:
+def test_remove_due_bodies_empties_bodies_and_keeps_verdict() -> None:
     trial = make_old(verdict={"rule": "r", "judging": 1}, duration_ms=12.5, sentence="Kept.")
     assert TrialText.objects.count() == 1
 
@@ -64,20 +64,20 @@ def test_removal_empties_bodies_and_keeps_the_verdict() -> None:
     assert remove_due_bodies(PASSED_30).removed == 0
 
 
-def test_search_text_of_a_removed_trial_is_not_written_again() -> None:
+def test_update_search_texts_skips_trial_with_removed_bodies() -> None:
     trial = make_old()
     remove_due_bodies(PASSED_30)
     Trial.objects.filter(pk=trial.pk).update(text_stale=True)
     assert update_search_texts() == 0
 
 
-def test_rules_apply_by_kind_and_age() -> None:
+def test_remove_due_bodies_applies_rule_by_kind_and_age() -> None:
     passed, _failed, _young = make_old(), make_old("fail"), make_old(days=29)
     remove_due_bodies(PASSED_30)
     assert list_removed() == [passed.pk]
 
 
-def test_each_kind_has_its_own_rule() -> None:
+def test_remove_due_bodies_has_one_rule_per_kind() -> None:
     trials = {
         Kind.DELETED: make_old(run=make_run(deleted_at=timezone.now() - timedelta(days=40), simulated=True)),
         Kind.SIMULATED: make_old(run=make_run(simulated=True)),
@@ -94,7 +94,7 @@ def test_each_kind_has_its_own_rule() -> None:
         assert trial.bodies_rule == f"{kind.label} after 30 days"
 
 
-def test_imported_run_counts_from_its_import_and_a_deleted_from_deletion() -> None:
+def test_remove_due_bodies_counts_age_from_import_or_deletion() -> None:
     imported = make_old(days=400, run=make_run(imported=True))
     Run.objects.filter(pk=imported.run_id).update(created_at=timezone.now())
     make_old(run=make_run(deleted_at=timezone.now()))
@@ -118,7 +118,7 @@ PINS: Mapping[str, Any] = {
 
 
 @pytest.mark.parametrize("pin", PINS)
-def test_pinned_trials_stay_until_their_run_is_deleted(pin: str) -> None:
+def test_remove_due_bodies_keeps_pinned_trials_until_run_is_deleted(pin: str) -> None:
     trial = make_old()
     PINS[pin](trial)
     assert remove_due_bodies(EVERYTHING).removed == 0
@@ -126,14 +126,14 @@ def test_pinned_trials_stay_until_their_run_is_deleted(pin: str) -> None:
     assert remove_due_bodies(EVERYTHING).removed == 1
 
 
-def test_running_trials_and_trials_that_never_ran_are_left_alone() -> None:
+def test_remove_due_bodies_skips_running_and_unsent_trials() -> None:
     trial = make_old()
     Trial.objects.filter(pk=trial.pk).update(state=Trial.State.RUNNING)
     make_old("na", execution=0)
     assert remove_due_bodies(EVERYTHING).removed == 0
 
 
-def test_preview_counts_bytes_and_changes_nothing() -> None:
+def test_preview_removal_counts_bytes_and_changes_nothing() -> None:
     make_old()
     make_old()
     (due,) = preview_removal(PASSED_30)
@@ -144,7 +144,7 @@ def test_preview_counts_bytes_and_changes_nothing() -> None:
     assert preview_removal(RetentionPolicy({})) == ()
 
 
-def test_pass_ends_after_its_time_and_goes_on_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_due_bodies_ends_at_time_limit_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolbench.lab.operations.body_removal.TRIALS_PER_BATCH", 1)
     first, second = make_old(), make_old()
     times = iter([0.0, 6.0])
@@ -153,7 +153,7 @@ def test_pass_ends_after_its_time_and_goes_on_later(monkeypatch: pytest.MonkeyPa
     assert remove_due_bodies(PASSED_30, after=result.last_id).last_id == second.pk
 
 
-def test_job_removes_once_a_day_and_at_once_when_rules_change() -> None:
+def test_retention_job_runs_daily_and_when_rules_change() -> None:
     now = 0.0
     job = RetentionJob(clock=lambda: now)
     make_old()
@@ -169,7 +169,7 @@ def test_job_removes_once_a_day_and_at_once_when_rules_change() -> None:
     assert set(entries) == {"bodies of 1 trial, by the rules of retention"}
 
 
-def test_retried_trial_has_bodies_again(owner: User) -> None:
+def test_retry_errored_trials_clears_removal_of_bodies(owner: User) -> None:
     trial = make_old("infra")
     remove_due_bodies(EVERYTHING)
     retry_errored_trials(trial.run_id, confirmed_requests=0)

@@ -26,7 +26,7 @@ LARGE = {"lab_trial": TableSize(1_000_000, 1_200_000_000), "lab_run": TableSize(
         ("UPDATE lab_trial SET a = 1", False),
     ],
 )
-def test_statement_on_all_rows_of_a_large_table_is_found(statement: str, blocks_reading: bool) -> None:
+def test_find_long_locks_finds_statement_on_large_table(statement: str, blocks_reading: bool) -> None:
     (lock,) = find_long_locks([statement], LARGE)
     assert (lock.table, lock.blocks_reading) == ("lab_trial", blocks_reading)
     assert lock.seconds > 1
@@ -42,18 +42,18 @@ def test_statement_on_all_rows_of_a_large_table_is_found(statement: str, blocks_
         'CREATE INDEX "x" ON "lab_new" ("a")',
     ],
 )
-def test_quick_statement_is_not_reported(statement: str) -> None:
+def test_find_long_locks_ignores_quick_statement(statement: str) -> None:
     assert find_long_locks([statement], LARGE) == ()
 
 
-def test_exclusive_lock_lasts_until_the_end_of_its_migration() -> None:
+def test_find_long_locks_keeps_exclusive_lock_until_end_of_migration() -> None:
     statements = ['ALTER TABLE "lab_trial" ADD COLUMN "a" int NULL', "UPDATE lab_trial SET a = 1"]
     (lock,) = find_long_locks(statements, LARGE)
     assert lock.sentence == "lab_trial (1,000,000 rows, 1.1 GB): pages that read or change it wait for about 60 s."
 
 
 @pytest.mark.django_db(transaction=True)
-def test_migrate_says_what_waits_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_describe_plan_names_locked_tables_and_data_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
     make_trial(make_cell(make_config(make_run())))
     index = models.Index(fields=["sentence"], name="slow")
 
@@ -76,7 +76,7 @@ def test_migrate_says_what_waits_before_it_begins(monkeypatch: pytest.MonkeyPatc
 
 
 def collect_unregistered(loader: MigrationLoader, plan: list[tuple[migrations.Migration, bool]]) -> list[str]:
-    """As Django's, for migrations that are no files: on the state after all of them."""
+    """Collect SQL as Django does, for migrations without a file: on the state after all migrations."""
     statements: list[str] = []
     for migration, _ in plan:
         with connection.schema_editor(collect_sql=True, atomic=migration.atomic) as editor:
@@ -86,7 +86,7 @@ def collect_unregistered(loader: MigrationLoader, plan: list[tuple[migrations.Mi
 
 
 @pytest.mark.django_db(transaction=True)
-def test_migrate_of_a_current_database_prints_no_warning() -> None:
-    printed = io.StringIO()
-    call_command("migrate", stdout=printed)
-    assert "locks" not in printed.getvalue()
+def test_migrate_command_on_current_database_prints_no_warning() -> None:
+    output = io.StringIO()
+    call_command("migrate", stdout=output)
+    assert "locks" not in output.getvalue()

@@ -1,4 +1,4 @@
-"""Problems of an installation, each in words with its figures and what to do."""
+"""Problems of an installation, each with a sentence, its figures and what to do."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,9 +31,9 @@ def list_problems(space: StorageSpace = AMPLE) -> dict[str, HealthProblem]:
 
 
 def make_process(kind: str, *, host: str = "h", silent: float = 1, **fields: float) -> None:
-    seen = timezone.now() - timedelta(seconds=silent)
+    seen_at = timezone.now() - timedelta(seconds=silent)  # `silent` is in seconds
     name = f"{kind}@{host}:{Process.objects.count()}"
-    Process.objects.create(name=name, kind=kind, host=host, pid=1, seen_at=seen, **fields)
+    Process.objects.create(name=name, kind=kind, host=host, pid=1, seen_at=seen_at, **fields)
 
 
 def make_queued(**fields: object) -> Trial:
@@ -44,17 +44,17 @@ def make_queued(**fields: object) -> Trial:
     return trial
 
 
-def test_new_installation_has_no_problem() -> None:
+def test_find_problems_of_new_installation_is_empty() -> None:
     assert list_problems() == {}
 
 
-def test_living_processes_are_no_problem() -> None:
+def test_find_problems_with_live_processes_is_empty() -> None:
     record_heartbeat("worker")
     record_heartbeat("scheduler")
     assert list_problems() == {}
 
 
-def test_silent_worker_and_missing_scheduler_are_named() -> None:
+def test_find_problems_names_silent_worker_and_missing_scheduler() -> None:
     make_process("worker", host="alpha", silent=600)
     found = list_problems()
     assert found["silent"].title == "1 process stopped sending heartbeats"
@@ -62,7 +62,7 @@ def test_silent_worker_and_missing_scheduler_are_named() -> None:
     assert "No scheduler" in found["scheduler"].title
 
 
-def test_replaced_process_is_named_for_an_hour() -> None:
+def test_find_problems_names_replaced_process_for_an_hour() -> None:
     make_process("scheduler")
     make_process("worker")
     make_process("worker", silent=600)
@@ -73,7 +73,7 @@ def test_replaced_process_is_named_for_an_hour() -> None:
     assert "(2 h ago)" not in found["ended"].sentence
 
 
-def test_process_that_stopped_in_order_is_no_problem() -> None:
+def test_find_problems_ignores_process_that_stopped_normally() -> None:
     record_heartbeat("scheduler")
     record_heartbeat("worker")
     remove_heartbeat("worker")
@@ -81,7 +81,7 @@ def test_process_that_stopped_in_order_is_no_problem() -> None:
     assert list_problems() == {}
 
 
-def test_wrong_clock_of_a_host_is_named_with_its_sign() -> None:
+def test_find_problems_names_host_with_wrong_clock() -> None:
     make_process("scheduler")
     make_process("worker", host="Late-VM", clock_offset_ms=-61_000)
     make_process("worker", host="exact", clock_offset_ms=900)
@@ -89,12 +89,12 @@ def test_wrong_clock_of_a_host_is_named_with_its_sign() -> None:
     assert clock.sentence.startswith("By the database's clock, Late-VM is 61 s behind.")
 
 
-def test_heartbeat_stores_how_far_the_clock_is_off() -> None:
+def test_record_heartbeat_stores_clock_offset() -> None:
     record_heartbeat("worker")
     assert abs(Process.objects.get().clock_offset_ms) < 2_000
 
 
-def test_trials_that_nobody_runs_are_named_with_the_reason() -> None:
+def test_find_problems_names_waiting_trials_with_reason() -> None:
     make_queued()
     assert list_problems() == {}  # without a worker, the page says only that
     make_process("worker")
@@ -106,7 +106,7 @@ def test_trials_that_nobody_runs_are_named_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("reason", ["running", "paused", "probe", "held"])
-def test_wait_with_a_reason_is_no_problem(reason: str) -> None:
+def test_find_problems_ignores_trials_with_reason_to_wait(reason: str) -> None:
     trial = make_queued()
     make_process("worker")
     make_process("scheduler")
@@ -123,7 +123,7 @@ def test_wait_with_a_reason_is_no_problem(reason: str) -> None:
     assert list_problems() == {}
 
 
-def test_leases_and_cells_that_no_sweep_repaired_are_counted() -> None:
+def test_find_problems_counts_expired_leases_and_stale_cells() -> None:
     run = make_run(finished_at=timezone.now() - timedelta(minutes=5))
     cell = make_cell(make_config(run))
     make_trial(cell, "running", lease_until=timezone.now() - timedelta(minutes=5))
@@ -135,7 +135,7 @@ def test_leases_and_cells_that_no_sweep_repaired_are_counted() -> None:
     assert list_problems() == {}
 
 
-def test_disk_that_is_nearly_full_is_a_problem_with_its_days() -> None:
+def test_find_problems_names_disk_that_is_nearly_full() -> None:
     disk = DiskSpace("/data", 10**12, 9 * 10**11)
     growing = StorageSpace((), trial_bytes=10**12, trials=1_000, recent_trials=1_400, disk=disk)
     assert "full in 4.5 days" in list_problems(growing)["disk"].sentence
@@ -144,13 +144,13 @@ def test_disk_that_is_nearly_full_is_a_problem_with_its_days() -> None:
     assert "9.3\xa0GB of 931.3\xa0GB" in list_problems(replace(AMPLE, disk=small))["disk"].sentence
 
 
-def test_search_texts_that_nobody_writes_are_a_problem() -> None:
+def test_find_problems_names_overdue_search_text_of_trial() -> None:
     finished = timezone.now() - timedelta(hours=3)
     make_trial(make_cell(make_config(make_run(), make_model(provider=make_provider()))), finished_at=finished)
     recompute_stale()
     assert "has waited 3 h for its search text" in list_problems()["search"].sentence
 
 
-def test_search_texts_of_gateway_traces_that_nobody_writes_are_a_problem() -> None:
+def test_find_problems_names_overdue_search_text_of_gateway_trace() -> None:
     make_gateway_trace(at=timezone.now() - timedelta(hours=3))
     assert "A gateway trace has waited 3 h" in list_problems()["gateway_search"].sentence

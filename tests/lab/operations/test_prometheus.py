@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read_samples() -> dict[tuple[str, ...], float]:
-    """The samples by name and label values."""
+    """Return the samples by name and label values."""
     families = text_string_to_metric_families(render_metrics().decode())
     return {
         (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
@@ -27,7 +27,7 @@ def read_samples() -> dict[tuple[str, ...], float]:
     }
 
 
-def test_new_installation_has_metrics_of_space_and_no_trials() -> None:
+def test_render_metrics_of_new_installation_has_space_and_no_trials() -> None:
     samples = read_samples()
     assert samples["toolbench_database_bytes",] > 1_000_000
     assert samples["toolbench_stored_trials",] == 0
@@ -37,20 +37,20 @@ def test_new_installation_has_metrics_of_space_and_no_trials() -> None:
     assert ("toolbench_trial_bytes",) not in samples
 
 
-def test_metrics_are_documented() -> None:
+def test_render_metrics_names_are_documented() -> None:
     families = text_string_to_metric_families(render_metrics().decode())
     documented = set(re.findall(r"`(toolbench_\w+)", (ROOT / "docs/operations.md").read_text()))
     assert {family.name for family in families} - documented == set()
 
 
-def test_trials_are_counted_by_state_and_outcome() -> None:
+def test_render_metrics_counts_trials_by_state_and_outcome() -> None:
     done = make_run(trial_count=4)
     make_trials(make_cell(make_config(done)), **{"pass": 2, "fail": 1, "infra": 1})
     make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 1})
     make_trials(make_cell(make_config(make_run(imported=True))), **{"pass": 5})
     make_trials(make_cell(make_config(make_run(deleted_at=timezone.now()))), queued=5)
-    going = make_run(state=Run.State.RUNNING)
-    make_trials(make_cell(make_config(going)), queued=3, running=2)
+    running_run = make_run(state=Run.State.RUNNING)
+    make_trials(make_cell(make_config(running_run)), queued=3, running=2)
     samples = read_samples()
     assert samples["toolbench_ended_trials", "pass", "0"] == 2
     assert samples["toolbench_ended_trials", "infra", "0"] == 1
@@ -61,10 +61,10 @@ def test_trials_are_counted_by_state_and_outcome() -> None:
     assert samples["toolbench_runs", "running"] == 1
 
 
-def test_processes_problems_and_failures_have_labels() -> None:
+def test_render_metrics_labels_processes_problems_and_failures() -> None:
     record_heartbeat("scheduler")
-    seen = timezone.now() - timedelta(minutes=10)
-    Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=seen, clock_offset_ms=-61_000)
+    seen_at = timezone.now() - timedelta(minutes=10)
+    Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=seen_at, clock_offset_ms=-61_000)
     count_failure("sweeping", ValueError("x"))
     count_failure("sweeping", ValueError("x"))
     samples = read_samples()

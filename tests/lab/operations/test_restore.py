@@ -1,4 +1,4 @@
-"""Backups and their restoration: a round trip over every table, and everything that is refused."""
+"""Backups and their restoration: a round trip over every table, and backups that are refused."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ STATES_AFTER_RESTORE = [
 
 @pytest.fixture
 def other_database() -> Iterator[str]:
-    """The name of an empty database on the same server."""
+    """Yield the name of an empty database on the same server."""
     name = f"{connection.settings_dict['NAME']}_restored"
     with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname="postgres", autocommit=True) as admin:
         admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
@@ -56,7 +56,7 @@ def other_database() -> Iterator[str]:
 
 @pytest.fixture
 def backup(scripted: ScriptedServer, tmp_path: Path) -> Path:
-    """A backup of a finished run with odd bytes, one that goes on, a schedule, a queued probe and an alert to send."""
+    """Return a backup of a finished run, a running one with unusual bytes, a schedule, a queued probe and an alert."""
     model = make_scripted_model(scripted)
     launch_run(model, trials=2)
     run_worker_session(model)
@@ -77,7 +77,7 @@ def run_manage(database: str, *arguments: str, **variables: str) -> subprocess.C
 
 
 def read_states(database: str) -> list[tuple[str, str]]:
-    """The states of all runs, schedules, probes and messages about alerts, in this order, with their reasons."""
+    """Return the states of all runs, schedules, probes and alert messages, in this order, with their reasons."""
     statement = """
         SELECT state, stopped_reason FROM (SELECT * FROM lab_run ORDER BY id) AS run
         UNION ALL SELECT active::text, '' FROM lab_schedule
@@ -89,7 +89,7 @@ def read_states(database: str) -> list[tuple[str, str]]:
 
 
 def read_tables(database: str) -> dict[str, tuple[Any, ...]]:
-    """The number of rows and a digest of all of them, by table; sequences by their last value."""
+    """Return the number of rows and their digest by table, and the last value of each sequence."""
     with psycopg.connect(host=str(SOCKET_FOLDER), user="postgres", dbname=database) as open_connection:
         names = open_connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         digest = "SELECT count(*), md5(string_agg(md5(row::text), '' ORDER BY md5(row::text))) FROM {} AS row"
@@ -101,11 +101,11 @@ def read_tables(database: str) -> dict[str, tuple[Any, ...]]:
         return {**tables, **{name: (value,) for name, value in sequences}}
 
 
-def test_round_trip_keeps_every_row_of_every_table(backup: Path, other_database: str) -> None:
-    printed = run_manage(other_database, "restore", str(backup))
+def test_restore_keeps_every_row_of_every_table(backup: Path, other_database: str) -> None:
+    process = run_manage(other_database, "restore", str(backup))
 
-    assert printed.returncode == 0, printed.stderr
-    assert "Paused 1 run and 1 schedule," in printed.stdout
+    assert process.returncode == 0, process.stderr
+    assert "Paused 1 run and 1 schedule," in process.stdout
     before, after = read_tables(str(connection.settings_dict["NAME"])), read_tables(other_database)
     assert before.keys() == after.keys()
     assert len(before) > 60
@@ -116,14 +116,14 @@ def test_round_trip_keeps_every_row_of_every_table(backup: Path, other_database:
     refused = run_manage(other_database, "restore", str(backup))
     assert refused.returncode == 1
     assert "The database has 2 runs, which the backup would replace: add --replace" in refused.stderr
-    again = run_manage(other_database, "restore", str(backup), "--replace")
-    assert again.returncode == 0, again.stderr
+    replacing = run_manage(other_database, "restore", str(backup), "--replace")
+    assert replacing.returncode == 0, replacing.stderr
     twice = read_tables(other_database)
     assert {name for name in before if before[name] != twice[name]} <= CHANGED_BY_RESTORE
 
 
-def test_backup_that_fails_midway_leaves_the_database_as_it_was(backup: Path, other_database: str) -> None:
-    """The dump is cut off, with a manifest that agrees: pg_restore fails after most of the script was sent."""
+def test_restore_failing_midway_changes_nothing(backup: Path, other_database: str) -> None:
+    """The dump is truncated and its manifest agrees, so pg_restore fails after most of the script was sent."""
     assert run_manage(other_database, "restore", str(backup)).returncode == 0
     before = read_tables(other_database)
     broken = backup.with_name("broken.zip")
@@ -134,14 +134,14 @@ def test_backup_that_fails_midway_leaves_the_database_as_it_was(backup: Path, ot
         target.writestr("database.dump", dump)
         target.writestr("manifest.json", json.dumps(manifest))
 
-    printed = run_manage(other_database, "restore", str(broken), "--replace")
+    process = run_manage(other_database, "restore", str(broken), "--replace")
 
-    assert printed.returncode == 1
-    assert "Nothing was changed." in printed.stderr
+    assert process.returncode == 1
+    assert "Nothing was changed." in process.stderr
     assert read_tables(other_database) == before
 
 
-def test_failure_after_the_load_leaves_everything_paused(
+def test_restore_failing_after_load_leaves_runs_paused(
     backup: Path, other_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The key file of the backup cannot be written, since a file has the name of its folder."""
@@ -152,22 +152,22 @@ def test_failure_after_the_load_leaves_everything_paused(
         patch.setattr(settings, "VAR_DIR", tmp_path)
         write_backup(with_keys, with_keys=True)
 
-    printed = run_manage(other_database, "restore", str(with_keys), TOOLBENCH_KEY_FILE=str(key / "file"))
+    process = run_manage(other_database, "restore", str(with_keys), TOOLBENCH_KEY_FILE=str(key / "file"))
 
-    assert printed.returncode == 1
-    assert "Nothing was changed" not in printed.stderr
-    assert "The database was replaced by the backup, and its runs and schedules are paused." in printed.stderr
+    assert process.returncode == 1
+    assert "Nothing was changed" not in process.stderr
+    assert "The database was replaced by the backup, and its runs and schedules are paused." in process.stderr
     assert read_states(other_database) == STATES_AFTER_RESTORE
 
 
-def test_restore_is_refused_while_processes_are_alive(backup: Path) -> None:
+def test_restore_backup_with_live_processes_is_refused(backup: Path) -> None:
     record_heartbeat("worker")
     with pytest.raises(BackupError, match="Processes use the database"):
         restore_backup(backup, replace=True)
     assert Process.objects.count() == 1
 
 
-def test_backup_of_a_newer_version_is_refused(backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_backup_of_newer_version_is_refused(backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def add_migration(archive: zipfile.ZipFile) -> Any:
         manifest = read_manifest(archive)
         return replace(manifest, migrations=(*manifest.migrations, "lab.9999_later"))
@@ -178,7 +178,7 @@ def test_backup_of_a_newer_version_is_refused(backup: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("damage", ["flipped", "short", "other", "missing"])
-def test_damaged_file_is_refused(backup: Path, damage: str) -> None:
+def test_restore_command_refuses_damaged_file(backup: Path, damage: str) -> None:
     content = bytearray(backup.read_bytes())
     content[len(content) // 3] ^= 1
     damaged = {"flipped": bytes(content), "short": content[: len(content) // 2], "other": b"PK", "missing": None}[
@@ -192,7 +192,7 @@ def test_damaged_file_is_refused(backup: Path, damage: str) -> None:
     assert Run.objects.count() == 2
 
 
-def test_backup_without_a_listed_key_changes_nothing(backup: Path) -> None:
+def test_restore_command_refuses_backup_without_listed_key(backup: Path) -> None:
     broken = backup.with_name("broken.zip")
     with zipfile.ZipFile(backup) as source, zipfile.ZipFile(broken, "w") as target:
         target.writestr("database.dump", source.read("database.dump"))
@@ -204,7 +204,7 @@ def test_backup_without_a_listed_key_changes_nothing(backup: Path) -> None:
     assert Run.objects.count() == 2
 
 
-def test_keys_are_in_the_backup_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_backup_contains_keys_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = tmp_path / "provider_keys.key"
     key.write_bytes(b"first key")
     monkeypatch.setattr(settings, "KEY_FILE", key)
@@ -224,7 +224,7 @@ def test_keys_are_in_the_backup_only_on_request(tmp_path: Path, monkeypatch: pyt
     assert key.stat().st_mode & 0o777 == 0o600
 
 
-def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+def test_backup_command_does_not_overwrite_file(tmp_path: Path) -> None:
     file = tmp_path / "all.zip"
     file.write_bytes(b"mine")
     with pytest.raises(CommandError, match="exists already"):
@@ -235,7 +235,7 @@ def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["all.zip"]
 
 
-def test_programs_get_the_password_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_program_environment_has_password(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"HOST": "db", "PORT": 5433, "USER": "ana", "PASSWORD": "s3cret", "OPTIONS": {"sslmode": "require"}}
     with monkeypatch.context() as patch:
         for name, value in values.items():

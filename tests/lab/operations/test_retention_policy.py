@@ -1,4 +1,4 @@
-"""Rules of retention: reading what was typed, and saving it."""
+"""Retention rules: parsing of entered texts, and saving."""
 
 import pytest
 
@@ -14,26 +14,26 @@ from toolbench.lab.operations.retention_policy import (
 )
 
 
-def test_parse_reads_days_and_leaves_empty_kinds_out() -> None:
+def test_parse_retention_policy_reads_days_and_omits_empty_kinds() -> None:
     policy = parse_retention_policy({"passed": " 30 ", "failed": "", "csrfmiddlewaretoken": "x"})
     assert policy == RetentionPolicy({Kind.PASSED: 30})
     assert (policy.kinds, policy.days) == (["passed"], [30])
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "soon", "99999", "٣", "1e3"])
-def test_parse_of_other_texts_names_the_field(text: str) -> None:
+def test_parse_retention_policy_invalid_text_names_field(text: str) -> None:
     with pytest.raises(InvalidFieldsError) as refused:
         parse_retention_policy({"failed": text, "passed": "3"})
     assert list(refused.value.errors) == ["failed"]
 
 
-def test_rule_in_words_has_singular_and_plural() -> None:
+def test_describe_rule_has_singular_and_plural() -> None:
     assert describe_rule(Kind.PASSED, 1) == "Passed trials after 1 day"
     assert describe_rule(Kind.DELETED, 7) == "Trials of deleted runs after 7 days"
 
 
 @pytest.mark.django_db
-def test_save_replaces_all_rules() -> None:
+def test_save_retention_policy_replaces_all_rules() -> None:
     save_retention_policy(RetentionPolicy({Kind.PASSED: 30, Kind.FAILED: 90}))
     save_retention_policy(RetentionPolicy({Kind.PASSED: 14}))
     assert load_retention_policy() == RetentionPolicy({Kind.PASSED: 14})
@@ -41,5 +41,5 @@ def test_save_replaces_all_rules() -> None:
 
 
 @pytest.mark.django_db
-def test_longest_rule_fits_into_the_column_of_a_trial() -> None:
+def test_describe_rule_fits_column_of_trial() -> None:
     assert max(len(describe_rule(kind, 36_500)) for kind in Kind) <= 80

@@ -20,7 +20,7 @@ from toolbench.lab.operations.storage_space import (
 pytestmark = pytest.mark.django_db
 
 
-def test_space_of_the_own_database_has_its_disk_and_all_groups() -> None:
+def test_measure_storage_space_has_disk_and_groups() -> None:
     make_step(make_trial(make_cell(make_config(make_run(trial_count=1)))), bodies={"request": bytes(range(256)) * 40})
     space = measure_storage_space()
     names = dict(space.groups)
@@ -31,13 +31,13 @@ def test_space_of_the_own_database_has_its_disk_and_all_groups() -> None:
     assert space.disk.total_bytes > space.disk.free_bytes > 0
 
 
-def test_size_is_unknown_below_a_hundred_trials() -> None:
+def test_measure_storage_space_below_min_trials_has_no_size() -> None:
     make_run(trial_count=MIN_TRIALS - 1)
     space = measure_storage_space()
     assert (space.bytes_per_trial, space.bytes_per_day, space.days_left) == (None, None, None)
 
 
-def test_growth_counts_runs_of_the_last_week_that_are_not_imported() -> None:
+def test_measure_storage_space_growth_omits_old_and_imported_runs() -> None:
     make_run(trial_count=70)
     make_run(trial_count=1_000, imported=True)
     old = make_run(trial_count=430)
@@ -47,20 +47,20 @@ def test_growth_counts_runs_of_the_last_week_that_are_not_imported() -> None:
     assert space.bytes_per_trial == space.trial_bytes / 1_500
 
 
-def test_days_left_divide_free_bytes_by_the_growth_of_a_day() -> None:
+def test_storage_space_days_left_divides_free_bytes_by_growth() -> None:
     disk = DiskSpace("/data", total_bytes=100_000, free_bytes=50_000)
     space = StorageSpace((), trial_bytes=20_000, trials=200, recent_trials=700, disk=disk)
     assert (space.bytes_per_trial, space.bytes_per_day, space.days_left) == (100.0, 10_000.0, 5.0)
     assert disk.free_share == 0.5
 
 
-def test_days_left_are_unknown_without_growth_or_disk() -> None:
+def test_storage_space_days_left_without_growth_or_disk_is_none() -> None:
     disk = DiskSpace("/data", total_bytes=100_000, free_bytes=50_000)
     assert StorageSpace((), 20_000, 200, 0, disk).days_left is None
     assert StorageSpace((), 20_000, 200, 700, None).days_left is None
 
 
-def test_recent_gateway_traces_are_growth_without_any_trial() -> None:
+def test_measure_storage_space_growth_includes_gateway_traces() -> None:
     make_gateway_trace(client_request=bytes(range(256)) * 40)
     space = measure_storage_space()
     assert (space.trials, space.recent_traces) == (0, 1)
@@ -70,7 +70,7 @@ def test_recent_gateway_traces_are_growth_without_any_trial() -> None:
     assert space.days_left is not None
 
 
-def test_traces_that_replace_deleted_ones_are_no_growth(settings: LazySettings) -> None:
+def test_measure_storage_space_traces_replacing_deleted_ones_add_nothing(settings: LazySettings) -> None:
     settings.TRACE_DAYS = 30
     make_gateway_trace()
     old = make_gateway_trace()
@@ -80,6 +80,6 @@ def test_traces_that_replace_deleted_ones_are_no_growth(settings: LazySettings) 
     assert measure_storage_space().trace_growth_bytes > 0
 
 
-def test_folder_that_cannot_be_read_has_no_disk() -> None:
+def test_measure_disk_of_unreadable_folder_is_none() -> None:
     assert measure_disk("/no/such/folder") is None
     assert is_database_here()

@@ -22,16 +22,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CALL = '```json\n{"name": "state_get", "arguments": {}}\n```'
 
 
-def plays_probes_too(seen: ReceivedRequest) -> ScriptedReply:
+def answer_probes_and_tasks(seen: ReceivedRequest) -> ScriptedReply:
     body = seen.json()
     tools = [tool["function"]["name"] for tool in body.get("tools", ())]
     if tools != ["probe_echo"]:
         return answer_correctly(seen)
-    told = body["messages"][-1]["role"] == "tool"
-    return text_reply("It gave it back.") if told else tool_call_reply(("probe_echo", {"value": "x"}))
+    has_tool_result = body["messages"][-1]["role"] == "tool"
+    return text_reply("It gave it back.") if has_tool_result else tool_call_reply(("probe_echo", {"value": "x"}))
 
 
-def refuses_tools(seen: ReceivedRequest) -> ScriptedReply:
+def refuse_tools(seen: ReceivedRequest) -> ScriptedReply:
     return error_reply(400, "this model does not support tools") if seen.json().get("tools") else text_reply(CALL)
 
 
@@ -40,18 +40,18 @@ def model(scripted: ScriptedServer) -> Model:
     return make_scripted_model(scripted)
 
 
-def settled(model: Model, run: Run) -> RunConfig:
+def run_waiting_probe(model: Model, run: Run) -> RunConfig:
     probe = Probe.objects.get(model=model)
     assert run_probe(probe.pk, on_finished=decide_waiting_methods)
     return RunConfig.objects.get(run=run)
 
 
-def answered_by(model: Model, provider: ScriptedServer) -> None:
+def point_model_to(model: Model, provider: ScriptedServer) -> None:
     model.provider.base_url = provider.base_url
     model.provider.save()
 
 
-def test_auto_waits_for_the_probe_of_a_model_of_which_nothing_is_known(model: Model) -> None:
+def test_auto_method_of_unknown_model_waits_for_probe(model: Model) -> None:
     run = launch_run(model, methods=("auto",))
 
     assert run.configs.get().method == "auto"
@@ -59,11 +59,11 @@ def test_auto_waits_for_the_probe_of_a_model_of_which_nothing_is_known(model: Mo
     assert run_worker_session(model, seconds=0.5) == 0  # nothing is claimed yet
 
 
-def test_auto_method_is_native_if_probe_saw_call_and_run_continues(model: Model) -> None:
-    with ScriptedServer(plays_probes_too) as provider:
-        answered_by(model, provider)
+def test_auto_method_is_native_after_probe_with_call(model: Model) -> None:
+    with ScriptedServer(answer_probes_and_tasks) as provider:
+        point_model_to(model, provider)
         run = launch_run(model, methods=("auto",))
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
         assert run_worker_session(model) == 3
 
     assert (config.method, config.routing["reason"]) == ("native", "Tool calls are supported.")
@@ -71,11 +71,11 @@ def test_auto_method_is_native_if_probe_saw_call_and_run_continues(model: Model)
     assert set(Trial.objects.values_list("outcome", flat=True)) == {"pass"}
 
 
-def test_auto_method_is_text_json_if_tools_are_refused_and_says_why(model: Model) -> None:
-    with ScriptedServer(refuses_tools) as provider:
-        answered_by(model, provider)
+def test_auto_method_is_text_json_if_tools_are_refused(model: Model) -> None:
+    with ScriptedServer(refuse_tools) as provider:
+        point_model_to(model, provider)
         run = launch_run(model, methods=("auto",))
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
 
     assert config.method == "text_json"
     assert config.routing["deprecated"] is True
@@ -83,13 +83,13 @@ def test_auto_method_is_text_json_if_tools_are_refused_and_says_why(model: Model
     assert config.routing["known"]["tools_field"]["source"] == "probed"
 
 
-def test_named_method_waits_for_the_probe_and_keeps_its_method(model: Model) -> None:
-    with ScriptedServer(plays_probes_too) as provider:
-        answered_by(model, provider)
+def test_named_method_with_probe_unknown_waits_and_keeps_its_method(model: Model) -> None:
+    with ScriptedServer(answer_probes_and_tasks) as provider:
+        point_model_to(model, provider)
         run = launch_run(model, probe_unknown=True)
         assert run.configs.get().awaits_probe
         assert run_worker_session(model, seconds=0.5) == 0
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
         assert run_worker_session(model) == 3
 
     assert (config.method, config.routing, config.awaits_probe) == ("native", {}, False)
@@ -97,11 +97,11 @@ def test_named_method_waits_for_the_probe_and_keeps_its_method(model: Model) -> 
     assert Run.objects.get().state == "finished"
 
 
-def test_named_method_is_not_applicable_where_the_probe_meets_a_refusal(model: Model) -> None:
-    with ScriptedServer(refuses_tools) as provider:
-        answered_by(model, provider)
+def test_named_method_refused_by_probe_is_not_applicable(model: Model) -> None:
+    with ScriptedServer(refuse_tools) as provider:
+        point_model_to(model, provider)
         run = launch_run(model, probe_unknown=True)
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
         run_worker_session(model, seconds=0.5)
 
     assert config.method == "native"
@@ -110,43 +110,43 @@ def test_named_method_is_not_applicable_where_the_probe_meets_a_refusal(model: M
     assert Run.objects.get().state == "finished"
 
 
-def test_named_method_without_the_wish_waits_for_nothing(model: Model) -> None:
+def test_named_method_without_probe_unknown_does_not_wait(model: Model) -> None:
     launch_run(model)
     assert not Probe.objects.exists()
     assert run_worker_session(model) == 3
 
 
 @pytest.mark.parametrize("cap", ["request_cap", "token_cap"])
-def test_named_method_of_a_run_with_a_cap_waits_for_nothing(model: Model, cap: str) -> None:
+def test_named_method_of_run_with_limit_does_not_wait(model: Model, cap: str) -> None:
     launch_run(model, probe_unknown=True, **{cap: 100_000})
     assert not Probe.objects.exists()
     assert run_worker_session(model) == 3
 
 
-def test_auto_of_a_run_with_a_cap_waits_for_the_probe(model: Model) -> None:
+def test_auto_method_of_run_with_limit_waits_for_probe(model: Model) -> None:
     launch_run(model, methods=("auto",), request_cap=100)
     assert Probe.objects.exists()
 
 
-def test_named_method_of_a_known_model_waits_for_nothing(model: Model) -> None:
+def test_named_method_of_known_model_does_not_wait(model: Model) -> None:
     Model.objects.filter(pk=model.pk).update(capabilities={"supports_tool_use": True})
     launch_run(model, probe_unknown=True)
     assert not Probe.objects.exists()
     assert run_worker_session(model) == 3
 
 
-def test_inconclusive_probe_leaves_native_and_next_launch_probes_again(model: Model) -> None:
+def test_auto_method_after_inconclusive_probe_is_native(model: Model) -> None:
     with ScriptedServer(lambda seen: error_reply(429, "slow down")) as provider:
-        answered_by(model, provider)
+        point_model_to(model, provider)
         run = launch_run(model, methods=("auto",))
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
 
     assert (config.method, config.routing["reason"]) == ("native", "Nothing is known against tool calls.")
     launch_run(model, methods=("auto",))
     assert Probe.objects.count() == 2
 
 
-def test_what_is_declared_decides_at_once_and_nobody_is_asked(model: Model) -> None:
+def test_auto_method_of_declared_capabilities_needs_no_probe(model: Model) -> None:
     model.capabilities = {"supports_tool_use": False, "constrained": ["response_format"]}
     model.save()
     config = launch_run(model, methods=("auto",)).configs.get()
@@ -156,7 +156,7 @@ def test_what_is_declared_decides_at_once_and_nobody_is_asked(model: Model) -> N
     assert not Probe.objects.exists()
 
 
-def test_an_order_of_paths_in_the_run_is_followed(model: Model) -> None:
+def test_auto_method_follows_paths_of_run(model: Model) -> None:
     model.capabilities = {"supports_tool_use": False, "constrained": ["response_format"]}
     model.save()
 
@@ -165,7 +165,7 @@ def test_an_order_of_paths_in_the_run_is_followed(model: Model) -> None:
     ].method == ("text_json")
 
 
-def test_where_no_path_is_left_preflight_says_so_before_the_first_request(model: Model) -> None:
+def test_build_plan_skips_auto_without_possible_method(model: Model) -> None:
     model.capabilities = {"supports_tool_use": False}
     model.save()
     plan = build_plan(build_request(model, methods=("auto", "text_json"), overrides={"paths": ["native"]}))
@@ -174,11 +174,11 @@ def test_where_no_path_is_left_preflight_says_so_before_the_first_request(model:
     assert plan.skipped[0].why.startswith("No method is left")
 
 
-def test_trials_without_possible_method_are_not_applicable_with_reason(model: Model) -> None:
-    with ScriptedServer(refuses_tools) as provider:
-        answered_by(model, provider)
+def test_auto_method_without_possible_path_is_not_applicable(model: Model) -> None:
+    with ScriptedServer(refuse_tools) as provider:
+        point_model_to(model, provider)
         run = launch_run(model, methods=("auto",), overrides={"paths": ["native"]})
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
 
     trial = run.trials.first()
     assert trial is not None
@@ -187,7 +187,7 @@ def test_trials_without_possible_method_are_not_applicable_with_reason(model: Mo
     assert trial.sentence.startswith("No method is left")
 
 
-def test_named_method_is_used_or_refused_with_reason_but_never_changed(model: Model) -> None:
+def test_build_plan_uses_or_skips_named_method_without_changing_it(model: Model) -> None:
     model.capabilities = {"supports_tool_use": False, "tools_field": "accepted"}
     model.save()
     assert build_plan(build_request(model)).configs[0].method == "native"
@@ -199,7 +199,7 @@ def test_named_method_is_used_or_refused_with_reason_but_never_changed(model: Mo
     assert plan.skipped[0].why == "The endpoint refuses requests with tools."
 
 
-def test_rendered_prompt_is_refused_before_request_if_wire_has_none(model: Model) -> None:
+def test_build_plan_skips_template_method_on_anthropic_wire(model: Model) -> None:
     model.provider.wire = "anthropic"
     model.provider.save()
     plan = build_plan(build_request(model, methods=("native", "template")))
@@ -208,7 +208,7 @@ def test_rendered_prompt_is_refused_before_request_if_wire_has_none(model: Model
     assert plan.skipped[0].why == "An endpoint that speaks anthropic takes no rendered prompt."
 
 
-def test_endpoint_without_parallel_calls_gets_single_calls_except_raw(model: Model) -> None:
+def test_build_plan_without_parallel_support_sends_single_calls(model: Model) -> None:
     model.capabilities = {"supports_tool_use": True, "supports_parallel_tools": False}
     model.save()
     plan = build_plan(build_request(model, strategies=("baseline", "raw")))
@@ -217,7 +217,7 @@ def test_endpoint_without_parallel_calls_gets_single_calls_except_raw(model: Mod
     assert layers == [{"request_overrides": {"parallel_tool_calls": False}}, None]
 
 
-def test_tools_that_the_endpoint_would_refuse_are_left_out_with_the_reason(model: Model) -> None:
+def test_build_plan_skips_native_if_tool_name_is_not_accepted(model: Model) -> None:
     model.capabilities = {"name_pattern": "^x"}
     model.save()
     plan = build_plan(build_request(model, methods=("native", "text_json")))
@@ -226,7 +226,7 @@ def test_tools_that_the_endpoint_would_refuse_are_left_out_with_the_reason(model
     assert plan.skipped[0].why == "The endpoint does not take the name state_get: it wants ^x."
 
 
-def test_a_lost_wake_up_is_made_good_and_settling_twice_changes_nothing(model: Model) -> None:
+def test_decide_all_waiting_methods_recovers_lost_notification(model: Model) -> None:
     run = launch_run(model, methods=("auto",))
     Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})
 
@@ -235,7 +235,7 @@ def test_a_lost_wake_up_is_made_good_and_settling_twice_changes_nothing(model: M
     assert run.configs.get().method == "native"
 
 
-def test_settings_of_another_version_end_only_their_own_trials(
+def test_decide_all_waiting_methods_ends_trials_of_invalid_settings(
     model: Model,
 ) -> None:
     old, good = launch_run(model, methods=("auto",)), launch_run(model, methods=("auto",))
@@ -250,23 +250,23 @@ def test_settings_of_another_version_end_only_their_own_trials(
     assert trial.sentence.startswith("The settings of the run are no longer valid: profile: a_key_of_before")
 
 
-def test_configuration_that_cannot_be_read_leaves_the_others(model: Model) -> None:
-    bad, good = launch_run(model, methods=("auto",)), launch_run(model, methods=("auto",))
-    bad.configs.update(layers=[["a layer without a patch"]])
+def test_decide_all_waiting_methods_ends_unreadable_config_only(model: Model) -> None:
+    broken, good = launch_run(model, methods=("auto",)), launch_run(model, methods=("auto",))
+    broken.configs.update(layers=[["a layer without a patch"]])
     Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})
 
     assert decide_all_waiting_methods() == 2
-    assert (bad.configs.get().method, good.configs.get().method) == ("none", "native")
-    trial = bad.trials.first()
+    assert (broken.configs.get().method, good.configs.get().method) == ("none", "native")
+    trial = broken.trials.first()
     assert trial is not None
     assert (trial.state, trial.outcome) == ("done", "na")
     assert trial.sentence.startswith("Toolbench itself failed (ValueError)")
 
 
-def test_model_that_cannot_be_settled_leaves_the_others(
+def test_decide_all_waiting_methods_continues_after_failed_model(
     model: Model, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(other: Model) -> EffectiveCapabilities:
+    def fail_for_model(other: Model) -> EffectiveCapabilities:
         if other == model:
             raise KeyError("injected")
         return get_model_capabilities(other)
@@ -274,7 +274,7 @@ def test_model_that_cannot_be_settled_leaves_the_others(
     good = make_scripted_model(scripted, "another")
     waiting, settled_run = launch_run(model, methods=("auto",)), launch_run(good, methods=("auto",))
     Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})
-    monkeypatch.setattr(auto_method, "get_model_capabilities", failing)
+    monkeypatch.setattr(auto_method, "get_model_capabilities", fail_for_model)
 
     assert decide_all_waiting_methods() == 1
     assert (waiting.configs.get().method, settled_run.configs.get().method) == ("auto", "native")

@@ -1,4 +1,4 @@
-"""Which earlier cells a forecast stands on."""
+"""Earlier cells that an estimate uses."""
 
 import pytest
 
@@ -9,22 +9,24 @@ from toolbench.lab.planning.earlier_cells import MAX_CELLS_PER_KIND, PlannedTria
 pytestmark = pytest.mark.django_db
 
 
-def asked(model: Model, scenario: str = "happy_path", *, method: str = "native", strategy: str = "") -> PlannedTrials:
+def plan_trials(
+    model: Model, scenario: str = "happy_path", *, method: str = "native", strategy: str = ""
+) -> PlannedTrials:
     kind, strategy = model.provider.kind, strategy or "production"
     return PlannedTrials(model.pk, model.name, model.provider_id, kind, 8, method, strategy, scenario, 10, 10)
 
 
-def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
+def test_find_similar_cells_prefers_same_model_and_scenario() -> None:
     known, stranger = make_model("known"), make_model("stranger")
     cell = make_cell(make_config(make_run(), known))
     make_trials(cell, **{"pass": 2})
     wanted = [
-        asked(known),
-        asked(known, strategy="raw"),
-        asked(known, "long_arguments_guard"),
-        asked(known, method="template"),
-        asked(stranger),
-        asked(stranger, "weather"),
+        plan_trials(known),
+        plan_trials(known, strategy="raw"),
+        plan_trials(known, "long_arguments_guard"),
+        plan_trials(known, method="template"),
+        plan_trials(stranger),
+        plan_trials(stranger, "weather"),
     ]
     found = find_similar_cells(wanted)
     assert [item and item.description for item in found] == [
@@ -43,7 +45,7 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
     assert fifth == ((), (cell.pk, other.pk))
 
 
-def test_newest_cells_count_without_deleted_runs_and_unsent_trials() -> None:
+def test_find_similar_cells_uses_newest_sent_cells_of_kept_runs() -> None:
     model = make_model()
     cells = []
     for _ in range(MAX_CELLS_PER_KIND + 2):
@@ -52,6 +54,6 @@ def test_newest_cells_count_without_deleted_runs_and_unsent_trials() -> None:
     make_cell(make_config(make_run(), model))
     cells[-1].run.deleted_at = cells[-1].run.created_at
     cells[-1].run.save()
-    (found,) = find_similar_cells([asked(model)])
+    (found,) = find_similar_cells([plan_trials(model)])
     assert found is not None
     assert found.cells == tuple(cell.pk for cell in reversed(cells[1:-1]))

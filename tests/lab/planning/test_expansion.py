@@ -17,13 +17,13 @@ from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunReq
 pytestmark = pytest.mark.django_db
 
 
-def refusal(request: RunRequest) -> dict[str, list[str]]:
+def list_errors(request: RunRequest) -> dict[str, list[str]]:
     with pytest.raises(LaunchError) as refused:
         build_plan(request)
     return refused.value.errors
 
 
-def test_case_study_filter_gives_29_published_pairs_and_1450_trials() -> None:
+def test_build_plan_of_case_study_has_29_published_pairs() -> None:
     load_builtin_data()
     words = "default,recommended,conversation,creative,tool_calling"
     profiles = name_filter.filter_by_names(case_study.load_profiles(), words, names=lambda profile: profile.names)
@@ -41,7 +41,7 @@ def test_case_study_filter_gives_29_published_pairs_and_1450_trials() -> None:
 
 
 @pytest.mark.parametrize("name", ["vendor/a", "Qwen/a"])
-def test_a_model_whose_profiles_do_not_apply_gets_the_default_one(name: str) -> None:
+def test_build_plan_without_applicable_profile_uses_default(name: str) -> None:
     SamplingProfile.objects.create(name="for-qwen", applies_to="qwen/*", options={"temperature": 0.7})
     plan = build_plan(build_request(make_model(name), profiles=("for-qwen",)))
     assert [config.profile for config in plan.configs] == ["default"]
@@ -50,20 +50,20 @@ def test_a_model_whose_profiles_do_not_apply_gets_the_default_one(name: str) -> 
     ]
 
 
-def test_applicability_can_be_switched_off() -> None:
+def test_build_plan_without_applicability_uses_every_profile() -> None:
     SamplingProfile.objects.create(name="for-qwen", applies_to="qwen/*", options={"temperature": 0.7})
     plan = build_plan(build_request(make_model("vendor/a"), profiles=("for-qwen",), enforce_applicability=False))
     assert [config.profile for config in plan.configs] == ["for-qwen"]
     assert plan.configs[0].options == {"temperature": 0.7}
 
 
-def test_an_endpoint_that_cannot_constrain_is_skipped_with_the_reason() -> None:
+def test_build_plan_skips_constrained_method_without_support() -> None:
     plan = build_plan(build_request(make_model(), methods=("native", "constrained")))
     assert [config.method for config in plan.configs] == ["native"]
     assert plan.skipped[0].why == "The endpoint is not known to constrain answers."
 
 
-def test_examples_a_scenario_does_not_have_are_skipped() -> None:
+def test_build_plan_skips_examples_missing_in_scenario() -> None:
     request = build_request(make_model(), examples=("", "weather-1"), scenarios=("happy_path", "weather"))
     plan = build_plan(request)
     assert [(plan.configs[cell.config].examples, cell.scenario) for cell in plan.cells] == [
@@ -74,24 +74,24 @@ def test_examples_a_scenario_does_not_have_are_skipped() -> None:
     assert plan.skipped[0].why == "The scenario has no examples weather-1."
 
 
-def test_workaround_without_tools_makes_tool_scenarios_not_applicable() -> None:
+def test_build_plan_tools_off_makes_tool_scenarios_not_applicable() -> None:
     model = make_model("minimax/minimax-m2-her", workarounds=["tool_use_disabled"])
     plan = build_plan(build_request(model, scenarios=("happy_path", "chat_only")))
     assert [(cell.scenario, cell.applicable) for cell in plan.cells] == [("happy_path", False), ("chat_only", True)]
 
 
-def test_baseline_leaves_workarounds_out_so_that_the_tool_scenario_runs() -> None:
+def test_build_plan_baseline_omits_workarounds() -> None:
     model = make_model("minimax/minimax-m2-her", workarounds=["tool_use_disabled"])
     plan = build_plan(build_request(model, strategies=("baseline",)))
     assert [cell.applicable for cell in plan.cells] == [True]
 
 
-def test_raw_has_nothing_of_ours_below_what_was_asked() -> None:
+def test_build_plan_raw_has_only_launch_layer() -> None:
     plan = build_plan(build_request(make_model(workarounds=["gemini_openrouter_compat"]), strategies=("raw",)))
     assert [name for name, _ in plan.configs[0].layers] == ["launch"]
 
 
-def test_layers_stand_in_their_order() -> None:
+def test_build_plan_layers_are_ordered() -> None:
     SamplingProfile.objects.create(name="warm", options={"temperature": 1})
     provider = make_provider(option_defaults={"user": "toolbench"})
     model = make_model(workarounds=["gemini_openrouter_compat", "mine"], provider=provider)
@@ -108,22 +108,22 @@ def test_layers_stand_in_their_order() -> None:
     ]
 
 
-def test_a_preset_of_ones_own_can_be_a_strategy() -> None:
+def test_build_plan_accepts_user_preset_as_strategy() -> None:
     Preset.objects.create(name="short", patch={"max_turns": 2})
     plan = build_plan(build_request(make_model(), strategies=("short",)))
     assert ("preset short", {"max_turns": 2}) in plan.configs[0].layers
 
 
-def test_a_preset_leaves_the_mode_that_was_asked_for() -> None:
+def test_build_plan_preset_keeps_requested_tool_use_mode() -> None:
     plan = build_plan(build_request(make_model(), strategies=("default_tool_calling",), tool_use_mode="enforced"))
     assert resolve_policy(plan.configs[0].layers).policy.tool_use_mode == "enforced"
 
 
-def test_everything_unknown_is_named_at_once_by_field() -> None:
+def test_build_plan_reports_every_unknown_value_by_field() -> None:
     request = RunRequest(
         models=(987,), profiles=("p",), strategies=("s",), methods=("m",), scenarios=("x",), trials=0, request_cap=0
     )
-    errors = refusal(request)
+    errors = list_errors(request)
     assert errors["models"] == ["There is no model 987."]
     assert errors["profiles"] == ["There is no profile p."]
     assert errors["strategies"] == ["There is no strategy or preset s."]
@@ -133,32 +133,32 @@ def test_everything_unknown_is_named_at_once_by_field() -> None:
     assert errors["request_cap"] == ["A limit is a whole number from 1 to 2,147,483,647; leave it empty for none."]
 
 
-def test_nothing_chosen_is_said_in_plain_words() -> None:
-    errors = refusal(RunRequest())
+def test_build_plan_of_empty_request_asks_for_model_and_scenario() -> None:
+    errors = list_errors(RunRequest())
     assert errors == {"models": ["Choose at least one model."], "scenarios": ["Choose at least one scenario."]}
 
 
-def test_bad_overrides_are_named_by_key() -> None:
-    errors = refusal(build_request(make_model(), overrides={"max_turns": 0, "nonsense": 1}))
+def test_build_plan_invalid_overrides_are_named_by_key() -> None:
+    errors = list_errors(build_request(make_model(), overrides={"max_turns": 0, "nonsense": 1}))
     assert [sentence.partition(":")[0] for sentence in errors["overrides"]] == ["max_turns", "nonsense"]
 
 
-def test_a_bad_mode_is_refused() -> None:
-    assert "tool_use_mode" in str(refusal(build_request(make_model(), tool_use_mode="sometimes")))
+def test_build_plan_unknown_tool_use_mode_is_refused() -> None:
+    assert "tool_use_mode" in str(list_errors(build_request(make_model(), tool_use_mode="sometimes")))
 
 
-def test_too_many_trials_are_refused_with_their_number() -> None:
-    errors = refusal(build_request(make_model(), scenarios=("happy_path", "chat_only"), trials=60_000))
+def test_build_plan_with_too_many_trials_is_refused() -> None:
+    errors = list_errors(build_request(make_model(), scenarios=("happy_path", "chat_only"), trials=60_000))
     assert errors == {"trials": ["This would be 120000 trials; a run has at most 100000."]}
 
 
-def test_requests_are_counted_from_least_to_most() -> None:
+def test_build_plan_counts_least_and_most_requests() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     plan = build_plan(build_request(model, trials=2, overrides={"max_turns": 4}))
     assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 24, {"Example": 24})
 
 
-def test_max_requests_count_relaxed_fallback_and_retry_of_cut_streams() -> None:
+def test_build_plan_most_requests_include_fallbacks_and_cut_streams() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     again = {"max_turns": 3, "fallback_retry_count": 1}
     assert build_plan(build_request(model, trials=1, overrides=again)).most_requests == 10
@@ -168,7 +168,7 @@ def test_max_requests_count_relaxed_fallback_and_retry_of_cut_streams() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "most"),
+    ("fields", "most_requests"),
     [
         ({"overrides": {"drop_refused_parameters": False}}, 4),
         ({}, 6),  # tool_choice and parallel_tool_calls
@@ -178,14 +178,14 @@ def test_max_requests_count_relaxed_fallback_and_retry_of_cut_streams() -> None:
         ({"overrides": {"left_out_parameters": ["tool_choice"]}}, 5),
     ],
 )
-def test_most_counts_each_optional_parameter_as_refused_once(fields: dict[str, Any], most: int) -> None:
+def test_build_plan_most_requests_include_refused_parameters(fields: dict[str, Any], most_requests: int) -> None:
     model = make_model(provider=make_provider(max_attempts=1))
     overrides = {"max_turns": 4, "cut_stream_retries": 0, **fields.get("overrides", {})}
     plan = build_plan(build_request(model, **(fields | {"trials": 1, "overrides": overrides})))
-    assert plan.most_requests == most
+    assert plan.most_requests == most_requests
 
 
-def test_a_paid_run_above_the_limit_needs_a_confirmation() -> None:
+def test_build_plan_paid_requests_above_limit_need_confirmation() -> None:
     model = make_model(provider=make_provider(max_attempts=1))
     limit, one_turn = settings.CONFIRM_ABOVE_REQUESTS, {"max_turns": 1, "drop_refused_parameters": False}
     assert not build_plan(build_request(model, trials=limit, overrides=one_turn)).needs_confirmation
@@ -196,12 +196,12 @@ def test_a_paid_run_above_the_limit_needs_a_confirmation() -> None:
 
 
 @pytest.mark.parametrize("kind", ["local", "simulated"])
-def test_local_and_simulated_requests_need_none(kind: str) -> None:
+def test_build_plan_local_and_simulated_requests_are_unpaid(kind: str) -> None:
     plan = build_plan(build_request(make_model(provider=make_provider(kind=kind)), trials=1000))
     assert (plan.needs_confirmation, plan.paid_requests) == (False, {})
 
 
-def test_configurations_can_be_spelled_out() -> None:
+def test_build_plan_uses_explicit_configurations() -> None:
     model = make_model(constraint="grammar")
     configs = (ConfigChoice(model.pk, method="constrained"), ConfigChoice(model.pk, examples="weather-1"))
     plan = build_plan(RunRequest(configs=configs, scenarios=("weather",), trials=1))
@@ -212,7 +212,7 @@ def test_configurations_can_be_spelled_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "deterministic"),
+    ("fields", "deterministic"),
     [
         ({}, False),
         ({"profiles": ("greedy",)}, True),
@@ -221,24 +221,24 @@ def test_configurations_can_be_spelled_out() -> None:
         ({"profiles": ("greedy",), "overrides": {"request_overrides": {"temperature": 0.5}}}, False),
     ],
 )
-def test_a_cell_is_deterministic_by_the_temperature_that_is_sent(asked: dict[str, Any], deterministic: bool) -> None:
+def test_build_plan_cell_is_deterministic_at_temperature_zero(fields: dict[str, Any], deterministic: bool) -> None:
     SamplingProfile.objects.create(name="greedy", options={"temperature": 0})
-    plan = build_plan(RunRequest(models=(make_model().pk,), scenarios=("happy_path",), **asked))
+    plan = build_plan(RunRequest(models=(make_model().pk,), scenarios=("happy_path",), **fields))
     assert [cell.deterministic for cell in plan.cells] == [deterministic]
 
 
-def test_a_providers_default_temperature_counts_too() -> None:
+def test_build_plan_cell_is_deterministic_by_provider_default() -> None:
     model = make_model(provider=make_provider(option_defaults={"temperature": 0}))
     plan = build_plan(RunRequest(models=(model.pk,), scenarios=("happy_path",)))
     assert plan.cells[0].deterministic
 
 
-def test_a_prompt_is_written_in_the_format_that_the_model_declares() -> None:
+def test_build_plan_template_method_uses_declared_text_format() -> None:
     model = make_model(capabilities={"text_format": "llama3_json"})
     (config,) = build_plan(build_request(model, methods=("template",))).configs
     assert dict(config.layers[0][1])["text_format"] == "llama3_json"
 
 
-def test_a_format_whose_turns_nobody_knows_is_refused_at_launch() -> None:
+def test_build_plan_template_method_refuses_format_without_turns() -> None:
     request = build_request(make_model(), methods=("template",), overrides={"text_format": "react"})
-    assert "turn tokens of the format 'react' are not known" in refusal(request)["methods"][0]
+    assert "turn tokens of the format 'react' are not known" in list_errors(request)["methods"][0]

@@ -1,4 +1,4 @@
-"""What trials are likely to take."""
+"""Estimates of requests, tokens, cost and time of planned trials."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 PRICE = {"input": 1.0, "output": 1.0}
 
 
-def asked(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
+def plan_trials(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
     provider = model.provider
     whole = PlannedTrials(
         model.pk,
@@ -44,14 +44,14 @@ def asked(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
     return replace(whole, **fields)
 
 
-def history(model: Model, count: int = 10, **fields: Any) -> list[Trial]:
+def make_earlier_trials(model: Model, count: int = 10, **fields: Any) -> list[Trial]:
     cell = make_cell(make_config(make_run(), model))
     trials = [make_trial(cell, duration_ms=2000, **fields) for _ in range(count)]
     recompute_stale_cells()
     return trials
 
 
-def test_forecast_range_narrows_with_trials_and_widens_with_variance() -> None:
+def test_estimate_range_narrows_with_trials_and_widens_with_variance() -> None:
     few, many = estimate_range([CellSample(5, 100, 400)], 50, 50), estimate_range([CellSample(500, 100, 400)], 50, 50)
     assert few[0] < many[0] < 5000 < many[1] < few[1]
     apart = estimate_range([CellSample(250, 60, 400), CellSample(250, 140, 400)], 50, 50)
@@ -60,13 +60,13 @@ def test_forecast_range_narrows_with_trials_and_widens_with_variance() -> None:
     assert estimate_range([CellSample(10, 3, 0)], 10, 60) == (30, 180)
 
 
-def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
+def test_estimate_trials_uses_costs_of_similar_trials(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     model = make_model()
-    history(model, cost=0.01)
+    make_earlier_trials(model, cost=0.01)
     with django_assert_num_queries(3):
-        found = estimate_trials([asked(model)], RemainingLimits())
+        found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (200, 200)
@@ -79,90 +79,90 @@ def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
     assert found.sources == ("1 cell from the same model, scenario, method and strategy",)
 
 
-def test_forecast_has_at_least_one_request_for_each_trial() -> None:
+def test_estimate_trials_has_at_least_one_request_per_trial() -> None:
     model = make_model()
     cell = make_cell(make_config(make_run(), model))
     for requests in (1, 20):
         make_trial(cell, requests=requests)
     recompute_stale_cells()
-    found = estimate_trials([asked(model)], RemainingLimits())
+    found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert found.requests.low == 100
     assert found.requests.high > 1000
 
 
-def test_forecast_of_unsent_trials_has_a_request_for_each_further_one() -> None:
+def test_estimate_trials_after_unsent_trials_has_one_request_each() -> None:
     model = make_model()
     cell = make_cell(make_config(make_run(), model))
     for requests in (0, 0, 1):
         make_trial(cell, requests=requests)
     recompute_stale_cells()
-    found = estimate_trials([asked(model, min_trials=10)], RemainingLimits())
+    found = estimate_trials([plan_trials(model, min_trials=10)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (10, 100)
 
 
-def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
+def test_estimate_trials_without_reported_cost_uses_price_list() -> None:
     model = make_model("gpt-4o-mini", provider=make_provider("OpenAI", template="openai"))
-    history(model)
-    found = estimate_trials([asked(model)], RemainingLimits())
+    make_earlier_trials(model)
+    found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert found.cost is not None
     assert found.cost.high == pytest.approx((0.15 * 40_000 + 0.6 * 6_000) / 1e6)
     assert any("list price of 2026-03" in source for source in found.sources)
 
 
-def test_an_unknown_price_is_named_and_never_nothing() -> None:
+def test_estimate_trials_unknown_price_is_named_and_has_no_cost() -> None:
     model = make_model("nobody-knows")
-    history(model)
-    found = estimate_trials([asked(model)], RemainingLimits())
+    make_earlier_trials(model)
+    found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert (found.cost, found.unpriced) == (None, ("nobody-knows",))
 
 
-def test_what_another_model_cost_says_nothing_of_this_one() -> None:
-    history(make_model("dear"), cost=5.0)
-    found = estimate_trials([asked(make_model("cheap"))], RemainingLimits())
+def test_estimate_trials_does_not_use_cost_of_other_models() -> None:
+    make_earlier_trials(make_model("dear"), cost=5.0)
+    found = estimate_trials([plan_trials(make_model("cheap"))], RemainingLimits())
     assert found is not None
     assert found.sources == ("1 cell from other models, the same scenario and method",)
     assert (found.cost, found.unpriced) == (None, ("cheap",))
 
 
-def test_a_local_model_costs_nothing_and_that_is_known() -> None:
+def test_estimate_trials_of_local_model_costs_zero() -> None:
     model = make_model("tiny", provider=make_provider("This machine", kind=Provider.Kind.LOCAL))
-    history(model)
-    found = estimate_trials([asked(model)], RemainingLimits())
+    make_earlier_trials(model)
+    found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert found.cost is not None
     assert (found.cost.high, found.unpriced) == (0, ())
 
 
-def test_estimate_of_a_private_address_costs_only_with_a_price() -> None:
+def test_estimate_trials_at_private_address_costs_only_with_price() -> None:
     server = make_provider("Own server", base_url="http://10.0.0.7:8000")
     free, priced = make_model("free", provider=server), make_model("priced", provider=server, price=PRICE)
     for model in (free, priced):
-        history(model)
-    found = [estimate_trials([asked(model)], RemainingLimits()) for model in (free, priced)]
-    assert [(each.cost and each.cost.high, each.unpriced) for each in found if each] == [
+        make_earlier_trials(model)
+    found = [estimate_trials([plan_trials(model)], RemainingLimits()) for model in (free, priced)]
+    assert [(estimate.cost and estimate.cost.high, estimate.unpriced) for estimate in found if estimate] == [
         (0, ()), (pytest.approx(100 * 460 / 1e6), ()),
     ]  # fmt: skip
 
 
-def test_estimate_of_a_local_model_with_a_price_has_its_cost() -> None:
+def test_estimate_trials_of_local_model_with_price_has_cost() -> None:
     model = make_model("tiny", provider=make_provider("This machine", kind=Provider.Kind.LOCAL), price=PRICE)
-    history(model)
-    found = estimate_trials([asked(model)], RemainingLimits())
+    make_earlier_trials(model)
+    found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert found.cost is not None
     assert found.cost.high == pytest.approx(100 * 460 / 1e6)
 
 
-def test_a_cap_cuts_all_of_it_and_is_said() -> None:
+def test_estimate_trials_is_capped_by_request_limit() -> None:
     model = make_model()
-    history(model, cost=0.01)
-    found = estimate_trials([asked(model)], RemainingLimits(requests=50))
+    make_earlier_trials(model, cost=0.01)
+    found = estimate_trials([plan_trials(model)], RemainingLimits(requests=50))
     assert found is not None
     assert found.capped
     assert found.requests is not None
@@ -171,22 +171,22 @@ def test_a_cap_cuts_all_of_it_and_is_said() -> None:
     assert found.cost.high == pytest.approx(0.25)
 
 
-def test_forecast_until_decided_spans_fewest_to_most_trials() -> None:
+def test_estimate_trials_until_decided_spans_least_to_most_trials() -> None:
     model = make_model()
-    history(model)
-    found = estimate_trials([asked(model, min_trials=10, max_trials=60)], RemainingLimits())
+    make_earlier_trials(model)
+    found = estimate_trials([plan_trials(model, min_trials=10, max_trials=60)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (20, 120)
 
 
-def test_forecast_of_other_strategy_uses_ends_of_other_models() -> None:
-    """Its own trials ended after one request; under a preset that helps they may take what others take."""
+def test_estimate_trials_of_other_strategy_uses_requests_of_other_models() -> None:
+    """The trials of the model ended after one request; with another strategy they may need as many as other models."""
     model = make_model("tagged")
-    history(model, requests=1, cost=0.5)
-    history(make_model("other"), requests=3, cost=9.0)
+    make_earlier_trials(model, requests=1, cost=0.5)
+    make_earlier_trials(make_model("other"), requests=3, cost=9.0)
     same, other = (
-        estimate_trials([asked(model, strategy=name)], RemainingLimits()) for name in ("production", "a_preset")
+        estimate_trials([plan_trials(model, strategy=name)], RemainingLimits()) for name in ("production", "a_preset")
     )
     assert same is not None
     assert other is not None
@@ -195,20 +195,22 @@ def test_forecast_of_other_strategy_uses_ends_of_other_models() -> None:
     assert other.cost == same.cost  # never of other models
 
 
-def test_nothing_is_foretold_of_what_was_never_tried() -> None:
-    assert estimate_trials([asked(make_model())], RemainingLimits()) is None
+def test_estimate_trials_without_similar_trials_is_none() -> None:
+    assert estimate_trials([plan_trials(make_model())], RemainingLimits()) is None
     assert estimate_trials([], RemainingLimits()) is None
 
 
-def test_forecast_of_unknown_cells_uses_least_and_most_requests() -> None:
+def test_estimate_trials_of_unseen_cells_uses_planned_requests() -> None:
     model = make_model()
-    history(model)
+    make_earlier_trials(model)
     new = make_model("vendor/new", provider=make_provider("Elsewhere", kind="local"))
-    found = estimate_trials([asked(model), asked(new, 10, scenario="other", requests=(2, 24))], RemainingLimits())
+    found = estimate_trials(
+        [plan_trials(model), plan_trials(new, 10, scenario="other", requests=(2, 24))], RemainingLimits()
+    )
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (200 + 20, 200 + 240)
     assert (found.cells, found.unseen) == (2, 1)
     assert found.tokens is not None
     assert found.tokens.high == 46_000
-    assert estimate_trials([asked(new, scenario="other", requests=(2, 24))], RemainingLimits()) is None
+    assert estimate_trials([plan_trials(new, scenario="other", requests=(2, 24))], RemainingLimits()) is None

@@ -1,4 +1,4 @@
-"""The forecast of a plan, and of what is still to come of a run."""
+"""Estimates of a plan and of the remaining trials of a run."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaini
 pytestmark = pytest.mark.django_db
 
 
-def test_a_plan_is_foretold_from_the_models_own_trials() -> None:
+def test_estimate_plan_uses_earlier_trials_of_model() -> None:
     model = make_model()
     request = build_request(model, trials=60, until={"rule": "width"})
     assert estimate_plan(build_plan(request), request) is None
@@ -22,7 +22,7 @@ def test_a_plan_is_foretold_from_the_models_own_trials() -> None:
     assert (found.requests.low, found.requests.high) == (20, 120)
 
 
-def test_the_rest_of_a_run_is_what_waits_and_what_open_cells_may_still_get() -> None:
+def test_estimate_remaining_counts_queued_and_possible_trials() -> None:
     run = make_run(state=Run.State.RUNNING, until={"rule": "width"}, trials_per_cell=40, request_cap=60)
     config = make_config(run)
     make_trials(make_cell(config, error=0.05), **{"pass": 10, "queued": 5})
@@ -38,5 +38,5 @@ def test_the_rest_of_a_run_is_what_waits_and_what_open_cells_may_still_get() -> 
     assert (capped.requests.high, capped.capped) == (30, True)
 
 
-def test_nothing_is_to_come_of_a_run_that_has_ended() -> None:
+def test_estimate_remaining_of_ended_run_is_none() -> None:
     assert estimate_remaining(make_run()) is None

@@ -1,4 +1,4 @@
-"""What the launch form offers, and how it is narrowed."""
+"""Choices of the launch form, and filters on them."""
 
 import pytest
 
@@ -10,13 +10,13 @@ from toolbench.lab.planning.launch_form import ProviderChoices, get_launch_choic
 pytestmark = pytest.mark.django_db
 
 
-def personas() -> ProviderChoices:
+def load_simulated_choices() -> ProviderChoices:
     builtin_data.load_builtin_data()
     return next(provider for provider in get_launch_choices().providers if provider.simulated)
 
 
-def test_personas_stand_in_groups_and_none_is_left_out() -> None:
-    offered = personas()
+def test_get_launch_choices_groups_simulated_models() -> None:
+    offered = load_simulated_choices()
     assert [group.title for group in offered.groups] == [
         "Steady", "Odd answers", "Calls in text", "Odd behaviour", "Endpoint trouble", "Endpoint demands", "Streams",
     ]  # fmt: skip
@@ -24,8 +24,8 @@ def test_personas_stand_in_groups_and_none_is_left_out() -> None:
     assert max(len(group.models) for group in offered.groups) < 25
 
 
-def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
-    offered = personas()
+def test_filter_models_keeps_matching_and_chosen_models() -> None:
+    offered = load_simulated_choices()
     chosen = next(model for model in offered.models if model.label == "slow")
     left = offered.filter_models("STREAM cut", {chosen.value})
     assert {model.label for model in left.models} >= {"slow", "stream-cut"}
@@ -33,19 +33,19 @@ def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
     assert offered.filter_models("", ()) == offered
 
 
-def test_the_cast_is_folded_until_one_is_looked_for() -> None:
-    offered = personas()
+def test_filter_models_opens_simulated_provider() -> None:
+    offered = load_simulated_choices()
     assert not offered.open
     assert offered.filter_models("slow", ()).open
 
 
-def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
-    assert personas().unavailable_reason == "not running"
+def test_get_launch_choices_gives_reason_for_unavailable_provider() -> None:
+    assert load_simulated_choices().unavailable_reason == "not running"
     ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
-    assert personas().unavailable_reason == ""
+    assert load_simulated_choices().unavailable_reason == ""
 
 
-def test_long_lists_are_folded_and_offer_all_the_same() -> None:
+def test_get_launch_choices_collapses_long_lists_without_omissions() -> None:
     builtin_data.load_builtin_data()
     choices = get_launch_choices()
     assert [choice.value for choice in choices.strategies[0].choices] == [
@@ -59,7 +59,7 @@ def test_long_lists_are_folded_and_offer_all_the_same() -> None:
     }
 
 
-def test_sets_of_scenarios_are_those_of_the_words() -> None:
+def test_get_launch_choices_sets_equal_selected_scenarios() -> None:
     sets = dict(get_launch_choices().sets)
     assert list(sets) == ["simple", "typical", "extreme", "all", *scenarios.PACKS]
     assert all(
@@ -67,7 +67,7 @@ def test_sets_of_scenarios_are_those_of_the_words() -> None:
     )
 
 
-def test_scenarios_stand_below_the_name_of_their_group() -> None:
+def test_get_launch_choices_scenarios_have_headings_of_groups() -> None:
     headed = [choice for choice in list_choices(get_launch_choices().scenarios) if choice.heading]
     assert [choice.heading for choice in headed] == list(scenarios.group_scenarios())
     assert [choice.value for choice in headed] == [found[0].slug for found in scenarios.group_scenarios().values()]

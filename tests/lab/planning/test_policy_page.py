@@ -1,4 +1,4 @@
-"""The effective policy names the layer that every setting comes from, as a launch would freeze it."""
+"""The effective policy page: each setting with its layer, as a launch would freeze it."""
 
 import pytest
 
@@ -19,15 +19,15 @@ def deepseek() -> Model:
     return Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
 
 
-def origins(page: PolicyPage) -> dict[str, set[str]]:
+def read_origins(page: PolicyPage) -> dict[str, set[str]]:
     return {key.name: {origin for _, origin in key.parts} for key in page.keys}
 
 
-def test_each_key_says_which_layer_decided_it(deepseek: Model) -> None:
+def test_get_policy_page_names_layer_of_each_key(deepseek: Model) -> None:
     page = get_policy_page(
         PolicyQuery(model=deepseek.pk, profile="deepseek_v3_2_local_recommended", scenario="long_arguments_guard")
     )
-    found = origins(page)
+    found = read_origins(page)
     assert found["max_tool_args_bytes"] == {"scenario"}
     assert found["llm_options_defaults"] == {"profile"}
     assert found["message_transforms"] == {"workaround deepseek_openrouter_compat"}
@@ -35,28 +35,28 @@ def test_each_key_says_which_layer_decided_it(deepseek: Model) -> None:
     assert not page.errors
 
 
-def test_what_some_layer_decided_comes_before_the_engines_defaults(deepseek: Model) -> None:
+def test_get_policy_page_lists_defaults_last(deepseek: Model) -> None:
     usual = [key.is_default for key in get_policy_page(PolicyQuery(model=deepseek.pk)).keys]
     assert usual == sorted(usual)
 
 
-def test_strategy_raw_leaves_the_workarounds_out(deepseek: Model) -> None:
-    found = origins(get_policy_page(PolicyQuery(model=deepseek.pk, strategy="raw")))
+def test_get_policy_page_raw_omits_workarounds(deepseek: Model) -> None:
+    found = read_origins(get_policy_page(PolicyQuery(model=deepseek.pk, strategy="raw")))
     assert found["message_transforms"] == {"engine"}
 
 
-def test_a_frozen_configuration_is_shown_as_it_was_frozen() -> None:
+def test_get_policy_page_of_config_shows_frozen_layers() -> None:
     config = make_config(make_run(), layers=[["infrastructure", {"max_turns": 5}]])
     page = get_policy_page(PolicyQuery(config=config.pk))
-    assert origins(page)["max_turns"] == {"infrastructure"}
+    assert read_origins(page)["max_turns"] == {"infrastructure"}
     assert f"run {config.run_id}" in page.title
 
 
-def test_a_case_of_ones_own_has_its_layer_on_top(deepseek: Model) -> None:
+def test_get_policy_page_of_test_case_has_its_layer_on_top(deepseek: Model) -> None:
     case = add_case(*parse_draft(CaseDraft(tools=TOOLS, message="Cancel it.", expect='{"name": "cancel"}')))
     page = get_policy_page(PolicyQuery(model=deepseek.pk, scenario=case.slug))
     assert page.errors == ()
-    assert origins(page)["max_turns"] == {"scenario"}
+    assert read_origins(page)["max_turns"] == {"scenario"}
     assert case.slug in page.scenarios
 
 
@@ -72,12 +72,12 @@ def test_a_case_of_ones_own_has_its_layer_on_top(deepseek: Model) -> None:
         {"model": "x", "strategy": "\0telepathy"},
     ],
 )
-def test_what_cannot_be_resolved_is_said_and_the_choices_stay(deepseek: Model, query: dict[str, str]) -> None:
+def test_get_policy_page_unresolvable_query_has_errors_and_choices(deepseek: Model, query: dict[str, str]) -> None:
     page = get_policy_page(PolicyQuery.from_query(query))
     assert page.errors
     assert page.models
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "-1", "x", "٣"])
-def test_what_is_no_id_is_passed_over(value: str) -> None:
+def test_policy_query_ignores_invalid_ids(value: str) -> None:
     assert PolicyQuery.from_query({"config": value, "model": value}) == PolicyQuery()

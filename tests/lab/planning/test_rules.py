@@ -10,27 +10,27 @@ OFF = ("workaround tool_use_disabled", get_preset("tool_use_disabled"))
 Layer = tuple[str, JsonObject]
 
 
-def launched(mode: str) -> Layer:
+def build_launch_layer(mode: str) -> Layer:
     return "launch", {"tool_use_mode": mode, "tool_failure_policy": "fatal"}
 
 
 @pytest.mark.parametrize(
     ("layers", "mode"),
     [
-        ((launched("required"), RELAXED), "enforced"),
-        ((launched("disabled"), RELAXED), "disabled"),
-        ((launched("enforced"), OFF), "disabled"),
-        ((launched("enforced"), RELAXED, ("run", {"tool_use_mode": "relaxed"})), "relaxed"),
+        ((build_launch_layer("required"), RELAXED), "enforced"),
+        ((build_launch_layer("disabled"), RELAXED), "disabled"),
+        ((build_launch_layer("enforced"), OFF), "disabled"),
+        ((build_launch_layer("enforced"), RELAXED, ("run", {"tool_use_mode": "relaxed"})), "relaxed"),
         ((("import", {}), RELAXED), "relaxed"),
     ],
-    ids=["enforced", "disabled", "switched off", "overridden", "nothing was asked for"],
+    ids=["enforced", "disabled", "switched off", "overridden", "no launch layer"],
 )
-def test_launch_settings_rank_above_presets_and_below_overrides(layers: tuple[Layer, ...], mode: str) -> None:
-    ruled = add_rules_layer(layers)
-    assert resolve_policy(ruled).policy.tool_use_mode == mode
-    assert add_rules_layer(ruled) == ruled
+def test_add_rules_layer_ranks_launch_above_presets_below_overrides(layers: tuple[Layer, ...], mode: str) -> None:
+    with_rules = add_rules_layer(layers)
+    assert resolve_policy(with_rules).policy.tool_use_mode == mode
+    assert add_rules_layer(with_rules) == with_rules
 
 
-def test_layers_that_say_nothing_else_stay_as_they_are() -> None:
-    layers = (launched("relaxed"), RELAXED)
+def test_add_rules_layer_without_conflict_adds_none() -> None:
+    layers = (build_launch_layer("relaxed"), RELAXED)
     assert add_rules_layer(layers) == layers

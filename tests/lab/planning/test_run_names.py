@@ -1,4 +1,4 @@
-"""A run without a title is called by what it tries."""
+"""Generated titles of runs."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
 
 
-def test_models_profiles_and_the_set_of_scenarios_are_named() -> None:
+def test_build_run_title_names_models_profiles_and_scenario_set() -> None:
     for name in ("cold", "warm"):
         SamplingProfile.objects.create(name=name)
     models = tuple(make_model(f"vendor/{name}").pk for name in ("one", "two", "three"))
@@ -23,17 +23,17 @@ def test_models_profiles_and_the_set_of_scenarios_are_named() -> None:
     assert build_run_title(plan) == "one, two and 1 more × cold, warm · typical"
 
 
-def test_scenarios_of_no_set_are_named_and_so_is_an_unusual_method() -> None:
+def test_build_run_title_names_single_scenarios_and_methods() -> None:
     model = make_model("one")
     plan = build_plan(build_request(model, scenarios=("weather", "happy_path"), methods=("native", "text_json")))
     assert build_run_title(plan) == "one × default · happy_path, weather · native, text_json"
 
 
-def test_a_title_wins() -> None:
+def test_launch_title_replaces_generated_name() -> None:
     model = make_model("one")
     assert str(launch(build_request(model, title=" Mine "))) == "Mine"
     assert str(launch(build_request(model, scenarios=("weather",)))) == "one × default · weather"
 
 
-def test_a_name_fits_its_column() -> None:
+def test_build_run_title_fits_its_column() -> None:
     assert len(build_run_title(build_plan(build_request(make_model("m" * 199))))) <= 200

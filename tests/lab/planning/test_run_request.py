@@ -3,19 +3,19 @@ import pytest
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 
 
-def test_a_request_comes_back_equal_from_json() -> None:
+def test_run_request_json_round_trip_is_lossless() -> None:
     request = RunRequest(models=(1, 2), configs=(ConfigChoice(1),), overrides={"a": [1]}, scenarios=("x",), seed=4)
     assert RunRequest.from_json(request.to_json()) == request
 
 
-def test_unknown_fields_are_refused() -> None:
+def test_run_request_from_json_refuses_unknown_field() -> None:
     with pytest.raises(LaunchError) as refused:
         RunRequest.from_json({"modles": [1]})
     assert refused.value.errors == {"modles": ["There is no field named modles."]}
 
 
 @pytest.mark.parametrize("configs", [[{"profile": "x"}], [{"model": 1, "colour": "red"}], ["x"]])
-def test_a_configuration_of_another_shape_is_refused(configs: list[object]) -> None:
+def test_run_request_from_json_refuses_malformed_configuration(configs: list[object]) -> None:
     with pytest.raises(LaunchError):
         RunRequest.from_json({"configs": configs})
 
@@ -23,7 +23,7 @@ def test_a_configuration_of_another_shape_is_refused(configs: list[object]) -> N
 @pytest.mark.parametrize(
     "value", [{"trials": "3"}, {"trials": True}, {"scenarios": "x"}, {"seed": "1"}, {"overrides": []}, {"title": None}]
 )
-def test_values_of_another_kind_are_refused_by_field(value: dict[str, object]) -> None:
+def test_run_request_from_json_refuses_wrong_type_by_field(value: dict[str, object]) -> None:
     with pytest.raises(LaunchError) as refused:
         RunRequest.from_json(value)
     assert list(refused.value.errors) == list(value)

@@ -1,4 +1,4 @@
-"""The launch form says what a plan will be able to tell apart."""
+"""The difference that a plan can detect, as the launch form shows it."""
 
 import pytest
 from django.test import Client
@@ -14,7 +14,7 @@ from toolbench.lab.planning.statistical_power import compute_power_hint
 pytestmark = pytest.mark.django_db
 
 
-def test_controls_find_nothing_and_scenarios_add_up() -> None:
+def test_compute_power_hint_sums_scenarios_without_controls() -> None:
     run_request = RunRequest(models=(make_model().pk,), scenarios=("happy_path", "long_arguments_guard", "chat_only"))
     hint = compute_power_hint(build_plan(run_request), None)
     assert hint is not None
@@ -24,19 +24,19 @@ def test_controls_find_nothing_and_scenarios_add_up() -> None:
     assert count_trials_to_detect(hint.detectable_points / 100, share=0.9) <= 20
 
 
-def test_a_plan_of_controls_only_gets_no_hint() -> None:
+def test_compute_power_hint_of_controls_only_is_none() -> None:
     assert compute_power_hint(build_plan(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
 
 
-def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> None:
+def test_launch_form_shows_power_hint_for_requested_points(owner_client: Client) -> None:
     SamplingProfile.objects.create(name="default")
-    asked: dict[str, str | int] = {
+    query: dict[str, str | int] = {
         "models": make_model().pk,
         "scenarios": "happy_path",
         "profiles": "default",
         "strategies": "production",
     }
-    asked |= {"methods": "native", "trials": 10, "instance_kind": "parity", "tool_use_mode": "enforced"}
-    response = owner_client.get("/runs/new/", asked | {"tool_failure_policy": "fatal", "points": 20})
+    query |= {"methods": "native", "trials": 10, "instance_kind": "parity", "tool_use_mode": "enforced"}
+    response = owner_client.get("/runs/new/", query | {"tool_failure_policy": "fatal", "points": 20})
     needed = count_trials_to_detect(0.2, share=0.9)
     assert f"A difference of 20 points needs {needed} trials per scenario" in read_html(response)

@@ -1,4 +1,4 @@
-"""Strategies as words."""
+"""Strategy expressions, and the layers that a plan builds from them."""
 
 import pytest
 
@@ -20,12 +20,12 @@ from toolbench.lab.planning.strategies import StrategyExpression, parse_strategy
         ("raw!one+two+three", StrategyExpression("raw", ("two", "three"), ("one",))),
     ],
 )
-def test_a_strategy_is_read_as_base_more_and_less(text: str, words: StrategyExpression) -> None:
+def test_parse_strategy_splits_base_added_and_removed_presets(text: str, words: StrategyExpression) -> None:
     assert parse_strategy(text) == words
 
 
 @pytest.mark.django_db
-def test_a_workaround_is_left_out_and_a_preset_is_put_on_top() -> None:
+def test_build_plan_strategy_adds_and_removes_presets() -> None:
     load_builtin_data()
     model = make_model("qwen/a", workarounds=["content_tag_tool_call_fallback", "deepseek_openrouter_compat"])
     names = ("production!content_tag_tool_call_fallback", "production+content_tag_tool_call_fallback")
@@ -38,14 +38,14 @@ def test_a_workaround_is_left_out_and_a_preset_is_put_on_top() -> None:
 
 
 @pytest.mark.django_db
-def test_words_that_name_nothing_are_refused() -> None:
+def test_build_plan_unknown_preset_in_strategy_is_refused() -> None:
     model = make_model()
     with pytest.raises(LaunchError, match=r"no strategy or preset nowhere\."):
         build_plan(RunRequest(models=(model.pk,), strategies=("production+nowhere",), scenarios=("happy_path",)))
 
 
 @pytest.mark.django_db
-def test_only_published_presets_ask_without_dropping_parameters() -> None:
+def test_build_plan_only_case_study_presets_keep_refused_parameters() -> None:
     load_builtin_data()
     model = make_model()
     names = (*list_case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")

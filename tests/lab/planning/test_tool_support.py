@@ -1,6 +1,6 @@
 import pytest
 
-from tests.lab.planning.test_auto_method import answered_by, plays_probes_too, settled
+from tests.lab.planning.test_auto_method import answer_probes_and_tasks, point_model_to, run_waiting_probe
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Probe, Trial
 from toolbench.lab.planning.tool_support import describe_support
@@ -16,11 +16,11 @@ def model(scripted: ScriptedServer) -> Model:
     return make_scripted_model(scripted)
 
 
-def test_the_probe_that_decided_is_kept_with_every_trial_and_shown(model: Model) -> None:
-    with ScriptedServer(plays_probes_too) as provider:
-        answered_by(model, provider)
+def test_tool_support_names_probe_that_decided_on_trial_page(model: Model) -> None:
+    with ScriptedServer(answer_probes_and_tasks) as provider:
+        point_model_to(model, provider)
         run = launch_run(model, methods=("auto",))
-        config = settled(model, run)
+        config = run_waiting_probe(model, run)
         run_worker_session(model)
 
     probe = Probe.objects.get()
@@ -33,17 +33,17 @@ def test_the_probe_that_decided_is_kept_with_every_trial_and_shown(model: Model)
     )
 
 
-def test_a_probe_that_could_not_tell_is_kept_with_its_error(model: Model) -> None:
+def test_describe_support_names_error_of_inconclusive_probe(model: Model) -> None:
     with ScriptedServer(lambda seen: error_reply(401, "no")) as provider:
-        answered_by(model, provider)
-        config = settled(model, launch_run(model, methods=("auto",)))
+        point_model_to(model, provider)
+        config = run_waiting_probe(model, launch_run(model, methods=("auto",)))
 
     assert config.probe == Probe.objects.get()
     assert (config.support["value"], config.support["ok"], config.support["error"]) == (None, False, "authentication")
     assert "Inconclusive (authentication): probed, probe" in describe_support(config.support)
 
 
-def test_named_method_keeps_declared_support_or_says_not_probed(model: Model) -> None:
+def test_tool_support_of_named_method_is_declared_or_unknown(model: Model) -> None:
     assert describe_support(launch_run(model).configs.get().support).startswith("Tool support was unknown")
 
     model.capabilities = {"tools_field": "dropped"}

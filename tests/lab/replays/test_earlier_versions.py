@@ -1,7 +1,8 @@
-"""Runs that were made before scenarios had versions: they replay and are judged as then.
+"""Runs from before scenarios had versions replay and are judged as they were then.
 
 The data are rows of two runs of simulated models, written at commit adb19c0: four personas × eight state scenarios ×
-native and text JSON × two drawn trials, and two personas × the published wording. Worker names are left out."""
+native and text JSON × two drawn trials, and two personas × the published wording. Worker names are omitted.
+"""
 
 from pathlib import Path
 
@@ -22,12 +23,12 @@ BEFORE = Path(__file__).parent / "data" / "before_scenario_versions.json.xz"
 
 
 @pytest.fixture
-def before(transactional_db: None) -> list[Run]:
+def old_runs(transactional_db: None) -> list[Run]:
     call_command("loaddata", str(BEFORE), verbosity=0)
     return list(Run.objects.order_by("pk"))
 
 
-def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]) -> None:
+def test_replay_trials_of_old_runs_give_same_verdict_or_named_rule(old_runs: list[Run]) -> None:
     replayed = list(replay_trials(Trial.objects.order_by("pk").values_list("pk", flat=True)))
 
     assert len(replayed) == 144
@@ -37,15 +38,15 @@ def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]
     assert [item for item in changed if not _is_named(item.trial, item.columns)] == []
 
 
-def test_check_of_old_runs_holds_and_names_newer_rules(before: list[Run]) -> None:
-    for run in before:
+def test_check_replay_of_old_runs_holds_and_names_newer_rules(old_runs: list[Run]) -> None:
+    for run in old_runs:
         check = check_replay(run.pk)
         assert check.holds, check.sentence
         assert all("→ empty_final, by version 2 of the rules." in line for line in check.by_newer_rules)
 
 
-def test_rejudging_of_old_trials_keeps_scenario_version(before: list[Run]) -> None:
-    for run in before:
+def test_rejudge_trials_of_old_runs_keeps_scenario_version(old_runs: list[Run]) -> None:
+    for run in old_runs:
         stored = {trial.pk: trial for trial in run.trials.all()}
         done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
 
@@ -58,8 +59,8 @@ def test_rejudging_of_old_trials_keeps_scenario_version(before: list[Run]) -> No
     assert set(Judgement.objects.values_list("scenario_version", flat=True)) <= {1}
 
 
-def test_run_queued_before_upgrade_finishes_with_version_1(before: list[Run]) -> None:
-    drawn = before[0]
+def test_session_finishes_run_queued_before_upgrade_with_version_1(old_runs: list[Run]) -> None:
+    drawn = old_runs[0]
     queued = drawn.trials.filter(config__model_name="reliable-70", index=2)
     first = dict(queued.values_list("pk", "outcome"))
     Step.objects.filter(trial__in=queued).delete()
@@ -78,7 +79,7 @@ def test_run_queued_before_upgrade_finishes_with_version_1(before: list[Run]) ->
     assert check_replay(drawn.pk).holds
 
 
-def test_launched_run_takes_the_newest_version_of_its_wording(db: None) -> None:
+def test_launch_uses_newest_version_of_its_instance_kind(db: None) -> None:
     with serve_simulated_models():
         for kind, version in (("parity", 1), ("drawn", 2)):
             run = run_to_end(
@@ -89,12 +90,12 @@ def test_launched_run_takes_the_newest_version_of_its_wording(db: None) -> None:
             assert set(run.trials.values_list("outcome", "scenario_version")) == {("pass", version), ("pass", 1)}
             assert check_replay(run.pk).holds
             assert get_judging_state(run.pk).outdated == 0
-    again = start_repeat(before_upgrade(run).pk, owner=None)
+    again = start_repeat(set_to_version_1(run).pk, owner=None)
     assert set(again.trials.filter(scenario="happy_path").values_list("scenario_version", flat=True)) == {1}
 
 
-def before_upgrade(run: Run) -> Run:
-    """The run as if it had been launched with version 1."""
+def set_to_version_1(run: Run) -> Run:
+    """Change the run as if it had been launched with version 1, and return it."""
     run.cells.filter(scenario="happy_path").update(scenario_version=1)
     run.trials.filter(scenario="happy_path").update(scenario_version=1)
     return run
@@ -105,9 +106,11 @@ def _verdict(columns: object) -> tuple[object, ...]:
     return tuple(columns[name] for name in ("outcome", "task_pass", "parity_pass", "failure_class", "category"))
 
 
-def _is_named(before: Trial, after: object) -> bool:
-    """Whether a newer judging version names the rule that changed the verdict."""
+def _is_named(trial: Trial, after: object) -> bool:
+    """Return whether a newer judging version names the rule that changed the verdict."""
     assert isinstance(after, dict)
-    newer = range(FIRST_JUDGING_VERSION + 1, verdict.VERSION + 1)
-    classes = frozenset[str]().union(*(verdict.NEW_CLASSES_BY_VERSION.get(version, frozenset()) for version in newer))
-    return before.failure_class != after["failure_class"] and after["failure_class"] in classes
+    newer_versions = range(FIRST_JUDGING_VERSION + 1, verdict.VERSION + 1)
+    classes = frozenset[str]().union(
+        *(verdict.NEW_CLASSES_BY_VERSION.get(version, frozenset()) for version in newer_versions)
+    )
+    return trial.failure_class != after["failure_class"] and after["failure_class"] in classes

@@ -1,4 +1,4 @@
-"""Causes are found when a trial ends, and found again from what is stored: the same, without a request."""
+"""Reclassifying: causes found again from stored steps equal those found when the trial ended, without a request."""
 
 import json
 
@@ -25,8 +25,8 @@ from toolbench.providers.scripted_server import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def plays_badly(seen: ReceivedRequest) -> ScriptedReply:
-    """A call without its required ops, then with a wrong type in them, then words; on weather, the right call."""
+def answer_with_invalid_calls(seen: ReceivedRequest) -> ScriptedReply:
+    """Call without the required ops, then with ops of a wrong type, then answer; in weather call with a wrong city."""
     body = seen.json()
     answered = sum(message["role"] == "tool" for message in body["messages"])
     tools = [tool["function"]["name"] for tool in body.get("tools") or ()]
@@ -37,27 +37,27 @@ def plays_badly(seen: ReceivedRequest) -> ScriptedReply:
     return tool_call_reply(("state_patch", {"request_id": "r1"} if not answered else {**PATCH_ARGUMENTS, "ops": "all"}))
 
 
-def calls_too_long_then_talks(seen: ReceivedRequest) -> ScriptedReply:
-    """Arguments over the limit, as the task asks for, then words instead of the shorter call."""
+def answer_with_overlong_call(seen: ReceivedRequest) -> ScriptedReply:
+    """Call with arguments over the limit, as the task requires, then answer without the shorter call."""
     if any(message["role"] == "tool" for message in seen.json()["messages"]):
         return text_reply("I would change it now.")
     return tool_call_reply(("state_patch", {**PATCH_ARGUMENTS, "request_id": "x" * 4000}))
 
 
-def told(trial: Trial) -> dict[str, object]:
+def read_causes(trial: Trial) -> dict[str, object]:
     return {name: getattr(trial, name) for name in CAUSE_COLUMNS}
 
 
-def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
-    with ScriptedServer(plays_badly) as provider:
+def test_reclassify_from_stored_steps_restores_causes() -> None:
+    with ScriptedServer(answer_with_invalid_calls) as provider:
         model = make_scripted_model(provider)
         run = launch_run(model, scenarios=("happy_path", "chat_only", "weather"), trials=1)
         run_worker_session(model)
         sent = len(provider.seen)
-        before = {trial.pk: told(trial) for trial in run.trials.all()}
+        before = {trial.pk: read_causes(trial) for trial in run.trials.all()}
         run.trials.update(taxonomy=0, cause="", causes=[], cause_signature="", missing_calls=0, wrong_paths=[])
         assert reclassify() == (3, 2)
-        assert {trial.pk: told(trial) for trial in run.trials.all()} == before
+        assert {trial.pk: read_causes(trial) for trial in run.trials.all()} == before
         assert len(provider.seen) == sent
     happy, weather = (run.trials.get(scenario=slug) for slug in ("happy_path", "weather"))
     assert (happy.cause, happy.failed_calls) == ("schema_type", 2)
@@ -69,25 +69,25 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
     assert run.trials.get(scenario="chat_only").call_expected is None
 
 
-def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
-    with ScriptedServer(calls_too_long_then_talks) as provider:
+def test_reclassify_trial_of_older_table_gets_new_cause() -> None:
+    with ScriptedServer(answer_with_overlong_call) as provider:
         model = make_scripted_model(provider)
         run = launch_run(model, scenarios=("long_arguments_guard",), trials=1)
         run_worker_session(model)
     trial = run.trials.get()
-    before = told(trial)
+    before = read_causes(trial)
     old = {"cause": "arguments_too_large", "cause_signature": "arguments_too_large · long_arguments_guard · $ · turn 1"}
     run.trials.update(taxonomy=1, **old)
     page = get_failures(FailuresQuery(runs=(run.pk,)))
     assert (page.version, page.current_version, page.heat_map.rows[0].cause.code) == (1, 3, "arguments_too_large")
     assert reclassify() == (1, 1)
-    assert told(run.trials.get()) == before
+    assert read_causes(run.trials.get()) == before
     assert (before["cause"], before["cause_signature"]) == ("no_call", "no_call · long_arguments_guard · $ · turn 2")
     assert [(cause["code"], cause["mended"]) for cause in trial.causes] == [("arguments_too_large", False)]
     assert get_failures(FailuresQuery(runs=(run.pk,))).version == 3
 
 
-def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:
+def test_recompute_counts_errors_recoveries_and_expected_calls() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "pass", failed_calls=1, call_expected=True, cached_tokens=5, prompt_version="2")
     make_trial(cell, "fail", failed_calls=2, call_expected=True, calling_answers=0, prompt_version="2")
@@ -101,7 +101,7 @@ def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:
     assert (found.empty_finals, found.final_answers) == (1, 2)
 
 
-def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reclassify_command_skips_trials_of_current_version(capsys: pytest.CaptureFixture[str]) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail")
     make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
     call_command("reclassify")
@@ -109,15 +109,15 @@ def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.
     assert trial.cause == "empty_answer"
     call_command("reclassify")
     call_command("reclassify", again=True)
-    said = capsys.readouterr().out.splitlines()
-    assert said == [
+    output_lines = capsys.readouterr().out.splitlines()
+    assert output_lines == [
         "1 trials classified by taxonomy version 3, 1 with another cause",
         "0 trials classified by taxonomy version 3, 0 with another cause",
         "1 trials classified by taxonomy version 3, 0 with another cause",
     ]
 
 
-def test_bodies_removed_during_classification_keep_the_cause() -> None:
+def test_reclassify_trial_with_bodies_removed_meanwhile_keeps_cause() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail", cause="no_call")
     make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
     rows = reclassification._get_rows(Trial.objects.all())
@@ -127,7 +127,7 @@ def test_bodies_removed_during_classification_keep_the_cause() -> None:
     assert trial.cause == "no_call"
 
 
-def test_imported_trials_stay_as_they_came() -> None:
+def test_reclassify_leaves_imported_trials_unchanged() -> None:
     trial = make_trial(make_cell(make_config(make_run(imported=True))), "fail", cause="no_call")
     make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
     assert reclassify(again=True) == (0, 0)
@@ -135,7 +135,7 @@ def test_imported_trials_stay_as_they_came() -> None:
     assert trial.cause == "no_call"
 
 
-def test_facts_that_are_odd_or_gone_make_no_trouble() -> None:
+def test_reclassify_unreadable_step_details_still_gives_cause() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail")
     make_step(trial, bodies={"facts": {"unreadable": "ValueError"}})
     make_step(trial, kind="tool", bodies={"facts": {}}, ok=False)

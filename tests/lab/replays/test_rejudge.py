@@ -43,7 +43,7 @@ from toolbench.providers.scripted_server import (
 pytestmark = pytest.mark.django_db(transaction=True)
 CANCEL = """[{"type": "function", "function": {"name": "cancel_order", "description": "", "parameters":
 {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]}}}]"""
-STRICT = "happy_path_parallel"  # wants two calls at once; the scripted provider makes one after the other
+STRICT = "happy_path_parallel"  # requires two calls in one turn; the scripted provider makes them in two turns
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def run(scripted: ScriptedServer) -> Run:
 
 @pytest.fixture
 def corrected(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Version 1 of the scenario is gone, and version 2, which took its place, does not ask for two calls at once."""
+    """Return the run with only version 2 of the scenario, which no longer requires two calls in one turn."""
     newest = scenarios.lookup_scenario(STRICT)
     known = {scenario.slug: scenarios.list_versions(scenario.slug) for scenario in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
@@ -65,8 +65,8 @@ def corrected(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
-def test_corrected_scenario_rejudges_stored_trials_and_keeps_both(corrected: Run, scripted: ScriptedServer) -> None:
-    asked = len(scripted.seen)
+def test_rejudge_trials_of_corrected_scenario_keeps_both_verdicts(corrected: Run, scripted: ScriptedServer) -> None:
+    request_count = len(scripted.seen)
 
     done = rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
@@ -77,10 +77,10 @@ def test_corrected_scenario_rejudges_stored_trials_and_keeps_both(corrected: Run
     assert (first.outcome, first.scenario_version, first.current) == ("fail", 1, False)
     assert (now.outcome, now.scenario_version, now.current) == ("pass", 2, True)
     assert first.columns["sentence"]
-    assert (len(scripted.seen), corrected.requests_reserved) == (asked, Run.objects.get().requests_reserved)
+    assert (len(scripted.seen), corrected.requests_reserved) == (request_count, Run.objects.get().requests_reserved)
 
 
-def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None:
+def test_rejudge_trials_updates_causes(corrected: Run) -> None:
     trials = Trial.objects.filter(scenario=STRICT)
     assert set(trials.values_list("cause", flat=True)) == {"calls_apart"}
 
@@ -89,7 +89,7 @@ def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None
     assert set(trials.values_list("cause", "cause_signature")) == {("", "")}
 
 
-def test_bodies_removed_during_the_replay_keep_the_verdict(corrected: Run) -> None:
+def test_rejudge_trial_with_bodies_removed_meanwhile_keeps_verdict(corrected: Run) -> None:
     trials = Trial.objects.filter(run=corrected, scenario=STRICT)
     replayed = list(replay_trials(trials.values_list("pk", flat=True), use_current_scenarios=True))
     trials.update(bodies_removed_at=timezone.now(), bodies_rule="Failed trials after 1 day")
@@ -100,7 +100,7 @@ def test_bodies_removed_during_the_replay_keep_the_verdict(corrected: Run) -> No
     assert set(trials.values_list("outcome", flat=True)) == {"fail"}
 
 
-def test_failed_rejudgement_says_so_and_can_be_requested_again(
+def test_request_rejudging_after_internal_error_queues_again(
     corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
     monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
@@ -116,7 +116,7 @@ def test_failed_rejudgement_says_so_and_can_be_requested_again(
     assert len(list_waiting_replays()) == 1
 
 
-def test_large_rejudgement_is_queued_and_resumed_after_lost_worker(
+def test_request_rejudging_of_many_trials_is_queued_and_resumed(
     corrected: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
@@ -139,7 +139,7 @@ def test_large_rejudgement_is_queued_and_resumed_after_lost_worker(
     assert Replay.objects.count() == 1
 
 
-def test_rejudging_that_stops_every_worker_ends_with_a_sentence(
+def test_rejudging_that_stopped_four_workers_ends_with_sentence(
     corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
     monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
@@ -148,20 +148,20 @@ def test_rejudging_that_stops_every_worker_ends_with_a_sentence(
     for row in list_waiting_replays():
         run_replay(row)
     assert list_waiting_replays() == ()
-    shown = read_html(admin_client.get(f"/runs/{corrected.pk}/judgements/"))
-    assert "The worker stopped four times while it judged this run again." in shown
+    html = read_html(admin_client.get(f"/runs/{corrected.pk}/judgements/"))
+    assert "The worker stopped four times while it judged this run again." in html
     request_rejudging(corrected)
     assert Replay.objects.get().attempts == 0
 
 
-def test_cells_follow_the_current_verdicts(corrected: Run) -> None:
+def test_rejudge_trials_updates_counts_of_cells(corrected: Run) -> None:
     rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
     cell = corrected.cells.get(scenario=STRICT)
     assert (cell.passed, cell.failed, cell.stale) == (2, 0, False)
 
 
-def test_judging_twice_by_the_same_versions_changes_nothing(corrected: Run) -> None:
+def test_rejudge_trials_repeated_changes_nothing(corrected: Run) -> None:
     ids = list(list_run_trials(corrected.pk).values_list("pk", flat=True))
     rejudge_trials(ids)
 
@@ -171,7 +171,7 @@ def test_judging_twice_by_the_same_versions_changes_nothing(corrected: Run) -> N
     assert Judgement.objects.count() == 4
 
 
-def test_a_run_says_how_many_trials_older_versions_judged_and_what_changed(corrected: Run) -> None:
+def test_get_judging_state_counts_outdated_and_rejudged_trials(corrected: Run) -> None:
     before = get_judging_state(corrected.pk)
     rejudge_trials(list_scenario_trials(STRICT).values_list("pk", flat=True))
     after = get_judging_state(corrected.pk)
@@ -181,7 +181,7 @@ def test_a_run_says_how_many_trials_older_versions_judged_and_what_changed(corre
     assert [(first.outcome, now.outcome) for first, now in get_changes(corrected)] == [("fail", "pass")] * 2
 
 
-def test_a_new_version_of_the_rules_judges_every_trial_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejudge_trials_of_new_rule_version_judges_every_trial(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
 
     assert get_judging_state(run.pk).outdated == 4
@@ -191,7 +191,7 @@ def test_a_new_version_of_the_rules_judges_every_trial_again(run: Run, monkeypat
     assert get_judging_state(run.pk).outdated == 0
 
 
-def test_a_task_that_changed_cannot_be_judged_from_old_answers(corrected: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejudge_trials_of_changed_task_are_unknown(corrected: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = scenarios.lookup_scenario(STRICT)
     assert isinstance(scenario, StateScenario)
     monkeypatch.setattr(scenario, "rules", scenario.rules[:1])
@@ -202,9 +202,7 @@ def test_a_task_that_changed_cannot_be_judged_from_old_answers(corrected: Run, m
     assert set(Trial.objects.filter(scenario=STRICT).values_list("outcome", flat=True)) == {"fail"}
 
 
-def test_a_rule_that_changed_without_a_version_is_said_and_not_written(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rejudge_trials_of_rule_without_new_version_writes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios.lookup_scenario(STRICT, 1), "behaviour", "")
 
     done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
@@ -214,7 +212,7 @@ def test_a_rule_that_changed_without_a_version_is_said_and_not_written(
     assert not Judgement.objects.exists()
 
 
-def test_verdicts_of_an_execution_before_a_retry_are_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_judgements_omits_verdicts_before_a_retry(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
     rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
     trial = Trial.objects.filter(scenario=STRICT)[0]
@@ -227,7 +225,7 @@ def test_verdicts_of_an_execution_before_a_retry_are_not_shown(run: Run, monkeyp
     assert get_judgements(trial) == ()
 
 
-def test_a_corrected_case_of_ones_own_judges_its_stored_trials_again() -> None:
+def test_rejudge_trials_of_corrected_test_case_changes_verdicts() -> None:
     def draft(*reasons: str) -> CaseDraft:
         expected = {"name": "cancel_order", "arguments": {"reason": {"$any_of": reasons}}}
         return CaseDraft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
@@ -247,11 +245,11 @@ def test_a_corrected_case_of_ones_own_judges_its_stored_trials_again() -> None:
     assert {row.scenario_version for row in Judgement.objects.filter(current=True)} == {2}
 
 
-def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stays_blank(seen: ReceivedRequest) -> ScriptedReply:
+def test_rejudge_trials_with_blank_final_text_fail_by_version_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer_blank_at_end(seen: ReceivedRequest) -> ScriptedReply:
         return text_reply("") if len(seen.json()["messages"]) > 5 else answer_correctly(seen)
 
-    with monkeypatch.context() as before, ScriptedServer(stays_blank) as provider:
+    with monkeypatch.context() as before, ScriptedServer(answer_blank_at_end) as provider:
         before.setattr(verdict, "VERSION", 1)
         for version in scenarios.list_versions("happy_path"):
             before.setattr(version, "needs_final_text", False)
@@ -273,7 +271,7 @@ def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch:
     assert [row.outcome for row in get_judgements(trial)] == ["pass", "fail"]
 
 
-def test_the_command_judges_a_run_or_a_scenario(corrected: Run) -> None:
+def test_rejudge_command_takes_run_or_scenario(corrected: Run) -> None:
     out = io.StringIO()
 
     call_command("rejudge", scenario=STRICT, stdout=out)
@@ -284,7 +282,7 @@ def test_the_command_judges_a_run_or_a_scenario(corrected: Run) -> None:
         call_command("rejudge")
 
 
-def test_the_replay_command_says_that_the_record_holds(run: Run) -> None:
+def test_replay_command_check_reports_equal_or_different_verdicts(run: Run) -> None:
     out = io.StringIO()
 
     call_command("replay", str(run.pk), check=True, stdout=out)

@@ -14,7 +14,7 @@ from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, Sc
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "sk-secret-0123456789"
-ODD = (
+FAULTY_MODELS = (
     "arguments-object",
     "bracket-storm",
     "broken-json-once",
@@ -36,7 +36,7 @@ def personas() -> Iterator[None]:
         yield
 
 
-def _run_of(provider: ScriptedServer, **fields: Any) -> Run:
+def _run_trials(provider: ScriptedServer, **fields: Any) -> Run:
     model = make_scripted_model(provider)
     run = launch_run(model, **fields)
     run_worker_session(model)
@@ -44,15 +44,15 @@ def _run_of(provider: ScriptedServer, **fields: Any) -> Run:
     return run
 
 
-def test_stored_trials_replay_to_the_same_verdicts_and_ends(personas: None) -> None:
-    models = [get_simulated_model(slug) for slug in ODD]
+def test_check_replay_of_simulated_models_gives_same_verdicts(personas: None) -> None:
+    models = [get_simulated_model(slug) for slug in FAULTY_MODELS]
     scenarios = ("happy_path", "type_error_recovery", "weather", "chat_only")
     runs = [run_to_end(*models, scenarios=scenarios, trials=2)]
     streamed = [get_simulated_model(slug) for slug in ("stream-cut", "stream-error", "stream-no-done")]
     runs.append(run_to_end(*streamed, scenarios=("happy_path",), trials=3, streams=(True,)))
     for wire in (Provider.Wire.ANTHROPIC, Provider.Wire.RESPONSES):
-        spoken = get_simulated_model("perfect", wire)
-        runs.append(run_to_end(spoken, scenarios=("happy_path",), trials=3, instance_kind="drawn"))
+        model = get_simulated_model("perfect", wire)
+        runs.append(run_to_end(model, scenarios=("happy_path",), trials=3, instance_kind="drawn"))
     runs.append(
         run_to_end(
             get_simulated_model("perfect"), scenarios=("happy_path",), methods=("text_json", "template"), trials=2
@@ -66,24 +66,24 @@ def test_stored_trials_replay_to_the_same_verdicts_and_ends(personas: None) -> N
     assert sum(check.same for check in checks) == sum(run.trial_count for run in runs)
 
 
-def test_no_request_leaves_the_machine_while_trials_are_replayed(scripted: ScriptedServer) -> None:
-    run = _run_of(scripted)
-    asked, reserved = len(scripted.seen), run.requests_reserved
+def test_replay_trials_opens_no_connection(scripted: ScriptedServer) -> None:
+    run = _run_trials(scripted)
+    request_count, reserved = len(scripted.seen), run.requests_reserved
     opened: list[str] = []
-    watching = [True]
+    is_watching = [True]
 
     def hook(event: str, _: tuple[Any, ...]) -> None:
-        if watching and event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.sendmsg"):
+        if is_watching and event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.sendmsg"):
             opened.append(event)
 
     sys.addaudithook(hook)
     replayed = list(replay_trials(run.trials.values_list("pk", flat=True)))
-    watching.clear()
+    is_watching.clear()
 
     run.refresh_from_db()
     assert [item.columns["outcome"] for item in replayed] == ["pass"] * 3
     assert opened == []
-    assert (len(scripted.seen), run.requests_reserved) == (asked, reserved)
+    assert (len(scripted.seen), run.requests_reserved) == (request_count, reserved)
 
 
 @pytest.mark.parametrize(
@@ -101,57 +101,57 @@ def test_no_request_leaves_the_machine_while_trials_are_replayed(scripted: Scrip
         ScriptedReply(200, ending=ConnectionEnd.RESET, raw=b""),
     ],
 )
-def test_stored_failures_of_the_world_are_replayed(answer: ScriptedReply) -> None:
+def test_check_replay_of_stored_endpoint_errors_gives_same_verdict(answer: ScriptedReply) -> None:
     with ScriptedServer(lambda seen: answer) as provider:
-        run = _run_of(provider, trials=1)
+        run = _run_trials(provider, trials=1)
 
     assert check_replay(run.pk).differing == ()
     assert check_replay(run.pk).same == 1
 
 
-def test_a_deadline_is_replayed_without_waiting_for_it() -> None:
+def test_check_replay_of_trial_over_deadline_gives_same_verdict() -> None:
     with ScriptedServer(lambda seen: ScriptedReply(ending=ConnectionEnd.HANG, declared=10)) as provider:
-        run = _run_of(provider, trials=1, deadline_seconds=0.3)
+        run = _run_trials(provider, trials=1, deadline_seconds=0.3)
 
     assert run.trials.get().end == "DEADLINE_EXCEEDED"
     assert check_replay(run.pk).same == 1
 
 
-def test_a_cut_body_is_unknown_from_its_step_under_other_settings(scripted: ScriptedServer) -> None:
-    trial = _run_of(scripted, trials=1).trials.get()
+def test_replay_trials_is_unknown_from_truncated_body(scripted: ScriptedServer) -> None:
+    trial = _run_trials(scripted, trials=1).trials.get()
     trial.steps.filter(ordinal=3).update(body_cut=True)
 
-    one = next(iter(replay_trials([trial.pk], lambda config: config)))
+    replayed = next(iter(replay_trials([trial.pk], lambda config: config)))
 
-    assert (one.unknown_from, one.reason) == (3, "the stored answer is truncated")
+    assert (replayed.unknown_from, replayed.reason) == (3, "the stored answer is truncated")
 
 
-def test_changed_request_makes_replay_unknown_from_there(scripted: ScriptedServer) -> None:
-    trial = _run_of(scripted, trials=1).trials.get()
+def test_replay_trials_is_unknown_from_changed_request(scripted: ScriptedServer) -> None:
+    trial = _run_trials(scripted, trials=1).trials.get()
     body = StepBody.objects.get(step__trial=trial, step__ordinal=3)
     body.request = bytes(body.request).replace(b"draft", b"dreft")
     body.save()
 
-    one = next(iter(replay_trials([trial.pk])))
+    replayed = next(iter(replay_trials([trial.pk])))
 
-    assert (one.unknown_from, one.reason) == (3, "the model would be shown another request (messages, tools)")
+    assert (replayed.unknown_from, replayed.reason) == (3, "the model would be shown another request (messages, tools)")
 
 
-def test_a_trial_of_another_version_of_its_scenario_is_unknown(scripted: ScriptedServer) -> None:
-    trial = _run_of(scripted, trials=1).trials.get()
+def test_replay_trials_of_missing_scenario_version_is_unknown(scripted: ScriptedServer) -> None:
+    trial = _run_trials(scripted, trials=1).trials.get()
     Trial.objects.filter(pk=trial.pk).update(scenario_version=99)
 
     assert next(iter(replay_trials([trial.pk]))).unknown_from == 1
 
 
-def test_a_trial_that_was_never_sent_has_nothing_to_replay(scripted: ScriptedServer) -> None:
+def test_check_replay_of_unsent_trial_is_not_replayable(scripted: ScriptedServer) -> None:
     run = launch_run(make_scripted_model(scripted), trials=1)
     Trial.objects.update(state="done", outcome="cancelled", end="CANCELLED", failure_class="cancelled")
 
     assert check_replay(run.pk).not_replayable == 1
 
 
-def test_a_secret_that_was_overwritten_does_not_make_a_request_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_replay_with_masked_key_gives_same_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", KEY)
     with ScriptedServer(lambda seen: text_reply(f"I was told {KEY}.")) as provider:
         model = make_scripted_model(provider)
@@ -163,7 +163,7 @@ def test_a_secret_that_was_overwritten_does_not_make_a_request_another_one(monke
     assert KEY.encode() not in bytes(StepBody.objects.get().request)
 
 
-def test_wire_standard_is_launched_and_told_apart_from_raw(personas: None) -> None:
+def test_wire_standard_strategy_fails_where_raw_passes(personas: None) -> None:
     strategies = ("raw", "wire_standard", "wire_standard+openai_compatible_reliability")
     run = run_to_end(
         get_simulated_model("arguments-object"), scenarios=("happy_path",), strategies=strategies, trials=1
@@ -174,7 +174,7 @@ def test_wire_standard_is_launched_and_told_apart_from_raw(personas: None) -> No
     assert outcomes == dict(zip(strategies, ("pass", "fail", "pass"), strict=True))
 
 
-def test_stored_trial_is_replayed_under_wire_standard(personas: None) -> None:
+def test_replay_trials_under_wire_standard_changes_outcome(personas: None) -> None:
     run = run_to_end(
         get_simulated_model("legacy-function-call"), scenarios=("happy_path",), strategies=("baseline",), trials=1
     )
@@ -182,8 +182,8 @@ def test_stored_trial_is_replayed_under_wire_standard(personas: None) -> None:
     settings = WhatIfSettings.from_query({"strategy": ["wire_standard"]})
 
     (before,), (after,) = list(replay_trials(trials)), list(replay_trials(trials, settings.apply))
-    (healed,) = replay_trials(trials, WhatIfSettings("wire_standard", ("openai_compatible_reliability",)).apply)
+    (repaired,) = replay_trials(trials, WhatIfSettings("wire_standard", ("openai_compatible_reliability",)).apply)
 
     assert settings.ignored == ()
-    assert [item.columns["outcome"] for item in (before, after, healed)] == ["pass", "fail", "pass"]
+    assert [item.columns["outcome"] for item in (before, after, repaired)] == ["pass", "fail", "pass"]
     assert after.columns["end"] == "NO_TOOL_CALLS"

@@ -17,7 +17,14 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ONE_CALL = ("weather", "classify_intent")
-ODD = ("legacy-function-call", "tagged-calls", "tool-calls-object", "reliable-70", "fenced-calls", "wrong-value")
+FAULTY_MODELS = (
+    "legacy-function-call",
+    "tagged-calls",
+    "tool-calls-object",
+    "reliable-70",
+    "fenced-calls",
+    "wrong-value",
+)
 TAGGED = '<tool_call>{"name": "get_weather", "arguments": {"location": "%s"}}</tool_call>'
 
 
@@ -27,21 +34,21 @@ def personas() -> Iterator[None]:
         yield
 
 
-def test_a_what_if_flips_exactly_what_the_personas_publish(personas: None) -> None:
-    models = [get_simulated_model(slug) for slug in ODD]
+def test_get_what_if_page_changes_outcomes_by_true_rates(personas: None) -> None:
+    models = [get_simulated_model(slug) for slug in FAULTY_MODELS]
     run = run_to_end(*models, scenarios=(*ONE_CALL, "happy_path"), strategies=("raw", "production"), trials=3)
 
     for cell in run.cells.select_related("config"):
-        ran = cell.config.strategy
-        other = {"raw": "production", "production": "raw"}[ran]
+        strategy = cell.config.strategy
+        other = {"raw": "production", "production": "raw"}[strategy]
         found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy=other)).totals
         rates = get_simulated_model(cell.config.model_name).true_rates
         rates = rates.get(cell.scenario, rates[scenarios.lookup_scenario(cell.scenario).group])
-        name = (cell.config.model_name, cell.scenario, ran)
+        name = (cell.config.model_name, cell.scenario, strategy)
         assert found is not None
         if rates["raw"] == rates["production"]:
             assert found.flips == (), name
-        elif ran == "production":
+        elif strategy == "production":
             assert found.sentence == "3 pass → fail", name
         elif cell.scenario in ONE_CALL:
             assert found.sentence == "3 fail → pass", name
@@ -49,7 +56,7 @@ def test_a_what_if_flips_exactly_what_the_personas_publish(personas: None) -> No
             assert (found.sentence, found.after.lowest.k, found.after.highest.k) == ("3 unknown", 0, 3), name
 
 
-def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: None) -> None:
+def test_get_what_if_page_counts_unknown_as_all_fail_and_all_pass(personas: None) -> None:
     cell = run_to_end(
         get_simulated_model("legacy-function-call"), strategies=("raw",), scenarios=("happy_path",)
     ).cells.get()
@@ -62,17 +69,17 @@ def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: N
     assert {(item.unknown_from, item.why) for item, _ in found.changes} == {(3, "no further answer is stored")}
 
 
-def test_every_transform_is_left_out_one_at_a_time(personas: None) -> None:
+def test_get_what_if_page_ablation_omits_each_transform(personas: None) -> None:
     cell = run_to_end(get_simulated_model("legacy-function-call"), scenarios=("happy_path",), trials=2).cells.get()
 
     found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(), with_ablation=True)
 
-    hanging = {row.name: len(row.changed) for row in found.ablations if row.changed}
-    assert hanging == {"assistant_function_call_to_tool_calls": 2, "all": 2}
+    changed_trials = {row.name: len(row.changed) for row in found.ablations if row.changed}
+    assert changed_trials == {"assistant_function_call_to_tool_calls": 2, "all": 2}
     assert {"assistant_tool_calls_object_to_array"} <= {row.name for row in found.ablations}
 
 
-def test_where_no_transform_is_applied_that_is_said(scripted: ScriptedServer) -> None:
+def test_get_what_if_page_ablation_without_transforms_has_hint(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1)
     run_worker_session(model)
@@ -80,7 +87,7 @@ def test_where_no_transform_is_applied_that_is_said(scripted: ScriptedServer) ->
     assert (raw.ablations, "none can be left out" in raw.hint) == ((), True)
 
 
-def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> None:
+def test_get_what_if_page_names_assumed_parameters(personas: None) -> None:
     cell = run_to_end(get_simulated_model("perfect"), strategies=("raw",), scenarios=("weather",)).cells.get()
 
     found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy="production"))
@@ -90,7 +97,7 @@ def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> 
     assert found.totals.sentence == "3 unchanged"
 
 
-def test_parallel_replay_is_unknown_if_parallel_calls_would_be_refused(personas: None) -> None:
+def test_get_what_if_page_is_unknown_if_parallel_calls_are_refused(personas: None) -> None:
     cell = run_to_end(
         get_simulated_model("several-at-once"), strategies=("raw",), scenarios=("happy_path",)
     ).cells.get()
@@ -100,8 +107,8 @@ def test_parallel_replay_is_unknown_if_parallel_calls_would_be_refused(personas:
     assert {item.unknown_from for item, _ in found.changes} == {1}
 
 
-def test_limits_and_own_presets_are_followed(scripted: ScriptedServer) -> None:
-    cell = _cell(scripted)
+def test_get_what_if_page_applies_limits_and_user_presets(scripted: ScriptedServer) -> None:
+    cell = _run_cell(scripted)
     Preset.objects.create(name="own", patch={"max_tool_args_bytes": 3})
 
     short = get_what_if_page(ReplayScope("run", cell.run_id), WhatIfSettings(limits=(("max_turns", 2),)))
@@ -112,7 +119,7 @@ def test_limits_and_own_presets_are_followed(scripted: ScriptedServer) -> None:
     assert {item.after for item, _ in tiny.changes} == {"unknown"}
 
 
-def test_what_flips_stands_first_and_two_configurations_are_told_apart(personas: None) -> None:
+def test_get_what_if_page_lists_changed_outcomes_first(personas: None) -> None:
     run = run_to_end(
         get_simulated_model("perfect"), get_simulated_model("legacy-function-call"), scenarios=("happy_path",), trials=2
     )
@@ -125,12 +132,12 @@ def test_what_flips_stands_first_and_two_configurations_are_told_apart(personas:
     assert ["legacy-function-call" in config for _, config in found.changes] == [True, True, False, False]
 
 
-def test_a_text_format_reads_calls_in_text() -> None:
+def test_get_what_if_page_with_text_format_reads_calls_in_text() -> None:
     def play(seen: ReceivedRequest) -> ScriptedReply:
         return text_reply(TAGGED % "Paris")
 
     with ScriptedServer(play) as provider:
-        cell = _cell(provider, scenarios=("weather",), strategies=("raw",))
+        cell = _run_cell(provider, scenarios=("weather",), strategies=("raw",))
 
     settings = WhatIfSettings(presets=("content_tag_tool_call_fallback",))
     found = get_what_if_page(ReplayScope("cell", cell.pk), settings)
@@ -141,7 +148,7 @@ def test_a_text_format_reads_calls_in_text() -> None:
     assert not any("calls no tool" in item.why for item, _ in found.changes)
 
 
-def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: ScriptedServer) -> None:
+def test_what_if_settings_strategy_keeps_tool_use_mode_of_run(scripted: ScriptedServer) -> None:
     (config,) = load_frozen_configs(
         launch_run(make_scripted_model(scripted)).configs.values_list("pk", flat=True)
     ).values()
@@ -149,13 +156,13 @@ def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: Scrip
     assert resolve_policy(settings.layers).policy.tool_use_mode == "enforced"
 
 
-@pytest.mark.parametrize("known", ["beside", "here"])
-def test_strategy_of_imported_model_is_taken_from_run_or_names(known: str) -> None:
+@pytest.mark.parametrize("source", ["other configuration", "model"])
+def test_what_if_settings_strategy_of_imported_model_uses_workarounds(source: str) -> None:
     run, tags = make_run(imported=True), "content_tag_tool_call_fallback"
-    model = make_model("there/a", workarounds=[tags] if known == "here" else [])
+    model = make_model("there/a", workarounds=[tags] if source == "model" else [])
     frozen = [["infrastructure", {}], [f"workaround {tags}", {"response_transforms": ["tool_calls_from_text"]}]]
     config = make_config(run, model, strategy="raw", layers=[["engine default", {}]])
-    if known == "beside":
+    if source == "other configuration":
         make_config(run, model, strategy="production", layers=frozen)
     RunConfig.objects.update(model=None)
     (raw,) = load_frozen_configs([config.pk]).values()
@@ -163,15 +170,15 @@ def test_strategy_of_imported_model_is_taken_from_run_or_names(known: str) -> No
     assert f"workaround {tags}" in names
 
 
-def test_an_unknown_scope_has_nothing_to_replay() -> None:
+def test_get_what_if_page_of_unknown_scope_raises() -> None:
     with pytest.raises(NothingToReplayError, match="no finished trial"):
         get_what_if_page(ReplayScope("cell", 12345), WhatIfSettings())
     with pytest.raises(NothingToReplayError, match="No trial, cell or run is chosen"):
         ReplayScope.from_query({"cell": "x"})
 
 
-def test_settings_that_do_not_go_together_are_refused_in_words(scripted: ScriptedServer) -> None:
-    cell = _cell(scripted)
+def test_get_what_if_page_invalid_settings_are_refused(scripted: ScriptedServer) -> None:
+    cell = _run_cell(scripted)
     Preset.objects.create(name="bad", patch={"no_such_key": 1})
 
     found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(presets=("bad",)))
@@ -180,7 +187,7 @@ def test_settings_that_do_not_go_together_are_refused_in_words(scripted: Scripte
     assert found.changes == ()
 
 
-def test_an_address_says_the_whole_what_if() -> None:
+def test_what_if_settings_query_round_trip_names_ignored_values() -> None:
     Preset.objects.create(name="own", patch={})
     settings = WhatIfSettings.from_query(
         {
@@ -199,7 +206,7 @@ def test_an_address_says_the_whole_what_if() -> None:
     assert settings.summary == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
 
 
-def _cell(provider: ScriptedServer, **fields: Any) -> Cell:
+def _run_cell(provider: ScriptedServer, **fields: Any) -> Cell:
     model = make_scripted_model(provider)
     run = launch_run(model, **fields)
     run_worker_session(model)

@@ -18,15 +18,15 @@ def test_label_runs_labels_the_given_runs_only() -> None:
 
 @pytest.mark.parametrize("state", [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING])
 def test_delete_runs_with_one_that_has_not_ended_deletes_none(state: Run.State) -> None:
-    ended, going_on = make_run(), make_run(state=state)
-    with pytest.raises(RunActionError, match=f"Run {going_on.pk} is {state}: cancel it first"):
-        bulk.delete_runs([ended.pk, going_on.pk])
+    ended, open_run = make_run(), make_run(state=state)
+    with pytest.raises(RunActionError, match=f"Run {open_run.pk} is {state}: cancel it first"):
+        bulk.delete_runs([ended.pk, open_run.pk])
     assert not Run.objects.exclude(deleted_at=None).exists()
 
 
 def test_delete_runs_hides_the_given_runs_only() -> None:
-    gone, kept = make_run(state=Run.State.CANCELLED), make_run()
-    assert bulk.delete_runs([gone.pk]) == 1
+    deleted, kept = make_run(state=Run.State.CANCELLED), make_run()
+    assert bulk.delete_runs([deleted.pk]) == 1
     assert list(Run.objects.filter(deleted_at=None)) == [kept]
 
 

@@ -31,13 +31,13 @@ from toolbench.lab.worker.completion import finish_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-GIVING_WORK: dict[str, Callable[[Cell], object]] = {
+QUEUEING_ACTIONS: dict[str, Callable[[Cell], object]] = {
     "retry": lambda cell: control.retry_errored_trials(cell.run_id),
     "add": lambda cell: control.add_trials(cell.run_id, cell.pk, 1),
 }
 
 
-def test_cancelling_ends_queued_trials_at_once() -> None:
+def test_cancel_run_ends_queued_trials_immediately() -> None:
     run = launch_run(make_model(), trials=4)
     control.cancel_run(run.pk)
     run.refresh_from_db()
@@ -46,7 +46,7 @@ def test_cancelling_ends_queued_trials_at_once() -> None:
     assert run.cells.get().cancelled == 4
 
 
-def test_cancelling_ends_a_run_whose_last_trial_is_not_counted_yet() -> None:
+def test_cancel_run_ends_run_with_stale_cell() -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trial(cell, "pass")
     mark_stale([cell.pk])
@@ -55,7 +55,7 @@ def test_cancelling_ends_a_run_whose_last_trial_is_not_counted_yet() -> None:
     assert (Run.objects.get().state, cell.passed, cell.stale) == (Run.State.CANCELLED, 1, False)
 
 
-def test_cancelling_waits_for_trials_in_flight() -> None:
+def test_cancel_run_waits_for_trials_in_flight() -> None:
     run = launch_run(make_model(), trials=4)
     run.trials.filter(position=0).update(state="running")
     control.cancel_run(run.pk)
@@ -63,14 +63,14 @@ def test_cancelling_waits_for_trials_in_flight() -> None:
     assert run.state == Run.State.CANCELLING
 
 
-def test_a_finished_run_cannot_be_cancelled_paused_or_resumed() -> None:
+def test_cancel_pause_and_resume_refuse_finished_run() -> None:
     run = make_run(title="Old")
-    for verb in (control.cancel_run, control.pause_run, control.resume_run):
+    for change_state in (control.cancel_run, control.pause_run, control.resume_run):
         with pytest.raises(RunActionError, match="Old is not "):
-            verb(run.pk)
+            change_state(run.pk)
 
 
-def test_pausing_keeps_the_reason_and_resuming_drops_it() -> None:
+def test_pause_run_stores_reason_until_resume() -> None:
     run = launch_run(make_model())
     control.pause_run(run.pk, "lunch")
     run.refresh_from_db()
@@ -80,7 +80,7 @@ def test_pausing_keeps_the_reason_and_resuming_drops_it() -> None:
     assert (run.state, run.stopped_reason) == (Run.State.RUNNING, "")
 
 
-def test_run_at_its_limit_cannot_be_resumed_before_it_is_raised() -> None:
+def test_resume_run_at_limit_is_refused_until_limit_is_raised() -> None:
     run = launch_run(make_model(), request_cap=10)
     Run.objects.filter(pk=run.pk).update(requests_reserved=10, state=Run.State.PAUSED)
     with pytest.raises(RunActionError, match="limit of 10 requests is reached: raise it first"):
@@ -91,8 +91,8 @@ def test_run_at_its_limit_cannot_be_resumed_before_it_is_raised() -> None:
     control.resume_run(run.pk)
 
 
-def forgotten_count() -> Run:
-    """A paused run with three stored attempts, of which one is counted."""
+def make_run_with_low_count() -> Run:
+    """Make a paused run with three stored attempts, of which one is counted."""
     run = make_run(state=Run.State.PAUSED, requests_reserved=1)
     cell = make_cell(make_config(run))
     trial = make_trial(cell, requests=2, execution=2)
@@ -102,8 +102,8 @@ def forgotten_count() -> Run:
     return run
 
 
-def test_set_limits_of_a_count_below_the_stored_attempts_corrects_it() -> None:
-    run = forgotten_count()
+def test_set_limits_corrects_count_below_stored_attempts() -> None:
+    run = make_run_with_low_count()
     with pytest.raises(RunActionError, match="3 requests are used already"):
         control.set_limits_and_resume(run.pk, request_cap=3, token_cap=None)
     control.set_limits_and_resume(run.pk, request_cap=4, token_cap=None)
@@ -111,14 +111,14 @@ def test_set_limits_of_a_count_below_the_stored_attempts_corrects_it() -> None:
     assert (run.requests_reserved, run.request_cap, run.state) == (3, 4, "running")
 
 
-def test_sweep_of_a_count_below_the_stored_attempts_corrects_it() -> None:
-    run = forgotten_count()
+def test_sweep_corrects_count_below_stored_attempts() -> None:
+    run = make_run_with_low_count()
     sweep()
     run.refresh_from_db()
     assert run.requests_reserved == 3
 
 
-def test_too_large_limit_is_refused_and_earlier_limits_stay() -> None:
+def test_set_limits_too_large_keeps_earlier_limit() -> None:
     run = launch_run(make_model(), request_cap=10)
     with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
         control.set_limits_and_resume(run.pk, request_cap=10**15, token_cap=None)
@@ -128,7 +128,7 @@ def test_too_large_limit_is_refused_and_earlier_limits_stay() -> None:
     assert run.request_cap == 10
 
 
-def test_retrying_queues_exactly_the_errored_trials() -> None:
+def test_retry_errored_trials_queues_exactly_errored_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "fail": 2, "infra": 3, "na": 1, "cancelled": 1})
     errored = set(cell.trials.filter(outcome="infra").values_list("pk", flat=True))
@@ -142,12 +142,12 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     assert Step.objects.count() == 1
     cell.refresh_from_db()
     assert (cell.queued, cell.infra, tally_cells([cell]).ended) == (3, 0, 6), "before anything else runs"
-    others = 2 * 6  # two requests each of those that are not tried again
-    assert (cell.requests, cell.cost) == (others + 1, None)  # nobody named what the others cost
+    others = 2 * 6  # two requests of each trial that is not retried
+    assert (cell.requests, cell.cost) == (others + 1, None)  # the cost of the others is unknown
     assert cell.input_tokens == 400 * 6 + 900
 
 
-def test_pass_after_a_retried_error_counts_in_answered_success_only() -> None:
+def test_retry_errored_trials_pass_counts_in_answered_success_only() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 8, "infra": 2})
     control.retry_errored_trials(cell.run_id)
@@ -155,27 +155,30 @@ def test_pass_after_a_retried_error_counts_in_answered_success_only() -> None:
     recompute([cell.pk])
     cell.refresh_from_db()
     counts = tally_cells([cell])
-    given, delivered = counts.compute_answered_success(), counts.compute_end_to_end_success()
-    assert ((given.k, given.n), (delivered.k, delivered.n)) == ((10, 10), (8, 10))
+    answered_success, end_to_end_success = counts.compute_answered_success(), counts.compute_end_to_end_success()
+    assert ((answered_success.k, answered_success.n), (end_to_end_success.k, end_to_end_success.n)) == (
+        (10, 10),
+        (8, 10),
+    )
     assert counts.errors_retried == 2
     table = get_matrix(MatrixQuery(scope="real"))
     assert table.warnings == ("2 trials were retried after an error; end-to-end success counts them as failures.",)
 
 
-def test_retried_setup_error_counts_as_an_ordinary_trial() -> None:
+def test_retry_errored_trials_setup_error_counts_as_ordinary_trial() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 7})
-    for answered in (0, 0, 1):  # a key that was taken before and is refused later is the endpoint's affair
+    for answered in (0, 0, 1):  # a key that is refused after an accepted request is an error of the endpoint
         make_trial(cell, "infra", failure_class="authentication_failed", answered_turns=answered)
     control.retry_errored_trials(cell.run_id)
     cell.trials.filter(state="queued").update(state="done", outcome="pass")
     recompute([cell.pk])
     cell.refresh_from_db()
-    delivered = tally_cells([cell]).compute_end_to_end_success()
-    assert (delivered.k, delivered.n) == (9, 10)
+    end_to_end_success = tally_cells([cell]).compute_end_to_end_success()
+    assert (end_to_end_success.k, end_to_end_success.n) == (9, 10)
 
 
-def test_requeued_trial_has_the_columns_of_a_new_one() -> None:
+def test_retry_errored_trials_resets_columns_of_trial() -> None:
     cell = make_cell(make_config(make_run()))
     fields: dict[str, Any] = {
         "cause": "never_sent",
@@ -195,21 +198,21 @@ def test_requeued_trial_has_the_columns_of_a_new_one() -> None:
     assert tried.answer_hash == ""
 
 
-def test_without_errored_trials_there_is_nothing_to_retry() -> None:
+def test_retry_errored_trials_without_errors_is_refused() -> None:
     cell = make_cell(make_config(make_run(title="Fine")))
     make_trial(cell, "pass")
     with pytest.raises(RunActionError, match="Fine has no trial with an infrastructure error"):
         control.retry_errored_trials(cell.run_id)
 
 
-def test_errored_trials_of_a_deleted_provider_stay() -> None:
+def test_retry_errored_trials_of_deleted_provider_is_refused() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "infra", provider=None)
     with pytest.raises(RunActionError):
         control.retry_errored_trials(cell.run_id)
 
 
-def test_added_trials_are_marked() -> None:
+def test_add_trials_marks_new_trials() -> None:
     run = launch_run(make_model(), trials=2)
     cell = run.cells.get()
     assert control.add_trials(cell.run_id, cell.pk, 3) == 3
@@ -223,13 +226,13 @@ def test_added_trials_are_marked() -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, 1001])
-def test_number_of_added_trials_is_limited(count: int) -> None:
+def test_add_trials_refuses_number_out_of_range(count: int) -> None:
     run = launch_run(make_model())
     with pytest.raises(RunActionError, match="Between 1 and 1000"):
         control.add_trials(run.pk, run.cells.get().pk, count)
 
 
-def test_trials_of_unknown_cell_or_deleted_provider_are_refused() -> None:
+def test_add_trials_refuses_unknown_cell_and_deleted_provider() -> None:
     run = launch_run(make_model())
     with pytest.raises(RunActionError, match="no such cell"):
         control.add_trials(run.pk, make_cell(make_config(make_run())).pk, 1)
@@ -238,13 +241,13 @@ def test_trials_of_unknown_cell_or_deleted_provider_are_refused() -> None:
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
-def test_trials_added_to_a_not_applicable_cell_are_not_applicable() -> None:
+def test_add_trials_to_not_applicable_cell_are_not_applicable() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=1)
     control.add_trials(run.pk, run.cells.get().pk, 2)
     assert set(run.trials.values_list("state", "outcome", "failure_class")) == {("done", "na", "tools_off")}
 
 
-def test_repeat_has_equal_seeds_and_names_its_original() -> None:
+def test_start_repeat_keeps_seeds_and_names_original() -> None:
     run = launch_run(make_model(), trials=2)
     again = control.start_repeat(run.pk, owner=None)
     assert (again.repeat_of_id, again.seed, again.order_seed) == (run.pk, run.seed, run.order_seed)
@@ -252,7 +255,7 @@ def test_repeat_has_equal_seeds_and_names_its_original() -> None:
     assert list(again.trials.values_list(*planned)) == list(run.trials.values_list(*planned))
 
 
-def test_repeat_uses_the_frozen_settings() -> None:
+def test_start_repeat_uses_frozen_settings() -> None:
     model = make_model(workarounds=["tool_use_disabled"])
     run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=2)
     control.add_trials(run.pk, run.cells.get(scenario="chat_only").pk, 3)
@@ -268,27 +271,27 @@ def test_repeat_uses_the_frozen_settings() -> None:
     assert (again.trial_count, again.trials_per_cell) == (4, 2)
 
 
-def test_repeat_of_a_resent_trial_is_that_trial() -> None:
+def test_start_repeat_of_resent_trial_repeats_that_trial() -> None:
     run = launch_run(make_model(), trials=7)
-    one = resend_trial(run.trials.order_by("pk")[3].pk)
-    again = control.start_repeat(one.pk, owner=None)
-    assert list(again.trials.values_list("seed")) == list(one.trials.values_list("seed"))
+    resent = resend_trial(run.trials.order_by("pk")[3].pk)
+    again = control.start_repeat(resent.pk, owner=None)
+    assert list(again.trials.values_list("seed")) == list(resent.trials.values_list("seed"))
     assert (again.trial_count, again.trials.count()) == (1, 1)
 
 
-def test_repeat_without_trials_is_finished_at_once() -> None:
+def test_start_repeat_without_applicable_trials_is_finished() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=2)
     assert control.start_repeat(run.pk, owner=None).state == Run.State.FINISHED
 
 
-def test_run_whose_provider_was_deleted_cannot_be_repeated() -> None:
+def test_start_repeat_with_deleted_provider_is_refused() -> None:
     run = launch_run(make_model())
     Provider.objects.all().delete()
     with pytest.raises(RunActionError, match="The run cannot be repeated: the provider Example was deleted"):
         control.start_repeat(run.pk, owner=None)
 
 
-def test_changed_scenario_is_not_repeated_and_gets_no_trials() -> None:
+def test_start_repeat_and_add_trials_refuse_changed_scenario() -> None:
     run = launch_run(make_model())
     Cell.objects.update(scenario_version=99)
     with pytest.raises(RunActionError, match="happy_path has changed since"):
@@ -297,33 +300,33 @@ def test_changed_scenario_is_not_repeated_and_gets_no_trials() -> None:
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
-def test_paid_requests_above_the_limit_need_confirmation() -> None:
+def test_run_actions_with_many_paid_requests_need_confirmation() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
     cell = run.cells.get()
     run.trials.update(state="done", outcome="infra")
-    verbs: list[tuple[Callable[..., object], int]] = [
+    actions: list[tuple[Callable[..., object], int]] = [
         (lambda confirmed: control.start_repeat(run.pk, owner=None, confirmed_requests=confirmed), 3600),
         (lambda confirmed: control.add_trials(run.pk, cell.pk, 1000, confirmed_requests=confirmed), 12_000),
         (lambda confirmed: control.retry_errored_trials(run.pk, confirmed_requests=confirmed), 3600),
     ]
-    for verb, most in verbs:
+    for action, most in actions:
         with pytest.raises(PaidRequestsUnconfirmedError, match=f"up to {most:,} requests to Example"):
-            verb(most - 1)
+            action(most - 1)
     assert not Trial.objects.filter(state="queued").exists()
-    assert [bool(verb(most)) for verb, most in verbs] == [True, True, True]
+    assert [bool(action(most)) for action, most in actions] == [True, True, True]
 
 
-def test_run_limit_bounds_the_paid_requests_of_added_trials() -> None:
+def test_add_trials_under_request_limit_needs_no_confirmation() -> None:
     run = launch_run(make_model(), request_cap=100)
     assert control.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
 
-def test_simulated_trials_cost_nothing() -> None:
+def test_add_trials_of_simulated_model_needs_no_confirmation() -> None:
     run = launch_run(make_model(provider=make_provider(kind="simulated")))
     assert control.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
 
-def test_label_is_stripped_and_deleted_run_is_unknown() -> None:
+def test_set_label_strips_text_and_refuses_deleted_run() -> None:
     run = launch_run(make_model())
     control.set_label(run.pk, "  kept  ")
     control.delete_run(run.pk)
@@ -333,14 +336,14 @@ def test_label_is_stripped_and_deleted_run_is_unknown() -> None:
         control.set_label(run.pk, "x")
 
 
-@pytest.mark.parametrize("verb", GIVING_WORK)
-def test_run_that_gets_trials_while_it_ends_stays_open(elsewhere: RunInThread, verb: str) -> None:
+@pytest.mark.parametrize("action", QUEUEING_ACTIONS)
+def test_finish_runs_keeps_run_open_that_gets_trials_meanwhile(elsewhere: RunInThread, action: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trial(cell, "infra")
     recompute([cell.pk])
 
     with transaction.atomic():
-        GIVING_WORK[verb](cell)
+        QUEUEING_ACTIONS[action](cell)
         finishing = elsewhere(finish_runs)
         wait_for_blocked_sessions()
     assert finishing.result(timeout=30) == ()
@@ -348,7 +351,7 @@ def test_run_that_gets_trials_while_it_ends_stays_open(elsewhere: RunInThread, v
     assert (run.state, run.finished_at) == (Run.State.RUNNING, None)
 
 
-def test_sweep_opens_a_finished_run_with_queued_trials() -> None:
+def test_sweep_reopens_finished_run_with_queued_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "queued")
     sweep()
@@ -356,25 +359,25 @@ def test_sweep_opens_a_finished_run_with_queued_trials() -> None:
     assert (run.state, run.finished_at) == (Run.State.RUNNING, None)
 
 
-@pytest.mark.parametrize("verb", GIVING_WORK)
-def test_no_trials_are_added_to_a_run_that_is_being_cancelled(verb: str) -> None:
+@pytest.mark.parametrize("action", QUEUEING_ACTIONS)
+def test_retry_and_add_trials_refuse_run_being_cancelled(action: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.CANCELLING)))
     make_trial(cell, "infra")
     make_trial(cell, "running")
     with pytest.raises(RunActionError, match="is being cancelled"):
-        GIVING_WORK[verb](cell)
+        QUEUEING_ACTIONS[action](cell)
     assert not cell.trials.filter(state="queued").exists()
     assert Run.objects.get().state == Run.State.CANCELLING
 
 
-def test_no_trials_are_added_to_a_deleted_run() -> None:
+def test_add_trials_refuses_deleted_run() -> None:
     cell = make_cell(make_config(make_run()))
     control.delete_run(cell.run_id)
     with pytest.raises(RunActionError, match="There is no run"):
         control.add_trials(cell.run_id, cell.pk, 1)
 
 
-def test_trials_of_a_deleted_run_are_not_claimed() -> None:
+def test_claim_skips_trials_of_deleted_run() -> None:
     model = make_model()
     run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(deleted_at=run.created_at)

@@ -18,7 +18,7 @@ def build_request(**fields: object) -> RunRequest:
     return RunRequest.from_json({"models": [model.pk], "scenarios": ["happy_path"], "trials": 1, **fields})
 
 
-def test_simultaneous_requests_with_one_key_launch_one_run(elsewhere: RunInThread) -> None:
+def test_launch_once_with_one_key_in_parallel_launches_one_run(elsewhere: RunInThread) -> None:
     owner, request = get_first_owner(), build_request()
     futures = [elsewhere(launch_once, request, owner=owner, key="k", body=BODY) for _ in range(4)]
     found = [future.result(timeout=30) for future in futures]
@@ -28,7 +28,7 @@ def test_simultaneous_requests_with_one_key_launch_one_run(elsewhere: RunInThrea
 
 
 @pytest.mark.django_db
-def test_key_belongs_to_its_person_and_request() -> None:
+def test_launch_once_key_belongs_to_user_and_request() -> None:
     owner, request = get_first_owner(), build_request()
     run, is_new = launch_once(request, owner=owner, key="k", body=BODY)
     assert is_new
@@ -42,7 +42,7 @@ def test_key_belongs_to_its_person_and_request() -> None:
 
 
 @pytest.mark.django_db
-def test_refused_and_keyless_launches_keep_no_key() -> None:
+def test_launch_once_refused_or_without_key_stores_no_key() -> None:
     owner = get_first_owner()
     with pytest.raises(LaunchError):
         launch_once(build_request(methods=["nothing"]), owner=owner, key="k", body=BODY)
@@ -52,7 +52,7 @@ def test_refused_and_keyless_launches_keep_no_key() -> None:
 
 
 @pytest.mark.django_db
-def test_use_launch_key_without_a_run_keeps_no_key() -> None:
+def test_use_launch_key_without_run_stores_no_key() -> None:
     owner = get_first_owner()
     with use_launch_key(owner, "k", BODY) as row:
         assert row.run is None

@@ -15,14 +15,14 @@ from toolbench.lab.runs.launch import launch
 pytestmark = pytest.mark.django_db
 
 
-def test_a_launch_writes_run_configs_cells_and_trials() -> None:
+def test_launch_stores_run_configs_cells_and_trials() -> None:
     run = launch_run(make_model("a/a"), make_model("b/b"), scenarios=("happy_path", "chat_only"), trials=3)
     assert (run.configs.count(), run.cells.count(), run.trials.count(), run.trial_count) == (2, 4, 12, 12)
     assert run.state == Run.State.RUNNING
     assert set(run.cells.values_list("queued", "stale")) == {(3, False)}
 
 
-def test_names_and_layers_are_frozen_copies() -> None:
+def test_launch_freezes_names_and_layers() -> None:
     model = make_model("a/a", canonical="a", true_rates={"drift": 0.1})
     run = launch_run(model)
     Model.objects.filter(pk=model.pk).update(name="renamed", true_rates={})
@@ -33,7 +33,7 @@ def test_names_and_layers_are_frozen_copies() -> None:
     assert len(config.policy_hash) == 64
 
 
-def test_every_block_has_one_trial_of_every_cell_in_an_order_of_its_own() -> None:
+def test_launch_blocks_have_one_trial_per_cell_in_random_order() -> None:
     run = launch_run(make_model(), scenarios=("happy_path", "missing_workspace_id", "chat_only", "weather"), trials=6)
     trials = list(run.trials.order_by("position").values_list("block", "cell_id"))
     blocks = [tuple(cell for block, cell in trials if block == number) for number in range(1, 7)]
@@ -42,7 +42,7 @@ def test_every_block_has_one_trial_of_every_cell_in_an_order_of_its_own() -> Non
     assert len(set(blocks)) > 1
 
 
-def test_the_order_is_drawn_from_a_stored_seed() -> None:
+def test_launch_with_equal_seed_gives_equal_order() -> None:
     first = launch_run(make_model(), scenarios=("happy_path", "chat_only", "weather"), trials=4, seed=5)
     second = launch_run(make_model(), scenarios=("happy_path", "chat_only", "weather"), trials=4, seed=5)
 
@@ -54,7 +54,7 @@ def test_the_order_is_drawn_from_a_stored_seed() -> None:
     assert order(first) == order(second)
 
 
-def test_the_first_pages_run_tries_constrained_first_in_every_block() -> None:
+def test_launch_of_first_page_puts_constrained_first_in_blocks() -> None:
     model = make_model(constraint="grammar")
     configs = tuple(ConfigChoice(model.pk, method=method) for method in ("native", "text_json", "constrained"))
     run = launch(build_request(configs=configs, scenarios=("weather",), trials=3, purpose="first_page"))
@@ -62,14 +62,14 @@ def test_the_first_pages_run_tries_constrained_first_in_every_block() -> None:
     assert set(first) == {"constrained"}
 
 
-def test_configurations_meet_the_same_instances_with_seeds_of_their_own() -> None:
+def test_launch_configs_share_instances_and_have_distinct_seeds() -> None:
     run = launch_run(make_model("a/a"), make_model("b/b"), trials=2)
     assert len(set(run.trials.values_list("instance_seed", flat=True))) == 2
     assert len(set(run.trials.values_list("seed", flat=True))) == 4
     assert all(0 <= seed < 2**31 for seed in run.trials.values_list("seed", flat=True))
 
 
-def test_trials_that_are_not_applicable_are_done_before_they_begin() -> None:
+def test_launch_not_applicable_trials_are_done() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), scenarios=("happy_path", "chat_only"), trials=2)
     tools = run.cells.get(scenario="happy_path")
     assert (tools.not_applicable, tools.queued) == (2, 0)
@@ -78,25 +78,25 @@ def test_trials_that_are_not_applicable_are_done_before_they_begin() -> None:
     assert set(skipped.values_list("task_pass", "state", "failure_class")) == {(None, "done", "tools_off")}
 
 
-def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
+def test_launch_without_applicable_trials_is_finished() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=2)
     assert run.state == Run.State.FINISHED
     assert run.finished_at is not None
 
 
-def test_paid_launch_needs_confirmation_of_at_least_its_number() -> None:
+def test_launch_of_paid_requests_needs_sufficient_confirmation() -> None:
     request = build_request(make_model(), trials=300)
-    with pytest.raises(PaidRequestsUnconfirmedError) as needed:
+    with pytest.raises(PaidRequestsUnconfirmedError) as refused:
         launch(request)
-    assert needed.value.max_request_count == build_plan(request).most_paid
-    assert str(needed.value).startswith("This may send up to ")
+    assert refused.value.max_request_count == build_plan(request).most_paid
+    assert str(refused.value).startswith("This may send up to ")
     assert not Run.objects.exists()
     with pytest.raises(PaidRequestsUnconfirmedError):
-        launch(replace(request, trials=301), confirmed_requests=needed.value.max_request_count)
-    assert launch(request, confirmed_requests=needed.value.max_request_count).trial_count == 300
+        launch(replace(request, trials=301), confirmed_requests=refused.value.max_request_count)
+    assert launch(request, confirmed_requests=refused.value.max_request_count).trial_count == 300
 
 
-def test_a_simulated_model_marks_the_run() -> None:
+def test_launch_with_simulated_model_marks_run() -> None:
     simulated = make_model("persona", provider=make_provider("Sim", kind="simulated", base_url="", service="simulated"))
     run = launch_run(simulated)
     assert (run.simulated, run.configs.get().service) == (True, "simulated")
@@ -107,7 +107,7 @@ def test_launch_stores_skipped_configurations() -> None:
     assert run.skipped[0]["why"] == "The endpoint is not known to constrain answers."
 
 
-def test_workers_are_notified_after_the_launch_is_committed(
+def test_launch_notifies_workers_on_commit(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     with django_capture_on_commit_callbacks() as callbacks:
@@ -115,7 +115,7 @@ def test_workers_are_notified_after_the_launch_is_committed(
     assert len(callbacks) == 1
 
 
-def test_two_runs_can_be_launched_on_one_provider() -> None:
+def test_launch_two_runs_of_one_provider_succeeds() -> None:
     model = make_model()
     launch_run(model)
     launch_run(model)

@@ -15,27 +15,27 @@ from toolbench.lab.runs.local_demo import OWN_SERVICE, TOOLS_SERVICE, get_local_
 pytestmark = pytest.mark.django_db
 
 
-def ready(*names: str) -> None:
+def register_servers(*names: str) -> None:
     for name in names:
         ServiceAddress.objects.create(name=name, host="here", url="http://127.0.0.1:1", ready_at=timezone.now())
 
 
-def test_nothing_is_launched_before_both_servers_are_ready() -> None:
+def test_launch_next_demo_run_waits_for_both_servers() -> None:
     builtin_data.load_builtin_data()
-    ready(OWN_SERVICE)
+    register_servers(OWN_SERVICE)
     assert launch_next_demo_run() is None
     assert get_local_demo().state == "loading"
 
 
-def test_six_cells_of_ten_trials_are_launched_once() -> None:
+def test_launch_next_demo_run_launches_six_cells_once() -> None:
     builtin_data.load_builtin_data()
-    ready(OWN_SERVICE, TOOLS_SERVICE)
+    register_servers(OWN_SERVICE, TOOLS_SERVICE)
     assert get_local_demo().state == "starting"
     run = launch_next_demo_run()
     assert run is not None
     assert launch_next_demo_run() is None
-    asked = {(config.provider_name, config.method, config.examples) for config in run.configs.all()}
-    assert asked == {
+    configurations = {(config.provider_name, config.method, config.examples) for config in run.configs.all()}
+    assert configurations == {
         ("Local, own template", "native", ""),
         ("Local, tool template", "native", ""),
         ("Local, tool template", "native", "weather-1"),
@@ -46,9 +46,9 @@ def test_six_cells_of_ten_trials_are_launched_once() -> None:
     assert run.trials.count() == 60
 
 
-def test_the_intent_run_follows_when_the_six_ways_are_over() -> None:
+def test_launch_next_demo_run_launches_intent_run_second() -> None:
     builtin_data.load_builtin_data()
-    ready(OWN_SERVICE, TOOLS_SERVICE)
+    register_servers(OWN_SERVICE, TOOLS_SERVICE)
     launch_next_demo_run()
     Run.objects.update(state=Run.State.FINISHED, finished_at=timezone.now())
     intent = launch_next_demo_run()
@@ -57,9 +57,9 @@ def test_the_intent_run_follows_when_the_six_ways_are_over() -> None:
     assert launch_next_demo_run() is None
 
 
-def test_constrained_is_asked_first_in_every_block() -> None:
+def test_launch_next_demo_run_puts_constrained_first_in_blocks() -> None:
     builtin_data.load_builtin_data()
-    ready(OWN_SERVICE, TOOLS_SERVICE)
+    register_servers(OWN_SERVICE, TOOLS_SERVICE)
     run = launch_next_demo_run()
     assert run is not None
     for block in range(1, 11):
@@ -67,9 +67,9 @@ def test_constrained_is_asked_first_in_every_block() -> None:
         assert [trial.config.method for trial in trials][:2] == ["constrained", "constrained"], block
 
 
-def test_a_deleted_local_run_is_not_launched_again() -> None:
+def test_launch_next_demo_run_does_not_repeat_deleted_runs() -> None:
     builtin_data.load_builtin_data()
-    ready(OWN_SERVICE, TOOLS_SERVICE)
+    register_servers(OWN_SERVICE, TOOLS_SERVICE)
     launch_next_demo_run()
     Run.objects.update(deleted_at=timezone.now())
     Run.objects.update(finished_at=timezone.now())
@@ -78,18 +78,18 @@ def test_a_deleted_local_run_is_not_launched_again() -> None:
     assert launch_next_demo_run() is None
 
 
-def test_without_a_local_provider_the_box_says_it_is_off() -> None:
+def test_get_local_demo_without_local_provider_is_off() -> None:
     assert get_local_demo().state == "off"
 
 
-def test_local_demo_without_local_model_says_so_and_stops_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_local_demo_without_local_model_stops_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     builtin_data.load_builtin_data()
     monkeypatch.setattr(settings, "LOCAL_MODEL", False)
     assert get_local_demo().state == "off"
     assert not get_local_demo().is_polling
 
 
-def half_done() -> Run:
+def make_half_done_run() -> Run:
     builtin_data.load_builtin_data()
     run = make_run(purpose="first_page", state="running")
     model = Model.objects.get(provider__service=OWN_SERVICE)
@@ -102,35 +102,35 @@ def half_done() -> Run:
     return run
 
 
-def test_valid_and_correct_are_counted_apart_and_dropped_tools_are_named() -> None:
-    half_done()
-    box = get_local_demo()
-    way = box.methods[0]
-    assert (box.state, box.done, box.total) == ("live", 4, 5)
-    assert (way.label, way.valid.k, way.correct.k) == ("native tools, the model's own template", 1, 1)
-    assert way.main_failure == "The answer holds no call. (3)"
-    assert way.dropped_trial == Trial.objects.order_by("pk")[0].pk
+def test_get_local_demo_counts_valid_and_correct_and_dropped_tools() -> None:
+    make_half_done_run()
+    demo = get_local_demo()
+    method = demo.methods[0]
+    assert (demo.state, demo.done, demo.total) == ("live", 4, 5)
+    assert (method.label, method.valid.k, method.correct.k) == ("native tools, the model's own template", 1, 1)
+    assert method.main_failure == "The answer holds no call. (3)"
+    assert method.dropped_trial == Trial.objects.order_by("pk")[0].pk
 
 
-def test_a_way_keeps_its_name_when_its_provider_is_gone() -> None:
-    half_done()
+def test_get_local_demo_keeps_labels_without_provider() -> None:
+    make_half_done_run()
     Model.objects.filter(provider__service=OWN_SERVICE).delete()
     Provider.objects.filter(service=OWN_SERVICE).delete()
     assert get_local_demo().methods[0].label == "native tools, the model's own template"
 
 
-def test_local_demo_leaves_out_trials_over_the_deadline() -> None:
-    run = half_done()
+def test_get_local_demo_omits_trials_over_deadline() -> None:
+    run = make_half_done_run()
     Trial.objects.filter(run=run, outcome="fail").update(end="DEADLINE_EXCEEDED")
     assert get_local_demo().methods[0].valid.n == 1
 
 
-def test_time_left_is_a_range_and_ends_with_the_run() -> None:
-    run = half_done()
-    box = get_local_demo()
-    assert box.left_low is not None
-    assert box.left_high is not None
-    assert box.left_low < box.left_high
+def test_get_local_demo_time_left_is_range_until_run_ends() -> None:
+    run = make_half_done_run()
+    demo = get_local_demo()
+    assert demo.left_low is not None
+    assert demo.left_high is not None
+    assert demo.left_low < demo.left_high
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
     recompute_stale_cells()
@@ -139,18 +139,18 @@ def test_time_left_is_a_range_and_ends_with_the_run() -> None:
     assert (finished.state, finished.is_polling, finished.left_high) == ("finished", False, None)
 
 
-def test_the_box_takes_five_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    half_done()
+def test_get_local_demo_takes_five_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    make_half_done_run()
     with django_assert_num_queries(5):
         get_local_demo()
 
 
-def test_the_box_keeps_looking_until_the_intent_run_has_begun() -> None:
-    run = half_done()
+def test_get_local_demo_polls_until_intent_run_can_begin() -> None:
+    run = make_half_done_run()
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
     recompute_stale_cells()
-    assert get_local_demo().is_polling, "it is counted and not ended yet"
+    assert get_local_demo().is_polling, "its trials are counted but the run has not ended"
     Run.objects.update(finished_at=timezone.now())
     assert get_local_demo().is_polling
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))

@@ -12,12 +12,12 @@ from toolbench.lab.runs.action_checks import RunActionError
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def free_model() -> Model:
+def make_free_model() -> Model:
     return make_model(provider=make_provider("Own", base_url="http://10.0.0.5"))
 
 
-def test_missing_trials_are_added_to_several_cells_in_turn() -> None:
-    run = launch_run(free_model(), trials=2, scenarios=("happy_path", "weather", "chat_only"))
+def test_add_missing_trials_fills_several_cells() -> None:
+    run = launch_run(make_free_model(), trials=2, scenarios=("happy_path", "weather", "chat_only"))
     first, second, third = run.cells.order_by("position")
     control.add_trials(run.pk, second.pk, 3)
     assert control.add_missing_trials(run.pk, [first.pk, second.pk], 6) == 5
@@ -31,8 +31,8 @@ def test_missing_trials_are_added_to_several_cells_in_turn() -> None:
     assert run.trials.values("position").distinct().count() == 14
 
 
-def test_missing_trials_sent_twice_are_added_once() -> None:
-    run = launch_run(free_model(), trials=2)
+def test_add_missing_trials_twice_adds_once() -> None:
+    run = launch_run(make_free_model(), trials=2)
     cells = list(run.cells.values_list("pk", flat=True))
     control.add_missing_trials(run.pk, cells, 5)
     with pytest.raises(RunActionError, match="None of the chosen cells has fewer than 5 trials"):
@@ -40,27 +40,27 @@ def test_missing_trials_sent_twice_are_added_once() -> None:
     assert run.trials.count() == 5
 
 
-def test_cancelled_trials_are_missing() -> None:
+def test_count_trials_by_cell_omits_cancelled_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "cancelled": 3})
     assert control.count_trials_by_cell(cell.run_id) == {cell.pk: 2}
 
 
-@pytest.mark.parametrize(("target", "words"), [(0, "1 to 2,000 trials"), (2001, "1 to 2,000 trials")])
-def test_target_out_of_bounds_adds_nothing(target: int, words: str) -> None:
+@pytest.mark.parametrize(("target", "message"), [(0, "1 to 2,000 trials"), (2001, "1 to 2,000 trials")])
+def test_add_missing_trials_target_out_of_range_is_refused(target: int, message: str) -> None:
     run = launch_run(make_model())
-    with pytest.raises(RunActionError, match=words):
+    with pytest.raises(RunActionError, match=message):
         control.add_missing_trials(run.pk, [run.cells.get().pk], target)
 
 
-def test_cell_of_another_run_stops_all_missing_trials() -> None:
+def test_add_missing_trials_with_cell_of_other_run_adds_none() -> None:
     run, other = launch_run(make_model()), launch_run(make_model())
     with pytest.raises(RunActionError, match="has no such cell"):
         control.add_missing_trials(run.pk, [run.cells.get().pk, other.cells.get().pk], 9)
     assert run.trials.count() == other.trials.count() == 3
 
 
-def test_missing_trials_need_confirmation_of_all_paid_requests() -> None:
+def test_add_missing_trials_needs_confirmation_of_paid_requests() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=1)), trials=1, scenarios=("happy_path", "weather"))
     cells = list(run.cells.values_list("pk", flat=True))
     with pytest.raises(PaidRequestsUnconfirmedError) as raised:

@@ -15,7 +15,7 @@ from toolbench.providers.scripted_server import ScriptedServer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_stored_plan_is_sent_again_byte_for_byte(scripted: ScriptedServer) -> None:
+def test_resend_trial_sends_identical_request(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     trial = launch_run(model, trials=2, instance_kind="drawn").trials.order_by("pk").last()
     assert trial is not None
@@ -25,17 +25,15 @@ def test_a_stored_plan_is_sent_again_byte_for_byte(scripted: ScriptedServer) -> 
     run = resend_trial(trial.pk)
     run_worker_session(model)
     again = run.trials.get()
-    sent = again.steps.filter(kind="exchange").first()
+    resent = again.steps.filter(kind="exchange").first()
     assert first is not None
-    assert sent is not None
-    assert bytes(sent.body.request) == bytes(first.body.request)
+    assert resent is not None
+    assert bytes(resent.body.request) == bytes(first.body.request)
     assert (again.plan_hash, again.seed, again.outcome) == (trial.plan_hash, trial.seed, trial.outcome)
     assert (run.repeat_of_id, run.trial_count, run.purpose) == (trial.run_id, 1, "resend")
 
 
-def test_resend_command_prints_the_path_of_the_run(
-    scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resend_command_prints_path_of_run(scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
     trial = launch_run(make_scripted_model(scripted)).trials.first()
     assert trial is not None
     call_command("resend", str(trial.pk))
@@ -43,7 +41,7 @@ def test_resend_command_prints_the_path_of_the_run(
     assert capsys.readouterr().out == f"Run {run.pk}: /runs/{run.pk}/\n"
 
 
-def test_a_trial_that_is_gone_or_without_a_provider_cannot_be_sent(scripted: ScriptedServer) -> None:
+def test_resend_unknown_trial_or_deleted_provider_is_refused(scripted: ScriptedServer) -> None:
     trial = launch_run(make_scripted_model(scripted)).trials.first()
     assert trial is not None
     Provider.objects.all().delete()
@@ -53,7 +51,7 @@ def test_a_trial_that_is_gone_or_without_a_provider_cannot_be_sent(scripted: Scr
         call_command("resend", "987654")
 
 
-def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Settings) -> None:
+def test_start_repeat_of_unprobed_run_probes_and_counts_requests(settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 10
     model = make_model(provider=make_provider(max_attempts=1))
     run = launch_run(model, trials=10, probe_unknown=True, overrides={"max_turns": 1})
@@ -69,7 +67,7 @@ def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Set
     assert again.configs.get().awaits_probe
 
 
-def test_repeat_of_a_run_whose_model_is_known_by_now_asks_nothing() -> None:
+def test_start_repeat_of_known_model_queues_no_probe() -> None:
     model = make_model()
     run = launch_run(model, probe_unknown=True)
     control.cancel_run(run.pk)

@@ -1,4 +1,4 @@
-"""Resuming a cancelled run: only its cancelled planned trials are queued again."""
+"""Resuming a cancelled run, which queues only its cancelled planned trials."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def read_trials(cell: Cell) -> list[dict[str, Any]]:
     return [dict(row) for row in cell.trials.order_by("pk").values()]
 
 
-def test_resuming_queues_exactly_the_cancelled_planned_trials() -> None:
+def test_resume_cancelled_run_queues_exactly_planned_trials() -> None:
     cell = make_cancelled_cell()
     for outcome in ("pass", "fail", "infra", "na"):
         make_trial(cell, outcome)
@@ -40,7 +40,7 @@ def test_resuming_queues_exactly_the_cancelled_planned_trials() -> None:
     assert (run.state, run.finished_at, run.stopped_reason) == (Run.State.RUNNING, None, "")
 
 
-def test_resumed_trials_count_neither_as_added_nor_as_retried() -> None:
+def test_resume_cancelled_run_counts_trials_neither_added_nor_retried() -> None:
     cell = make_cancelled_cell()
     make_trial(cell, "cancelled", errors_retried=1)
     make_trial(cell, "cancelled")
@@ -50,7 +50,7 @@ def test_resumed_trials_count_neither_as_added_nor_as_retried() -> None:
     assert (cell.queued, cell.cancelled, cell.added_by_hand) == (2, 0, 0)
 
 
-def test_requests_of_a_cancelled_execution_stay_counted() -> None:
+def test_resume_cancelled_run_keeps_counted_requests() -> None:
     cell = make_cancelled_cell(requests_reserved=7, tokens_used=900)
     stopped = make_trial(cell, "cancelled", requests=2, input_tokens=600)
     for ordinal in range(2):
@@ -64,7 +64,7 @@ def test_requests_of_a_cancelled_execution_stay_counted() -> None:
     assert (stopped.steps.count(), Trial.objects.get().execution) == (2, 1), "of an earlier execution"
 
 
-def test_a_worker_ends_a_resumed_run_in_new_executions(scripted: ScriptedServer) -> None:
+def test_resume_cancelled_run_finishes_in_new_executions(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=4)
     run.trials.filter(position__gte=2).update(state="done", outcome="cancelled", execution=1)
@@ -93,14 +93,14 @@ def test_a_worker_ends_a_resumed_run_in_new_executions(scripted: ScriptedServer)
         (Run.State.FINISHED, "has no cancelled trial"),
     ],
 )
-def test_only_an_ended_run_with_cancelled_trials_can_be_resumed(state: Run.State, sentence: str) -> None:
+def test_resume_cancelled_run_refuses_other_runs(state: Run.State, sentence: str) -> None:
     cell = make_cell(make_config(make_run(state=state)))
     make_trial(cell, "pass" if state == Run.State.FINISHED else "cancelled")
     with pytest.raises(RunActionError, match=sentence):
         control.resume_cancelled_run(cell.run_id)
 
 
-def test_paid_requests_of_a_resumed_run_need_confirmation() -> None:
+def test_resume_cancelled_run_needs_confirmation_of_paid_requests() -> None:
     run = launch_run(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
     control.cancel_run(run.pk)
     with pytest.raises(PaidRequestsUnconfirmedError, match="up to 3,600 requests to Example"):

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 AGAINST_70 = {"rule": "threshold", "target": 70}
 
 
-def work_to_the_end(run: Run, *models: Model) -> None:
-    """Shift after shift, as the wake-ups of a running stack would bring them."""
+def work_to_end(run: Run, *models: Model) -> None:
+    """Run worker sessions until the run ends, as notifications of a running stack would start them."""
     for _ in range(20):
         for model in models:
             run_worker_session(model)
@@ -46,23 +46,23 @@ def work_to_the_end(run: Run, *models: Model) -> None:
     raise AssertionError(f"the run is still {run.state}")
 
 
-def fails_control(seen: ReceivedRequest) -> ScriptedReply:
-    """Plays tool scenarios well and never says the control's word."""
+def fail_control(seen: ReceivedRequest) -> ScriptedReply:
+    """Answer tool scenarios correctly, and the control without the expected word."""
     return answer_correctly(seen) if seen.json().get("tools") else text_reply("Certainly not.")
 
 
-def sequential_cell(*, until: dict[str, object] | None = None, most: int = 100, **fields: Any) -> Cell:
+def make_sequential_cell(*, until: dict[str, object] | None = None, most: int = 100, **fields: Any) -> Cell:
     until = until or AGAINST_70
     run = make_run(state=Run.State.RUNNING, until=until, trials_per_cell=most)
     return make_cell(make_config(run), error=StoppingRule.from_json(until).compute_cell_error(1), **fields)
 
 
-def test_open_cells_get_more_trials_and_decided_ones_none() -> None:
-    with ScriptedServer(fails_control) as scripted:
+def test_sequential_run_adds_trials_to_open_cells_only() -> None:
+    with ScriptedServer(fail_control) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=60, until=AGAINST_70)
         assert run.trial_count == run.trials.count() == 2 * FIRST_ANALYSIS_TRIALS
-        work_to_the_end(run, model)
+        work_to_end(run, model)
     good, bad = Cell.objects.get(run=run, scenario="happy_path"), Cell.objects.get(run=run, scenario="chat_only")
     assert (bad.decided, bad.failed, bad.passed) == ("below", FIRST_ANALYSIS_TRIALS, 0)
     assert (good.decided, good.passed, good.trials.count()) == (
@@ -77,8 +77,8 @@ def test_open_cells_get_more_trials_and_decided_ones_none() -> None:
     ]
 
 
-def test_open_cell_ends_with_its_last_trial_and_stays_open() -> None:
-    cell = sequential_cell(most=12)
+def test_analyse_undecided_runs_ends_open_cell_at_its_limit() -> None:
+    cell = make_sequential_cell(most=12)
     make_trials(cell, **{"pass": 8, "fail": 2})
     assert analyse_undecided_runs() == 2
     cell.trials.filter(state="queued").update(state="done", outcome="pass", execution=1)
@@ -87,16 +87,16 @@ def test_open_cell_ends_with_its_last_trial_and_stays_open() -> None:
     assert (cell.decided, cell.passed) == ("limit", 10)
 
 
-def test_cell_is_not_decided_while_a_trial_of_its_round_runs() -> None:
-    cell = sequential_cell()
+def test_analyse_undecided_runs_waits_for_running_trial() -> None:
+    cell = make_sequential_cell()
     make_trials(cell, **{"fail": 9, "running": 1})
     assert analyse_undecided_runs() == 0
     cell.refresh_from_db()
     assert cell.decided == ""
 
 
-def test_run_with_an_open_cell_does_not_end_between_rounds() -> None:
-    cell = sequential_cell()
+def test_sweep_keeps_run_with_open_cell_running() -> None:
+    cell = make_sequential_cell()
     make_trials(cell, **{"pass": 8, "fail": 2})
     sweep()
     cell.run.refresh_from_db()
@@ -104,8 +104,8 @@ def test_run_with_an_open_cell_does_not_end_between_rounds() -> None:
     assert cell.trials.filter(state="queued").count() == ANALYSIS_STEP_TRIALS
 
 
-def test_paused_run_gets_no_round_and_cancelled_run_ends() -> None:
-    cell = sequential_cell()
+def test_sweep_adds_no_trials_to_paused_run() -> None:
+    cell = make_sequential_cell()
     make_trials(cell, **{"pass": 8, "fail": 2})
     control.pause_run(cell.run_id)
     sweep()
@@ -115,7 +115,7 @@ def test_paused_run_gets_no_round_and_cancelled_run_ends() -> None:
     assert cell.run.state == Run.State.CANCELLED
 
 
-def test_request_limit_holds_over_all_rounds(scripted: ScriptedServer) -> None:
+def test_sequential_run_keeps_request_limit(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=60, until={"rule": "threshold", "target": 95}, request_cap=40)
     run_worker_session(model)
@@ -126,8 +126,8 @@ def test_request_limit_holds_over_all_rounds(scripted: ScriptedServer) -> None:
     assert (run.state, run.requests_reserved, len(scripted.seen)) == (Run.State.PAUSED, 40, 40)
 
 
-def test_repeated_answers_end_a_cell_of_a_deterministic_endpoint() -> None:
-    cell = sequential_cell(deterministic=True)
+def test_analyse_undecided_runs_ends_cell_of_repeated_answers() -> None:
+    cell = make_sequential_cell(deterministic=True)
     for _ in range(10):
         make_trial(cell, "pass", answer_hash="same")
     recompute_stale_cells()
@@ -136,7 +136,7 @@ def test_repeated_answers_end_a_cell_of_a_deterministic_endpoint() -> None:
     assert cell.decided == "repeats"
 
 
-def test_the_best_of_a_scenario_is_decided_among_all_its_cells() -> None:
+def test_analyse_undecided_runs_best_rule_compares_all_cells() -> None:
     run = make_run(state=Run.State.RUNNING, until={"rule": "best"}, trials_per_cell=200)
     cells = [make_cell(make_config(run, make_model(name)), error=0.05 / 3) for name in ("good", "fair", "bad")]
     for cell, passed in zip(cells, (20, 18, 2), strict=True):
@@ -146,7 +146,7 @@ def test_the_best_of_a_scenario_is_decided_among_all_its_cells() -> None:
     assert words == ["", "", "beaten"]
 
 
-def test_best_of_one_and_an_unknown_rule_are_refused(scripted: ScriptedServer) -> None:
+def test_build_plan_refuses_best_of_one_and_unknown_rule(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     with pytest.raises(LaunchError, match="at least two configurations"):
         build_plan(build_request(model, until={"rule": "best"}))
@@ -154,7 +154,7 @@ def test_best_of_one_and_an_unknown_rule_are_refused(scripted: ScriptedServer) -
         build_plan(build_request(model, until={"rule": "luck"}))
 
 
-def test_plan_has_least_and_most_trials_and_confirms_the_most(scripted: ScriptedServer) -> None:
+def test_build_plan_of_sequential_run_has_least_and_most_trials(scripted: ScriptedServer) -> None:
     plan = build_plan(build_request(make_paid_model(scripted), trials=60, until=AGAINST_70))
     assert (plan.least_trials, plan.trials, plan.least_requests) == (
         FIRST_ANALYSIS_TRIALS,
@@ -164,8 +164,8 @@ def test_plan_has_least_and_most_trials_and_confirms_the_most(scripted: Scripted
     assert list(plan.paid_requests.values()) == [plan.most_requests]
 
 
-def test_sequential_cells_show_anytime_valid_intervals() -> None:
-    cell = sequential_cell()
+def test_tally_of_sequential_cells_has_anytime_valid_intervals() -> None:
+    cell = make_sequential_cell()
     make_trials(cell, **{"pass": 36, "fail": 4})
     cell.refresh_from_db()
     fixed = make_cell(cell.config, "long_arguments_guard")
@@ -181,11 +181,11 @@ def test_sequential_cells_show_anytime_valid_intervals() -> None:
     assert tally_cells([fixed]).compute_end_to_end_success().interval_name == "Wilson, 95 %"
 
 
-def test_run_page_names_the_rule_and_why_each_cell_ended() -> None:
-    cell = sequential_cell()
+def test_get_run_page_names_stopping_rule_and_decision_of_cells() -> None:
+    cell = make_sequential_cell()
     make_trials(cell, **{"fail": 10})
-    open_one = make_cell(cell.config, "long_arguments_guard", error=0.05)
-    make_trials(open_one, **{"pass": 9, "fail": 1})
+    open_cell = make_cell(cell.config, "long_arguments_guard", error=0.05)
+    make_trials(open_cell, **{"pass": 9, "fail": 1})
     analyse_undecided_runs()
     page = get_run_page(cell.run_id)
     assert page.stopping_rule == "answered success against 70 %, error 5 % a cell"
@@ -193,8 +193,8 @@ def test_run_page_names_the_rule_and_why_each_cell_ended() -> None:
     assert page.config_rows[0].answered.interval_name == "anytime-valid, 95 %"
 
 
-def test_matrix_and_export_mark_anytime_valid_intervals() -> None:
-    make_trials(sequential_cell(), **{"pass": 36, "fail": 4})
+def test_matrix_and_export_name_anytime_valid_intervals() -> None:
+    make_trials(make_sequential_cell(), **{"pass": 36, "fail": 4})
     query = MatrixQuery(scope="real")
     assert get_matrix(query).warnings == ("Some cells used sequential stopping: their intervals are anytime-valid.",)
     table = export_matrix(query)
@@ -202,23 +202,23 @@ def test_matrix_and_export_mark_anytime_valid_intervals() -> None:
     assert (row["given_low"], row["given_high"], row["interval"]) == (0.689, 0.9879, "anytime-valid, 95 %")
 
 
-def test_failures_and_what_if_mark_anytime_valid_intervals() -> None:
-    cell = sequential_cell()
+def test_failures_and_what_if_name_anytime_valid_intervals() -> None:
+    cell = make_sequential_cell()
     make_trials(cell, **{"pass": 8})
     make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path", taxonomy=read_taxonomy_version())
     recompute_stale_cells()
     row = get_failures(FailuresQuery(runs=(cell.run_id,))).heat_map.rows[0].cells[0]
     assert row is not None
     assert row.rate.interval_name == "anytime-valid, 95 %"
-    told = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).get_stopping())
-    assert (told.before.interval_name, told.after.highest.interval_name) == (
+    totals = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).get_stopping())
+    assert (totals.before.interval_name, totals.after.highest.interval_name) == (
         "anytime-valid, 95 %",
         "anytime-valid, 95 %",
     )
 
 
-def test_run_with_an_unreadable_rule_does_not_stop_other_runs() -> None:
-    bad, good = sequential_cell(most=12), sequential_cell(most=12)
+def test_analyse_undecided_runs_skips_run_with_unreadable_rule() -> None:
+    bad, good = make_sequential_cell(most=12), make_sequential_cell(most=12)
     for cell in (bad, good):
         make_trials(cell, **{"pass": 8, "fail": 2})
     Run.objects.filter(pk=bad.run_id).update(until={"rule": "no such rule", "target": "x"})

@@ -1,4 +1,4 @@
-"""A scenario can be read: its prompts, its tools, its rule, and any instance by its seed."""
+"""Scenario pages: prompts, tools, rule, and any instance by its seed."""
 
 import pytest
 from django.test import Client
@@ -9,42 +9,42 @@ from toolbench.lab.scenarios.page import get_scenario_page
 
 
 @pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.list_scenarios()])
-def test_every_scenario_is_readable_in_both_kinds(slug: str) -> None:
+def test_get_scenario_page_shows_every_scenario_in_both_kinds(slug: str) -> None:
     parity, drawn = get_scenario_page(slug), get_scenario_page(slug, "7")
     assert (parity.kind, drawn.kind, drawn.seed, drawn.next_seed) == ("parity", "drawn", 7, 8)
     assert parity.rule
     assert parity.checks
 
 
-def test_one_seed_draws_one_instance() -> None:
+def test_get_scenario_page_of_one_seed_shows_one_instance() -> None:
     assert get_scenario_page("happy_path", "41").instance == get_scenario_page("happy_path", "41").instance
     assert get_scenario_page("happy_path", "41").instance != get_scenario_page("happy_path", "42").instance
 
 
 @pytest.mark.parametrize("seed", ["", "x", "-1", "9" * 5000, "٣", "\0"])
-def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
+def test_get_scenario_page_invalid_seed_shows_published_wording(seed: str) -> None:
     assert get_scenario_page("happy_path", seed).kind == "parity"
 
 
-def test_published_wording_is_claimed_only_of_published_scenarios() -> None:
-    claimed = [
+def test_get_scenario_page_is_published_only_for_case_study() -> None:
+    published = [
         scenario.slug for scenario in scenarios.list_scenarios() if get_scenario_page(scenario.slug).is_published
     ]
-    assert claimed == [scenario.slug for scenario in scenarios.select_scenarios("all")]
-    assert len(claimed) == 8
+    assert published == [scenario.slug for scenario in scenarios.select_scenarios("all")]
+    assert len(published) == 8
 
 
-def test_scenario_page_says_own_wording_only_where_it_is(admin_client: Client) -> None:
+def test_scenario_page_names_published_wording_only_for_case_study(admin_client: Client) -> None:
     shown = {
         scenario.slug: "The case study’s own wording" in read_html(admin_client.get(f"/scenarios/{scenario.slug}/"))
         for scenario in scenarios.list_scenarios()
     }
-    assert {slug for slug, said in shown.items() if said} == {
+    assert {slug for slug, is_shown in shown.items() if is_shown} == {
         scenario.slug for scenario in scenarios.select_scenarios("all")
     }
 
 
-def test_get_scenario_shows_an_earlier_version() -> None:
+def test_get_scenario_page_shows_earlier_version() -> None:
     newest, earlier = get_scenario_page("happy_path", "7"), get_scenario_page("happy_path", "7", "1")
     assert (newest.instance.version, earlier.instance.version, newest.versions) == (2, 1, (2, 1))
     assert "Message 1" in earlier.instance.system
@@ -54,6 +54,6 @@ def test_get_scenario_shows_an_earlier_version() -> None:
 
 
 @pytest.mark.django_db
-def test_an_unknown_scenario_is_a_key_error() -> None:
+def test_get_scenario_page_of_unknown_scenario_raises_key_error() -> None:
     with pytest.raises(KeyError):
         get_scenario_page("no-such")

@@ -28,7 +28,7 @@ def save_changed(alias: ModelAlias, **changes: Any) -> ModelAlias:
     return save_alias(make_choice(**{"name": alias.name, "binding": binding} | changes), owner=None, alias=alias)
 
 
-def test_settings_stay_frozen_until_one_of_them_is_changed() -> None:
+def test_save_alias_keeps_frozen_settings_until_one_changes() -> None:
     alias = save_alias(make_choice(), owner=None)
     SamplingProfile.objects.filter(name="mild").update(options={"temperature": 0.9})
     saved = save_changed(alias, keep_percent=7)
@@ -38,19 +38,19 @@ def test_settings_stay_frozen_until_one_of_them_is_changed() -> None:
     assert saved.bindings.count() == 2
 
 
-def test_save_after_a_change_of_the_binding_is_refused() -> None:
+def test_save_alias_after_changed_binding_is_refused() -> None:
     alias = save_alias(make_choice(), owner=None)
-    seen = alias.bindings.get().pk
+    binding_id = alias.bindings.get().pk
     config = make_config(make_run(), make_model("vendor/good"), policy_hash="good")
     bind_alias(alias, freeze_config(config.pk), BindingChange(cause=Cause.ALARM))
     with pytest.raises(InvalidFieldsError) as caught:
-        save_changed(alias, binding=seen, keep_percent=7)
+        save_changed(alias, binding=binding_id, keep_percent=7)
     assert list(caught.value.errors) == ["binding"]
     alias.refresh_from_db()
     assert (alias.config_id, alias.keep_percent, alias.bindings.count()) == (config.pk, 100, 2)
 
 
-def test_fallbacks_of_other_aliases_follow_a_new_name() -> None:
+def test_save_alias_with_new_name_updates_fallbacks_of_others() -> None:
     alias = save_alias(make_choice(), owner=None)
     other = save_alias(make_choice("other", fallbacks=("weather",)), owner=None)
     with pytest.raises(InvalidFieldsError, match="There is no other alias weather"):
@@ -64,7 +64,7 @@ def test_fallbacks_of_other_aliases_follow_a_new_name() -> None:
     ]
 
 
-def test_save_of_a_deleted_alias_is_refused() -> None:
+def test_save_alias_of_deleted_alias_is_refused() -> None:
     alias = save_alias(make_choice(), owner=None)
     ModelAlias.objects.all().delete()
     with pytest.raises(InvalidFieldsError, match="was deleted meanwhile"):
@@ -78,7 +78,7 @@ def is_other_connection_blocked() -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_second_of_two_aliases_created_at_once_is_refused() -> None:
+def test_save_alias_second_with_equal_name_is_refused() -> None:
     choice = make_choice()
 
     def save_second() -> dict[str, list[str]]:

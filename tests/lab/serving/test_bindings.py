@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 
 def make_frozen(name: str) -> dict[str, Any]:
-    """Settings of an alias, measured with a model of this name."""
+    """Return settings of an alias, measured with a model of this name."""
     config = make_config(make_run(), make_model(name), policy_hash=f"hash of {name}")
     make_cell(config)
     return freeze_config(config.pk)
@@ -39,7 +39,7 @@ def promote(alias: ModelAlias, name: str, **fields: Any) -> AliasBinding:
 
 @pytest.fixture
 def alias() -> ModelAlias:
-    """An alias that was created for `first`."""
+    """Return an alias that was created for the model `first`."""
     config_id = make_frozen("first")["config_id"]
     return save_alias(AliasChoice("weather", 0, config=config_id), owner=None)
 
@@ -48,7 +48,7 @@ def read_history(alias: ModelAlias) -> list[tuple[str, str, str]]:
     return [(row.binding.cause, row.binding.who, row.binding.model_name) for row in list_bindings(alias)]
 
 
-def test_history_names_cause_user_and_model_newest_first(alias: ModelAlias) -> None:
+def test_list_bindings_names_cause_user_and_model_newest_first(alias: ModelAlias) -> None:
     second = promote(alias, "second")
     assert read_history(alias) == [("promoted", "ann", "second"), ("saved", "", "first")]
     alias.refresh_from_db()
@@ -58,14 +58,14 @@ def test_history_names_cause_user_and_model_newest_first(alias: ModelAlias) -> N
     assert row.binding == second
 
 
-def test_history_is_unchanged_when_other_fields_are_saved(alias: ModelAlias) -> None:
+def test_list_bindings_unchanged_when_other_fields_are_saved(alias: ModelAlias) -> None:
     choice = AliasChoice("renamed", 0, config=alias.config_id, keep_percent=7, binding=alias.bindings.get().pk)
     save_alias(choice, owner=None, alias=alias)
     assert [row.binding.cause for row in list_bindings(alias)] == ["saved"]
     assert ModelAlias.objects.get().name == "renamed"
 
 
-def test_rollback_restores_settings_and_adds_a_binding(alias: ModelAlias) -> None:
+def test_roll_back_restores_settings_and_adds_binding(alias: ModelAlias) -> None:
     first = alias.bindings.get()
     promote(alias, "second")
     roll_back(alias, first.pk, who="bob")
@@ -74,7 +74,7 @@ def test_rollback_restores_settings_and_adds_a_binding(alias: ModelAlias) -> Non
     assert read_history(alias)[0] == ("rolled_back", "bob", "first")
 
 
-def test_rollback_refuses_unknown_current_and_deleted(alias: ModelAlias) -> None:
+def test_roll_back_refuses_unknown_current_and_deleted(alias: ModelAlias) -> None:
     first, second = alias.bindings.get(), promote(alias, "second")
     other = save_alias(AliasChoice("other", 0, config=alias.config_id), owner=None).bindings.get()
     for binding_id, sentence in ((other.pk, "no such binding"), (second.pk, "has this binding now")):
@@ -86,7 +86,7 @@ def test_rollback_refuses_unknown_current_and_deleted(alias: ModelAlias) -> None
     assert not list_bindings(alias)[1].can_return
 
 
-def test_last_good_skips_alarms_open_alerts_and_deleted_models(alias: ModelAlias) -> None:
+def test_return_to_last_good_skips_alarms_alerts_and_deleted_models(alias: ModelAlias) -> None:
     promote(alias, "alarmed")
     alias.bindings.filter(model_name="alarmed").update(alarm="Success dropped.")
     alerting = promote(alias, "alerting")
@@ -98,7 +98,7 @@ def test_last_good_skips_alarms_open_alerts_and_deleted_models(alias: ModelAlias
     assert (restored.model_name, restored.cause) == ("first", "alarm")
 
 
-def test_last_good_is_none_when_settings_failed_before(alias: ModelAlias) -> None:
+def test_return_to_last_good_is_none_if_all_settings_failed(alias: ModelAlias) -> None:
     promote(alias, "second")
     restored = return_to_last_good(alias)
     assert restored is not None
@@ -107,12 +107,12 @@ def test_last_good_is_none_when_settings_failed_before(alias: ModelAlias) -> Non
     assert alias.bindings.count() == 3
 
 
-def test_last_good_is_none_for_an_alias_without_bindings(alias: ModelAlias) -> None:
+def test_return_to_last_good_without_bindings_is_none(alias: ModelAlias) -> None:
     alias.bindings.all().delete()
     assert return_to_last_good(alias) is None
 
 
-def test_users_are_aliases_with_it_as_fallback(alias: ModelAlias) -> None:
+def test_list_aliases_with_fallback_names_aliases_that_use_it(alias: ModelAlias) -> None:
     model = make_model("m", provider=make_provider("Other"))
     ModelAlias.objects.create(name="chained", model=model, fallbacks=["other", "weather"])
     assert list_aliases_with_fallback(alias) == ["chained"]

@@ -1,4 +1,4 @@
-"""Budgets as the gateway checks them: its own costs each time, trials only as often as adding them up is cheap."""
+"""Budgets as the gateway checks them: its own costs each time, trials at intervals that keep their summing cheap."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -32,7 +32,7 @@ def provider() -> Provider:
     return make_provider(budget_per_month=1.0)
 
 
-def test_watch_names_the_providers_that_spent_their_budget(provider: Provider) -> None:
+def test_budget_watch_find_refusals_names_providers_over_budget(provider: Provider) -> None:
     make_provider("without a budget")
     watch = BudgetWatch()
     assert watch.find_refusals() == {}
@@ -40,17 +40,17 @@ def test_watch_names_the_providers_that_spent_their_budget(provider: Provider) -
     assert "has spent $1.50 of its budget of $1.00" in watch.find_refusals()[provider.pk]
 
 
-def test_trials_are_added_up_again_after_twenty_times_as_long(provider: Provider) -> None:
+def test_budget_watch_sums_trials_again_after_pause_factor(provider: Provider) -> None:
     clock = Clock(1.0)
     watch = BudgetWatch(clock)
-    assert watch.find_refusals() == {}  # adding up took one second
+    assert watch.find_refusals() == {}  # summing took one second
     spend(provider, 2.0)
     assert watch.find_refusals() == {}
     clock.now += PAUSE_FACTOR
     assert list(watch.find_refusals()) == [provider.pk]
 
 
-def test_budget_that_is_raised_counts_at_once(provider: Provider) -> None:
+def test_budget_watch_uses_raised_budget_immediately(provider: Provider) -> None:
     spend(provider, 2.0)
     watch = BudgetWatch(Clock(1.0))
     assert list(watch.find_refusals()) == [provider.pk]
@@ -58,7 +58,9 @@ def test_budget_that_is_raised_counts_at_once(provider: Provider) -> None:
     assert watch.find_refusals() == {}
 
 
-def test_new_month_begins_without_the_costs_of_the_last(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_watch_new_month_omits_costs_of_previous_one(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add_spending(SpendingBatch(uuid4(), 1, {provider.pk: Spending(1.5, 2)}))
     watch = BudgetWatch(Clock(1.0))
     assert list(watch.find_refusals()) == [provider.pk]

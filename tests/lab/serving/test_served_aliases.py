@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
     ("adaptive", "pace", "expected"),
     [(False, 3, 200), (True, None, 8), (True, 3, 3), (True, 900, 200)],
 )
-def test_served_alias_has_the_present_limit(adaptive: bool, pace: int | None, expected: int) -> None:
+def test_load_served_aliases_has_current_concurrency_limit(adaptive: bool, pace: int | None, expected: int) -> None:
     provider = make_provider(adaptive=adaptive, concurrency=200)
     save_alias(AliasChoice("weather", make_model(provider=provider).pk), owner=None)
     if pace is not None:

@@ -30,7 +30,7 @@ FREE = Price("", "m", 0.0, 0.0, "", "")
         ([Usage(cost=float("nan"))], None, Spending(unknown=1)),
     ],
 )
-def test_spending_follows_report_then_price(
+def test_compute_spending_uses_reported_cost_then_price(
     usages: list[Usage | None], price: Price | None, expected: Spending
 ) -> None:
     assert compute_spending(usages, price) == expected
@@ -41,7 +41,7 @@ def build_batch(number: int, by_provider: Mapping[int, Spending], writer: UUID =
 
 
 @pytest.mark.django_db
-def test_spending_is_added_up_by_provider_and_month() -> None:
+def test_add_spending_sums_by_provider_and_month() -> None:
     provider = make_provider()
     for number in (1, 2):
         add_spending(build_batch(number, {provider.pk: Spending(0.5, 1, 2), 999_999: Spending(1.0, 1)}))
@@ -50,7 +50,7 @@ def test_spending_is_added_up_by_provider_and_month() -> None:
 
 
 @pytest.mark.django_db
-def test_batch_is_added_once_for_each_gateway_process() -> None:
+def test_add_spending_counts_batch_once_per_gateway_process() -> None:
     provider = make_provider()
     for number in (1, 1, 2, 2, 1):
         add_spending(build_batch(number, {provider.pk: Spending(0.5, 1)}))

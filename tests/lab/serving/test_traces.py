@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("column", ["client_request", "client_response"])
-def test_trace_with_a_truncated_body_gives_no_draft(column: str) -> None:
+def test_can_make_draft_of_trace_with_truncated_body_is_false(column: str) -> None:
     bodies = {"client_request": b"{}", "client_response": b"{}"}
     assert can_make_draft(make_gateway_trace(**bodies))
     assert not can_make_draft(make_gateway_trace(**bodies | {column: b"x" * MAX_KEPT_BYTES}))
@@ -34,7 +34,7 @@ def make_trace_of_age(days: float) -> GatewayTrace:
     return make_gateway_trace(alias="aged", at=timezone.now() - timedelta(days=days))
 
 
-def test_old_traces_are_deleted_and_newer_ones_stay(settings: LazySettings) -> None:
+def test_delete_old_traces_keeps_newer_traces(settings: LazySettings) -> None:
     settings.TRACE_DAYS = 2.5
     for days in (400, 3, 2.6):
         make_trace_of_age(days)
@@ -47,7 +47,7 @@ def test_old_traces_are_deleted_and_newer_ones_stay(settings: LazySettings) -> N
     assert render_trace_age() == "Traces are deleted after 2.5 days (TOOLBENCH_TRACE_DAYS)."
 
 
-def test_deletion_takes_the_oldest_traces_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_old_traces_works_in_batches_from_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "TRACES_PER_DELETION", 2)
     monkeypatch.setattr(traces, "MAX_DELETIONS", 2)
     newest, *_ = [make_trace_of_age(100 + number) for number in range(5)]
@@ -56,7 +56,7 @@ def test_deletion_takes_the_oldest_traces_in_batches(monkeypatch: pytest.MonkeyP
     assert delete_old_traces() == 1
 
 
-def test_no_trace_is_deleted_with_an_age_of_zero(settings: LazySettings) -> None:
+def test_delete_old_traces_with_zero_days_deletes_nothing(settings: LazySettings) -> None:
     settings.TRACE_DAYS = 0
     make_trace_of_age(4000)
     assert delete_old_traces() == 0
@@ -69,7 +69,7 @@ def build_trace(**columns: object) -> GatewayTrace:
     )
 
 
-def test_write_traces_keeps_each_value_of_each_column() -> None:
+def test_write_traces_stores_every_column_unchanged() -> None:
     full = build_trace(
         alias="weather – “1”",
         served_by="fallback",
@@ -104,7 +104,7 @@ def test_write_traces_keeps_each_value_of_each_column() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("columns", [{"sentence": "\x00"}, {"sentence": "\ud800"}, {"cost": float("nan")}])
-def test_write_traces_refuses_a_value_that_cannot_be_stored(columns: dict[str, object]) -> None:
+def test_write_traces_refuses_only_unstorable_trace(columns: dict[str, object]) -> None:
     with pytest.raises(TracesRefusedError):
         write_traces([build_trace(), build_trace(**columns), build_trace()])
     assert GatewayTrace.objects.count() == 2

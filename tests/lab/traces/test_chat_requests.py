@@ -46,7 +46,7 @@ RESPONSES = {
 
 
 @pytest.mark.parametrize("body", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
-def test_parse_chat_request_gives_one_form_for_every_wire(body: dict[str, Any]) -> None:
+def test_parse_chat_request_is_equal_for_every_wire_format(body: dict[str, Any]) -> None:
     request = parse_chat_request(json.dumps(body).encode())
     assert list(request.all_messages) == CONVERSATION
     assert list(request.tools) == [TOOL]
@@ -70,12 +70,12 @@ def test_parse_chat_request_keeps_a_prompt_as_one_message() -> None:
         b'{"messages": [1, null], "input": [2]}',
     ],
 )
-def test_parse_chat_request_of_an_unreadable_body_is_empty(body: bytes) -> None:
+def test_parse_chat_request_of_unreadable_body_is_empty(body: bytes) -> None:
     request = parse_chat_request(body)
     assert (request.all_messages, request.tools) == ((), ())
 
 
-def test_parse_chat_request_joins_text_parts_and_leaves_out_images() -> None:
+def test_parse_chat_request_joins_text_parts_and_omits_images() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "b"}]
     request = parse_chat_request(json.dumps({"messages": [{"role": "user", "content": parts}]}).encode())
     assert request.messages == ({"role": "user", "content": "a\nb"},)

@@ -22,7 +22,7 @@ def make_exchange(**fields: Any) -> ExchangeStep:
     return ExchangeStep(**(defaults | fields))
 
 
-def test_packed_steps_have_columns_and_details_without_bodies() -> None:
+def test_pack_steps_keeps_columns_and_details_without_bodies() -> None:
     packed = pack_steps([make_exchange(chunks=((5.0, 4),))])
     assert packed is not None
     assert b'"body"' not in packed
@@ -31,7 +31,7 @@ def test_packed_steps_have_columns_and_details_without_bodies() -> None:
     assert (facts["request_headers"], facts["chunks"], facts["tools_sent"]) == ({"a": "b"}, [[5.0, 4]], True)
 
 
-def test_steps_at_a_fallback_follow_those_before_it() -> None:
+def test_pack_steps_numbers_steps_through_fallbacks() -> None:
     first = make_exchange(status=503)
     steps = [first, replace(first, ordinal=2, attempt=2, started_ms=20.0), first, replace(first, ordinal=2, turn=1)]
     unpacked = [step for step, _ in unpack_steps(pack_steps(steps))]
@@ -43,7 +43,7 @@ def test_steps_at_a_fallback_follow_those_before_it() -> None:
     ]
 
 
-def test_nothing_and_too_much_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pack_steps_of_no_or_too_many_steps_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pack_steps([]) is None
     monkeypatch.setattr(gateway_steps, "MAX_PACKED_BYTES", 10)
     assert pack_steps([make_exchange()]) is None

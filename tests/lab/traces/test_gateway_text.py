@@ -42,7 +42,7 @@ def build_trace(**fields: Any) -> GatewayTrace:
     ],
     ids=["chat", "responses", "traffic line"],
 )
-def test_text_has_names_question_answer_and_calls(bodies: dict[str, bytes]) -> None:
+def test_build_trace_text_has_names_question_answer_and_calls(bodies: dict[str, bytes]) -> None:
     trace = build_trace(changes=["json_repaired"], **bodies)
     assert build_trace_text(trace).splitlines() == [
         "weather vendor/m chat ci 200 json_repaired",
@@ -52,7 +52,7 @@ def test_text_has_names_question_answer_and_calls(bodies: dict[str, bytes]) -> N
     ]
 
 
-def test_text_of_a_failed_request_has_the_error_and_the_fallback() -> None:
+def test_build_trace_text_of_failed_request_has_error_and_fallback() -> None:
     trace = build_trace(served_by="spare", status=502, code="invalid_tool_call", sentence="The call is not valid.")
     trace.client_request = encode({"messages": [{"role": "user", "content": QUESTION}]})
     assert build_trace_text(trace).splitlines() == [
@@ -65,12 +65,12 @@ def test_text_of_a_failed_request_has_the_error_and_the_fallback() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"messages": [3, null]}', b'{"output": 3}']
 )
-def test_bodies_that_cannot_be_read_give_the_names_only(body: bytes) -> None:
+def test_build_trace_text_of_unreadable_bodies_has_names_only(body: bytes) -> None:
     trace = build_trace(client_request=body, client_response=body)
     assert build_trace_text(trace) == "weather vendor/m chat ci 200"
 
 
-def test_text_is_bounded_and_fits_its_column() -> None:
+def test_build_trace_text_is_bounded_and_fits_its_column() -> None:
     call = {"function": {"name": "save", "arguments": "\ud800\x00" + "x" * 100_000}}
     answer = {"choices": [{"message": {"content": "y" * 100_000, "tool_calls": [call] * 50}}]}
     text = build_trace_text(build_trace(client_response=encode(answer)))
@@ -80,5 +80,5 @@ def test_text_is_bounded_and_fits_its_column() -> None:
 
 
 @pytest.mark.django_db
-def test_texts_of_unknown_traces_are_left_out() -> None:
+def test_build_trace_texts_of_unknown_traces_is_empty() -> None:
     assert build_trace_texts([1, 2, 3]) == {}

@@ -11,7 +11,7 @@ from toolbench.lab.traces.search_text import GATEWAY_TRACES, TEXTS_PER_BATCH, ge
 
 
 @pytest.mark.django_db
-def test_update_writes_each_finished_trial_once_and_again_when_stale() -> None:
+def test_update_search_texts_writes_finished_trials_once_or_when_stale() -> None:
     cell = make_cell(make_config(make_run()))
     trials = [make_trial(cell, "fail", sentence="too late") for _ in range(TEXTS_PER_BATCH + 1)]
     make_trial(cell, "", state=Trial.State.RUNNING)
@@ -24,7 +24,7 @@ def test_update_writes_each_finished_trial_once_and_again_when_stale() -> None:
 
 
 @pytest.mark.django_db
-def test_lag_is_age_of_oldest_trial_without_text() -> None:
+def test_get_text_lag_is_age_of_oldest_trial_without_text() -> None:
     assert get_text_lag() == 0
     trial = make_trial(make_cell(make_config(make_run())))
     Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now() - timedelta(minutes=2))
@@ -34,7 +34,7 @@ def test_lag_is_age_of_oldest_trial_without_text() -> None:
 
 
 @pytest.mark.django_db
-def test_update_writes_texts_of_gateway_traces_apart_from_trials() -> None:
+def test_update_search_texts_writes_gateway_traces_separately() -> None:
     traces = [make_gateway_trace(alias=f"alias {number}") for number in range(TEXTS_PER_BATCH + 1)]
     assert update_search_texts() == 0
     assert update_search_texts(GATEWAY_TRACES, limit=1) == TEXTS_PER_BATCH
@@ -44,14 +44,14 @@ def test_update_writes_texts_of_gateway_traces_apart_from_trials() -> None:
 
 
 @pytest.mark.django_db
-def test_lag_of_gateway_traces_is_age_of_oldest_without_text() -> None:
+def test_get_text_lag_of_gateway_traces_is_age_of_oldest() -> None:
     make_gateway_trace(at=timezone.now() - timedelta(minutes=2))
     assert get_text_lag() == 0
     assert 119 < get_text_lag(GATEWAY_TRACES) < 180
 
 
 @pytest.mark.django_db
-def test_update_that_takes_too_long_starts_no_further_batch() -> None:
+def test_update_search_texts_over_time_limit_starts_no_batch() -> None:
     for _ in range(TEXTS_PER_BATCH + 1):
         make_gateway_trace()
     assert update_search_texts(GATEWAY_TRACES, max_seconds=0) == TEXTS_PER_BATCH

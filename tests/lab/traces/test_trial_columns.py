@@ -21,7 +21,7 @@ from toolbench.providers.scripted_server import (
 )
 
 
-def tried(*script: ScriptedReply, max_attempts: int = 1, scenario: str = "happy_path") -> Trial:
+def run_one_trial(*script: ScriptedReply, max_attempts: int = 1, scenario: str = "happy_path") -> Trial:
     with ScriptedServer(script) as provider:
         model = make_scripted_model(provider, max_attempts=max_attempts)
         run = launch_run(model, scenarios=(scenario,), trials=1)
@@ -30,9 +30,9 @@ def tried(*script: ScriptedReply, max_attempts: int = 1, scenario: str = "happy_
 
 
 @pytest.mark.django_db(transaction=True)
-class TestColumnsOfATrial:
-    def test_a_straight_trial(self) -> None:
-        trial = tried(
+class TestTrialColumns:
+    def test_trial_columns_of_passed_trial(self) -> None:
+        trial = run_one_trial(
             tool_call_reply(("state_get", {})), tool_call_reply(("state_patch", PATCH_ARGUMENTS)), text_reply("Done.")
         )
         assert (trial.turns, trial.requests, trial.retries, trial.calls, trial.valid_calls) == (3, 3, 0, 2, 2)
@@ -47,42 +47,48 @@ class TestColumnsOfATrial:
         assert trial.duration_ms >= trial.model_ms
         assert (trial.seed_sent, len(trial.plan_hash), len(trial.engine_version)) == (False, 64, 12)
 
-    def test_a_retry_before_any_answer_is_counted_and_free(self) -> None:
-        trial = tried(error_reply(503), text_reply("Done."), max_attempts=2, scenario="chat_only")
+    def test_trial_columns_retry_before_answer_keeps_pass(self) -> None:
+        trial = run_one_trial(error_reply(503), text_reply("Done."), max_attempts=2, scenario="chat_only")
         assert (trial.requests, trial.retries, trial.output_retries, trial.outcome) == (2, 1, 0, "pass")
         assert trial.backoff_ms > 0
 
-    def test_the_first_bad_step_is_named(self) -> None:
+    def test_trial_columns_name_first_bad_step(self) -> None:
         wrong = {"request_id": "r", "ops": [{"op": "set", "path": "/draft/foo", "value": "other"}]}
-        trial = tried(tool_call_reply(("state_get", {})), tool_call_reply(("state_patch", wrong)), text_reply("Done."))
+        trial = run_one_trial(
+            tool_call_reply(("state_get", {})), tool_call_reply(("state_patch", wrong)), text_reply("Done.")
+        )
         assert (trial.outcome, trial.failure_class) == ("fail", "wrong_state")
         bad = Step.objects.get(trial=trial, ordinal=trial.first_bad_ordinal or 0)
         assert (bad.kind, bad.tool_name) == ("tool", "state_patch")
         assert trial.signature.startswith("wrong_state · happy_path")
         assert trial.verdict["first_bad"]["turn"] == 1
 
-    def test_a_call_in_the_text_is_marked_as_not_executed(self) -> None:
+    def test_trial_columns_call_in_text_is_marked_not_executed(self) -> None:
         text = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
-        trial = tried(chat_reply({"content": text}))
+        trial = run_one_trial(chat_reply({"content": text}))
         assert (trial.not_executed, trial.outcome, trial.calls) == (True, "fail", 0)
 
-    def test_an_answer_that_is_no_answer_keeps_its_bytes_and_its_error(self) -> None:
-        trial = tried(ScriptedReply(body=b"<html>sorry</html>"))
+    def test_trial_columns_unreadable_answer_keeps_bytes_and_error(self) -> None:
+        trial = run_one_trial(ScriptedReply(body=b"<html>sorry</html>"))
         step = trial.steps.select_related("body").get()
         assert trial.outcome == "infra"
         assert (step.ok, bytes(step.body.response)) == (False, b"<html>sorry</html>")
         assert read_step_facts(step)["error"]["infrastructure"] is True
 
 
-def test_equal_answers_have_equal_hashes_whatever_their_ids() -> None:
-    def said(text: str, call_id: str) -> TurnRecord:
+def test_hash_answers_ignores_ids_of_answers() -> None:
+    def make_turn(text: str, call_id: str) -> TurnRecord:
         return TurnRecord(0, Request(0, "", b"", False), Turn({"id": call_id}, text))
 
-    assert hash_answers([said("a", "1")]) == hash_answers([said("a", "2")]) != hash_answers([said("b", "1")])
+    assert (
+        hash_answers([make_turn("a", "1")])
+        == hash_answers([make_turn("a", "2")])
+        != hash_answers([make_turn("b", "1")])
+    )
     assert hash_answers([]) == ""
-    assert len(hash_answers([said("\ud800\x00", "1")])) == 64
+    assert len(hash_answers([make_turn("\ud800\x00", "1")])) == 64
 
 
-def test_a_pass_has_no_signature_and_a_long_one_is_cut() -> None:
+def test_build_failure_signature_is_empty_for_pass_and_truncated() -> None:
     assert build_failure_signature("", "happy_path", "$") == ""
     assert len(build_failure_signature("c", "s", "$" * 900)) == 200

@@ -19,7 +19,7 @@ def _encode(messages: object) -> bytes:
     return json.dumps({"messages": messages}).encode()
 
 
-def test_search_text_has_names_question_answer_reason_and_arguments() -> None:
+def test_build_search_text_has_names_question_answer_and_arguments() -> None:
     request = _encode([{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}])
     trial = _build_trial(final_text=b"It is sunny.", cause="wrong_value")
     assert build_search_text(trial, [("", request), ("get_weather", b'{"city": "Bern"}')]).splitlines() == [
@@ -39,16 +39,16 @@ def test_search_text_has_names_question_answer_reason_and_arguments() -> None:
         json.dumps({"prompt": QUESTION}).encode(),
     ],
 )
-def test_question_is_found_in_every_shape_of_request(request_body: bytes) -> None:
+def test_build_search_text_finds_question_in_every_request_form(request_body: bytes) -> None:
     assert QUESTION in build_search_text(_build_trial(), [("", request_body)])
 
 
 @pytest.mark.parametrize("request_body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, _encode(3), _encode([3, None])])
-def test_unreadable_request_gives_text_without_question(request_body: bytes) -> None:
+def test_build_search_text_of_unreadable_request_has_no_question(request_body: bytes) -> None:
     assert build_search_text(_build_trial(), [("", request_body)]).startswith("vendor/model-a")
 
 
-def test_search_text_is_bounded_and_fits_its_column() -> None:
+def test_build_search_text_is_bounded_and_fits_its_column() -> None:
     calls = [("save", b'{"text": "' + b"x\x00\xed\xa0\x80" * 500)] * 50
     text = build_search_text(_build_trial(final_text=b"y" * 100_000), calls)
     assert len(text) == MAX_TEXT_CHARS
