@@ -359,7 +359,11 @@ def test_write_batch_rows_read_grow_with_batch_not_its_square(monkeypatch: pytes
     model = make_model(provider=make_provider(concurrency=50))
     launch_run(model, trials=50)
     trials = claim(model.provider_id, limit=50, worker="w")
-    steps = [StepWrite(trial.id, trial.execution, trial.lease, exchange(n)) for trial in trials for n in range(1, 6)]
+    steps = [
+        StepWrite(trial.id, trial.execution, trial.lease, make_exchange_step(ordinal))
+        for trial in trials
+        for ordinal in range(1, 6)
+    ]
     outcomes = [OutcomeWrite(trial.id, trial.lease, {"outcome": "pass"}) for trial in trials]
     statements = record_statements(monkeypatch)
     with transaction.atomic():
