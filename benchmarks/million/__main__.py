@@ -4,10 +4,12 @@ Makes a database of a million trials in minutes and requests each address with i
 the database: the next call with it only measures. Prints one row per address: milliseconds of the first call of a
 process, p95 of the later ones, the CPU of both with the part of the database, queries, and kilobytes after gzip; then
 each address that misses an aim, with the aim. Before that, it prints the CPU of writing search texts, which the sweep
-does in the background, and the first requests to real web servers.
+does in the background, and the first requests to real web servers. Exits with 1 if an address misses an aim.
 """
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +20,8 @@ GATEWAY_TRACES = 100_000
 SEARCH_TEXTS = 2_000
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return the exit code: 1 if an address missed an aim, or if the measurement stopped."""
     options = _parse_arguments(arguments)
     is_made = options.folder is not None and (options.folder / "made").exists()
     with Stack(options.folder) as stack:
@@ -32,7 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not options.only:
             print(stack.run_module("benchmarks.million.search_texts", str(SEARCH_TEXTS)), end="")
             print(stack.run_module("benchmarks.million.first_requests"), end="")
+        return _measure_pages(stack, options)
+
+
+def _measure_pages(stack: Stack, options: argparse.Namespace) -> int:
+    """Print what each address cost, and return the exit code of the measurement."""
+    try:
         print(stack.run_module("benchmarks.million.page_times", str(options.repeats), *options.only), end="")
+    except subprocess.CalledProcessError as error:
+        print(error.stdout, end="")
+        return 1
+    return 0
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -48,4 +61,4 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """The aims of each address, and which of them a measured cost misses."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 MAX_FIRST_MS, MAX_LATER_MS, MAX_SEARCH_MS, MAX_DECISION_MS = 400, 100, 300, 300
@@ -75,3 +75,8 @@ def render_missed(costs: list[PageCost], *, by_cpu: bool) -> str:
     lines = [f"- `{address}`: {', '.join(aims)}" for address, aims in missed.items() if aims]
     unit = "CPU time" if by_cpu else "time that passed"
     return "\n".join((f"{len(lines)} of {len(costs)} addresses miss an aim by {unit}.", *lines))
+
+
+def find_exit_code(costs: Iterable[PageCost]) -> int:
+    """Return 1 if an address misses an aim, by the time that passed or by CPU time; 0 otherwise."""
+    return int(any(cost.list_missed(by_cpu=by_cpu) for cost in costs for by_cpu in (False, True)))

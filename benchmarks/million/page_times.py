@@ -2,7 +2,8 @@
 
 `python -m benchmarks.million.page_times REPEATS [ADDRESS …]`; the database is that of the environment. A process is a
 fork after the web server's module was imported and had prepared the result pages: its first call connects to the
-database. Other work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it.
+database. Other work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it. Exits
+with 1 if an address misses an aim, by the time that passed or by CPU time.
 """
 
 import gzip
@@ -21,7 +22,7 @@ from django.test.utils import CaptureQueriesContext
 
 import toolbench.wsgi
 from benchmarks.million.addresses import list_addresses
-from benchmarks.million.aims import PageCost, render_missed
+from benchmarks.million.aims import PageCost, find_exit_code, render_missed
 from benchmarks.million.cpu_clock import CpuClock
 from toolbench.lab.metrics.pools import refresh_pools
 
@@ -30,7 +31,8 @@ MAX_CPU_MS = 5000  # far over every limit: more calls tell nothing new
 _HEAD = "| address | status | first, ms | its CPU | p95, ms | CPU | of it database | queries | kB |"
 
 
-def main() -> None:
+def main() -> int:
+    """Return the exit code: 1 if an address missed an aim."""
     repeats, only = int(sys.argv[1]), tuple(sys.argv[2:])
     settings.ALLOWED_HOSTS, settings.API_READS_PER_MINUTE = ["*"], sys.maxsize
     addresses = [address for address in list_addresses() if not only or address.startswith(only)]
@@ -44,6 +46,7 @@ def main() -> None:
         print(costs[-1], flush=True)
     for by_cpu in (False, True):
         print(f"\n{render_missed(costs, by_cpu=by_cpu)}")
+    return find_exit_code(costs)
 
 
 def sign_in() -> Client:
@@ -103,4 +106,4 @@ def measure_address(address: str, repeats: int) -> PageCost:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,6 +13,7 @@ from psycopg import sql
 
 from toolbench.installation import build_command
 from toolbench.running.binaries import find_postgres_folder, find_valkey_server
+from toolbench.running.database_memory import build_memory_settings, read_memory_mb
 from toolbench.running.database_user import (
     ProcessUser,
     build_confined_command,
@@ -137,6 +138,7 @@ class Postgres:
         """Return the command that starts the server."""
         settings = {"unix_socket_directories": str(self._sockets), "listen_addresses": "", "max_connections": "200"}
         settings |= {"unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
+        settings |= build_memory_settings(read_memory_mb())
         if not self._is_durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.million.aims import PageCost, find_later_aim, render_missed
+from benchmarks.million.aims import PageCost, find_exit_code, find_later_aim, render_missed
 
 CHEAP = PageCost("/", 200, first_ms=400, first_cpu_ms=200, p95_ms=100, cpu_ms=50, queries=12, kilobytes=60)
 
@@ -47,3 +47,9 @@ def test_list_missed_by_cpu_ignores_elapsed_time() -> None:
 )
 def test_find_later_aim_depends_on_address(address: str, milliseconds: int) -> None:
     assert find_later_aim(address) == milliseconds
+
+
+def test_exit_code_tells_whether_an_aim_is_missed() -> None:
+    assert find_exit_code([CHEAP]) == 0
+    assert find_exit_code([CHEAP, replace(CHEAP, p95_ms=101.0)]) == 1
+    assert find_exit_code([CHEAP, replace(CHEAP, status=500)]) == 1

@@ -14,6 +14,7 @@ from django.db.models import Q, QuerySet
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.evals.decisions.choice import compute_cost_ratio
 from toolbench.evals.prices import Price
+from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.spending import (
     COST_SQL,
     HAS_REPORTED_COST_SQL,
@@ -23,6 +24,13 @@ from toolbench.lab.metrics.spending import (
 )
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.sql import load_statement
+
+# Columns that cost_by_configuration.sql and its fragments read. A whole row is twenty times as wide, and the statement
+# keeps the rows until its end.
+_COLUMNS = (
+    *("id", "config_id", "outcome", "errors_retried", "execution", "requests", "answered_turns"),
+    *("input_tokens", "output_tokens", "cost"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +83,18 @@ def sum_costs(trials: QuerySet[Trial], configs: Collection[int] | None = None) -
         configs: ids of the configurations of those trials that passed, failed or had an infrastructure error; None to
             find them by reading the trials once more.
     """
-    trial_ids = trials.order_by().values("pk")
+    tried = trials.filter(TRIED).order_by().values(*_COLUMNS)
     is_used = Q(pk__in=trials.order_by().values("config_id")) if configs is None else Q(pk__in=configs)
     prices = find_prices(RunConfig.objects.filter(is_used))
     try:
-        sql, params = trial_ids.query.sql_with_params()
+        sql, params = tried.query.sql_with_params()
     except EmptyResultSet:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
             load_statement(
                 "metrics/cost_by_configuration",
-                trial_ids=sql,
+                trials=sql,
                 lost_spending=LOST_SPENDING_SQL,
                 has_reported_cost=HAS_REPORTED_COST_SQL,
                 cost=COST_SQL,

@@ -72,16 +72,22 @@ class RetryCounts:
         return RetryCounts(**sums | {"retries_known": self.retries_known and other.retries_known})
 
 
-def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
+def filter_by_retries(trials: QuerySet[Trial], had: str, *, starts_at_steps: bool = True) -> QuerySet[Trial]:
     """Return the trials with an exchange of this kind, in any execution.
 
     Args:
         trials: the trials to filter.
         had: a key of RETRY_CONDITIONS; "" for no filter.
+        starts_at_steps: True if `trials` are most of all trials, so that PostgreSQL looks up the trials of such steps,
+            the newest first, instead of the steps of each trial.
     """
     if not had:
         return trials
-    return trials.filter(Exists(Step.objects.filter(RETRY_RELEVANT_STEP & RETRY_CONDITIONS[had], trial=OuterRef("pk"))))
+    steps = Step.objects.filter(RETRY_RELEVANT_STEP & RETRY_CONDITIONS[had])
+    if starts_at_steps:
+        # `distinct` with a column keeps the order, which is that of a list of the newest trials.
+        return trials.filter(pk__in=steps.order_by("-trial_id").distinct("trial_id").values("trial_id"))
+    return trials.filter(Exists(steps.filter(trial=OuterRef("pk"))))
 
 
 def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:

@@ -5,7 +5,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
-from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_newest_trials
+from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_first_page, read_newest_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -55,3 +55,24 @@ def test_read_newest_trials_without_a_match_is_empty() -> None:
 def test_read_newest_trials_search_may_have_a_percent_sign() -> None:
     make_trials(make_cell(make_config(make_run())), fail=1)
     assert read(TrialFilter(search='"100 %s of it"')).total == 0
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_first_page_of_the_api_has_the_order_of_the_pages(
+    sort: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 4, "fail": 3, "queued": 2})
+    trial_filter = TrialFilter(sort=sort)
+    with django_assert_num_queries(1):
+        oldest, rows = read_first_page(trial_filter, size=50, max_listed=9)
+    assert (oldest, tuple(row[0] for row in rows)) == (0, read(trial_filter).ids)
+
+
+def test_first_page_of_the_api_names_the_oldest_trial_that_is_listed() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, fail=2)
+    newer = [trial.pk for trial in make_trials(cell, **{"pass": 3})]
+    oldest, rows = read_first_page(TrialFilter(), size=2, max_listed=3)
+    assert oldest == min(newer)
+    assert {row[0] for row in rows} < set(newer)
+    assert read_first_page(TrialFilter(alike=999_999), size=2, max_listed=3) == (0, [])

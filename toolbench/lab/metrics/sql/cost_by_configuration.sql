@@ -1,13 +1,12 @@
 -- Sum the costs of trials by configuration.
 --
--- Parameters: those of the part `trial_ids`, then configurations, prices for a million input tokens and for a million
+-- Parameters: those of the part `trials`, then configurations, prices for a million input tokens and for a million
 -- output tokens.
--- Parts: trial_ids: a query of trial ids, written by the ORM; the others are fragments of this folder.
+-- Parts: trials: a query of the columns of trials that are read here, written by the ORM; the others are fragments of
+-- this folder.
 -- Returns: configuration, trials, trials whose cost the provider reported, trials with a known cost, sum of dollars,
 -- sum of squared dollars, dollars of end-to-end successes, end-to-end successes.
-WITH trials AS (
-    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({trial_ids})
-), spent AS ({lost_spending}), priced AS (
+WITH trials AS ({trials}), spent AS ({lost_spending}), priced AS (
     SELECT trials.config_id, trials.outcome = 'pass' AND trials.errors_retried = 0 AS delivered,
         {has_reported_cost} AS reported,
         {cost} AS dollars

@@ -13,7 +13,7 @@ from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.metrics.retries import RetryCounts, count_retries
-from toolbench.lab.models import Run, Trial
+from toolbench.lab.models import Provider, Run, RunConfig, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.query import RUN_AXES
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
@@ -121,10 +121,12 @@ def filter_side_trials(
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    """Return the sums of the trials of a side with five queries."""
+    """Return the sums of the trials of a side with six queries."""
     retries = count_retries(trials.filter(TRIED))
     sums = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES)
-    costs = add_costs(sum_costs(trials, sums["configs"] or ()).values())
+    config_ids = tuple(sorted(sums["configs"] or ()))
+    costs = add_costs(sum_costs(trials, config_ids).values())
+    configs = list(RunConfig.objects.filter(pk__in=config_ids).only("provider_kind", "policy_hash", "canonical"))
     return Side(
         trials=sums["trials"],
         tokens=(sums["input"] or 0) + (sums["output"] or 0),
@@ -138,13 +140,13 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         manual_trials=sums["added_manually"],
         errors_retried=sums["retried"],
         simulated=bool(sums["simulated"]),
-        local="local" in (sums["provider_kinds"] or ()),
-        policy_hashes=_sort_names(sums["policy_hashes"]),
+        local=any(config.provider_kind == Provider.Kind.LOCAL for config in configs),
+        policy_hashes=_sort_names({config.policy_hash for config in configs}),
         engine_versions=_sort_names(sums["engine_versions"]),
-        canonical_models=_sort_names(sums["canonical_models"]),
+        canonical_models=_sort_names({config.canonical for config in configs}),
         upstreams=_sort_names(sums["upstreams"]),
         run_ids=tuple(sorted(sums["runs"] or ())),
-        config_ids=tuple(sorted(sums["configs"] or ())),
+        config_ids=config_ids,
         distinct_answers=sums["distinct_answers"],
         retries_by_scenario={name: retries.get(name, RetryCounts()) for name in _sort_names(sums["scenarios"])},
     )
@@ -162,10 +164,7 @@ _SIDE_AGGREGATES = {
     "overloaded": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
     "added_manually": Count("pk", filter=Q(added_by_hand=True)),
     "retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),
-    "provider_kinds": ArrayAgg("config__provider_kind", distinct=True),
-    "policy_hashes": ArrayAgg("config__policy_hash", distinct=True),
     "engine_versions": ArrayAgg("engine_version", distinct=True),
-    "canonical_models": ArrayAgg("config__canonical", distinct=True),
     "upstreams": ArrayAgg("upstream", distinct=True),
     "scenarios": ArrayAgg("scenario", distinct=True),
     "runs": ArrayAgg("run_id", distinct=True), "configs": ArrayAgg("config_id", distinct=True),

@@ -38,7 +38,7 @@ class RunRow:
             all of them would have no meaning.
         delivered: end-to-end success; None in the same cases.
         p50: range of the medians of duration over configurations and groups of tool scenarios, without those of local
-            models; None without times.
+            models; None without times, and where they were not read.
         p95: range of the 95th percentiles of duration, in the same cases.
     """
 
@@ -117,7 +117,7 @@ def get_runs(kind: Kind, limit: int = 100, *, excluded_purposes: Collection[str]
 def list_runs_before(
     kind: Kind | None, *, label: str = "", before: int | None = None, limit: int
 ) -> tuple[RunRow, ...]:
-    """Return the newest runs. Three queries.
+    """Return the newest runs without their times. Two queries.
 
     Args:
         kind: kind of the runs; None for all kinds.
@@ -130,15 +130,18 @@ def list_runs_before(
         runs = runs.filter(label=label)
     if before is not None:
         runs = runs.filter(pk__lt=before)
-    return _build_rows(runs[:limit], unused_columns=())
+    return _build_rows(runs[:limit], unused_columns=(), needs_times=False)
 
 
-def _build_rows(query: QuerySet[Run], unused_columns: Sequence[str] = ("skipped",)) -> tuple[RunRow, ...]:
-    """Return the rows of runs. Three queries.
+def _build_rows(
+    query: QuerySet[Run], *, unused_columns: Sequence[str] = ("skipped",), needs_times: bool = True
+) -> tuple[RunRow, ...]:
+    """Return the rows of runs. Two queries, and one more for their times.
 
     Args:
         query: the runs.
         unused_columns: columns that are not read, besides `request`, since the caller does not use them.
+        needs_times: whether the caller uses times, which take more than half of the time to read.
     """
     names = RunConfig.objects.filter(run=OuterRef("pk")).order_by("position").values("model_name")
     runs = tuple(query.defer("request", *unused_columns).annotate(config_models=ArraySubquery(names)))
@@ -147,8 +150,8 @@ def _build_rows(query: QuerySet[Run], unused_columns: Sequence[str] = ("skipped"
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
     for sums in grouped.annotate(**build_aggregates()):
         counts[sums["run_id"]][sums["group"]] = build_tally(sums)
-    times = _read_times(runs)
-    return tuple(_build_row(run, run.config_models, counts[run.pk], times[run.pk]) for run in runs)
+    times = _read_times(runs) if needs_times else {}
+    return tuple(_build_row(run, run.config_models, counts[run.pk], times.get(run.pk, [])) for run in runs)
 
 
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:

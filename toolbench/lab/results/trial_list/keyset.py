@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import MAX_ID
 from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials, has_named_runs
 from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
+from toolbench.lab.results.trial_list.newest_trials import read_first_page
 from toolbench.lab.results.trial_list.sort_columns import (
     NULLABLE_COLUMNS,
     SORT_COLUMNS,
@@ -64,9 +65,8 @@ class _Cursor:
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
     """Return the next trials that match the filter, in its order.
 
-    Two queries, and one more for the first page of a list that may be limited. All matching trials are listed if the
-    filter names runs, cells or a configuration, or if its order is "order": an index has this order. Other orders list
-    the newest MAX_COUNTED_TRIALS.
+    Two queries. All matching trials are listed if the filter names runs, cells or a configuration, or if its order is
+    "order": an index has this order. Other orders list the newest MAX_COUNTED_TRIALS.
 
     Args:
         trial_filter: filter and order.
@@ -78,13 +78,10 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
     """
     columns = SORT_COLUMNS[trial_filter.sort]
     place = _decode_cursor(cursor, columns) if cursor else None
-    oldest = place.oldest if place else _find_oldest(trial_filter)
-    matching = annotate_sort_columns(filter_trials(trial_filter))
-    if oldest:
-        matching = matching.filter(pk__gte=oldest)
-    if place:
-        matching = matching.filter(_build_condition_after(columns, place.values))
-    rows = list(_sort_trials(matching, columns).values_list("pk", *(column.name for column in columns))[: limit + 1])
+    if place is None and not _lists_all(trial_filter):
+        oldest, rows = read_first_page(trial_filter, size=limit + 1, max_listed=MAX_COUNTED_TRIALS)
+    else:
+        oldest, rows = place.oldest if place else 0, _read_rows(trial_filter, columns, place, limit + 1)
     page_rows = rows[:limit]
     trials = Trial.objects.select_related("config", "run").defer(
         "final_text", "rendered_prompt", "causes", "wrong_paths", "run__request", "config__layers"
@@ -95,17 +92,21 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
     return TrialKeysetPage(page_trials, next_cursor, is_limited=bool(oldest))
 
 
-def _find_oldest(trial_filter: TrialFilter) -> int:
-    """Return the lowest primary key that a list has; 0 if it has all matching trials."""
-    if has_named_runs(trial_filter) or trial_filter.sort == "order":
-        return 0
-    ids = filter_trials(trial_filter).order_by("-id").values_list("pk", flat=True)
-    last_and_next = list(ids[MAX_COUNTED_TRIALS - 1 : MAX_COUNTED_TRIALS + 1])
-    return last_and_next[0] if len(last_and_next) > 1 else 0
+def _lists_all(trial_filter: TrialFilter) -> bool:
+    """Return whether the pages list all matching trials."""
+    return has_named_runs(trial_filter) or trial_filter.sort == "order"
 
 
-def _sort_trials(trials: QuerySet[Trial], columns: Sequence[SortColumn]) -> QuerySet[Trial]:
-    return trials.order_by(*(column.expression for column in columns))
+def _read_rows(
+    trial_filter: TrialFilter, columns: Sequence[SortColumn], place: _Cursor | None, size: int
+) -> list[tuple[Any, ...]]:
+    """Return the primary key and the sort columns of the trials after a place, or of the first ones, with one query."""
+    matching = annotate_sort_columns(filter_trials(trial_filter))
+    if place:
+        listed = matching.filter(pk__gte=place.oldest) if place.oldest else matching
+        matching = listed.filter(_build_condition_after(columns, place.values))
+    ordered = matching.order_by(*(column.expression for column in columns))
+    return list(ordered.values_list("pk", *(column.name for column in columns))[:size])
 
 
 def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any]) -> Q:

@@ -1,4 +1,4 @@
-"""Newest trials that match a filter: one page of them, and numbers of trials by value of each facet.
+"""Newest trials that match a filter: one page of them, for pages with numbers of trials by value of each facet.
 
 One statement reads each trial once, since reading 10,000 of them takes most of the time of a page.
 """
@@ -6,6 +6,7 @@ One statement reads each trial once, since reading 10,000 of them takes most of 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -44,20 +45,57 @@ def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, max_
         size: maximum number of trials on the page.
         max_counted: maximum number of trials that are counted and sorted; if more match, the newest.
     """
-    ordering = SORT_COLUMNS[trial_filter.sort]
-    columns = dict.fromkeys((*_COLUMNS, *(column.name for column in ordering)))
-    matching = filter_trials(trial_filter).order_by("-id")
     try:
-        newest, parameters = annotate_sort_columns(matching).values(*columns)[: max_counted + 1].query.sql_with_params()
+        newest, parameters = _select_newest(trial_filter, _COLUMNS, max_counted + 1)
     except EmptyResultSet:
         return NewestTrials()
-    terms = ", ".join(column.sql for column in ordering)
     with connection.cursor() as cursor:
-        sql = load_statement("results/trial_list/read_newest", newest=newest, ordering=terms)
+        sql = load_statement("results/trial_list/read_newest", newest=newest, ordering=_build_ordering(trial_filter))
         cursor.execute(sql, (*parameters, max_counted, size, start))
         match_count, ids, rows = cursor.fetchone()
     is_more = match_count > max_counted
     return NewestTrials(tuple(ids), min(match_count, max_counted), is_more, _count_values(rows or ()))
+
+
+def read_first_page(trial_filter: TrialFilter, *, size: int, max_listed: int) -> tuple[int, list[tuple[Any, ...]]]:
+    """Return the first trials of a list, with one query; an `alike` filter takes another one.
+
+    Args:
+        trial_filter: the filter and the order.
+        size: maximum number of trials.
+        max_listed: maximum number of trials that are sorted; if more match, the newest.
+
+    Returns:
+        The lowest primary key that is listed, 0 if all matching trials are; and for each trial the primary key and the
+        columns of the order.
+    """
+    try:
+        newest, parameters = _select_newest(trial_filter, ("id",), max_listed + 1)
+    except EmptyResultSet:
+        return 0, []
+    columns = ", ".join(f'"{column.name}"' for column in SORT_COLUMNS[trial_filter.sort])
+    ordering = _build_ordering(trial_filter)
+    with connection.cursor() as cursor:
+        sql = load_statement("results/trial_list/read_first_page", newest=newest, columns=columns, ordering=ordering)
+        cursor.execute(sql, (*parameters, max_listed, max_listed, size))
+        rows = cursor.fetchall()
+    return (rows[0][0] if rows else 0), [(row[-1], *row[1:]) for row in rows]  # every order ends with the id
+
+
+def _select_newest(trial_filter: TrialFilter, columns: tuple[str, ...], limit: int) -> tuple[str, tuple[Any, ...]]:
+    """Return the SQL that selects these columns and those of the order of the newest trials, and its parameters.
+
+    Raises:
+        EmptyResultSet: no trial can match.
+    """
+    names = dict.fromkeys((*columns, *(column.name for column in SORT_COLUMNS[trial_filter.sort])))
+    matching = annotate_sort_columns(filter_trials(trial_filter)).order_by("-id")
+    sql, parameters = matching.values(*names)[:limit].query.sql_with_params()
+    return sql, tuple(parameters)
+
+
+def _build_ordering(trial_filter: TrialFilter) -> str:
+    return ", ".join(column.sql for column in SORT_COLUMNS[trial_filter.sort])
 
 
 def _count_values(rows: list[list[str | int | None]] | tuple[()]) -> Mapping[str, Counter[str]]:

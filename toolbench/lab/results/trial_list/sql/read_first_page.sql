@@ -1,0 +1,11 @@
+-- Read the first page of the newest trials of a filter in the order asked for.
+--
+-- Parts: newest selects the newest trials, one more than are listed, with the columns of the order; columns are those
+-- that are returned, and ordering is the ORDER BY clause.
+-- Parameters: those of newest; how many trials are listed, twice; the size of the page.
+-- Returns: a row for each trial of the page: the lowest id that is listed, 0 if no more trials match than are listed;
+-- the columns of the order, of which the last is the id.
+WITH newest AS MATERIALIZED ({newest}),
+listed AS MATERIALIZED (SELECT * FROM newest ORDER BY id DESC LIMIT %s),
+oldest AS (SELECT CASE WHEN (SELECT count(*) FROM newest) > %s THEN min(id) ELSE 0 END AS id FROM listed)
+SELECT (SELECT id FROM oldest) AS oldest, {columns} FROM listed ORDER BY {ordering} LIMIT %s
