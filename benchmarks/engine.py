@@ -1,7 +1,8 @@
-"""What one call costs on our side of the wire, part by part: schemas, grammars, masks, reading; and memory.
+"""CPU of one tool call in the engine, by part: schemas, grammars, masks and reading of answers; and memory.
 
-`python -m benchmarks.engine --runs 200 --rounds 5`. Microseconds of this process's CPU, medians over rounds with least
-and most in brackets; ratios are to json.loads with jsonschema-rs on the same bytes, and to llguidance alone."""
+`python -m benchmarks.engine --runs 200 --rounds 5` prints microseconds of this process's CPU: medians over rounds, with
+minimum and maximum in brackets. Ratios are to json.loads with jsonschema-rs on the same bytes, or to llguidance alone.
+"""
 
 import argparse
 import gc
@@ -13,7 +14,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import count as count_from
 from pathlib import Path
 
 import jsonschema_rs
@@ -67,7 +68,7 @@ ANSWER_BY_METHOD = {
     "text_json": build_text_answer(f"```json\n{json.dumps({'name': 'tool_0', 'arguments': ARGUMENTS})}\n```"),
     "constrained": build_text_answer(json.dumps({"name": "tool_0", "arguments": ARGUMENTS})),
 }
-SECRET_KEY = "sk-or-v1-" + "0123456789abcdef" * 4  # of no endpoint
+SECRET_KEY = "sk-or-v1-" + "0123456789abcdef" * 4  # no real key
 STREAM_BODY = b"".join(
     b"data: %s\n\n"
     % json.dumps({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": f" {at}"}}]}).encode()
@@ -75,12 +76,17 @@ STREAM_BODY = b"".join(
 )
 ANSWER_TEXT = json.dumps({"name": "tool_0", "arguments": ARGUMENTS}, separators=(",", ":"))
 Work = Callable[[], object]
-_tool_set_numbers = count()
+_tool_set_numbers = count_from()
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWork:
-    """`over` is what the work is a ratio of, `share` what one run of it is divided by."""
+    """Work whose CPU time is measured.
+
+    Attributes:
+        over: name of the work to which the ratio is printed; "" for none.
+        share: number of equal parts in one run; the time of one part is printed.
+    """
 
     name: str
     work: Work
@@ -89,30 +95,31 @@ class MeasuredWork:
 
 
 def build_definitions() -> tuple[ToolDefinition, ...]:
+    """Return ten tools with the same parameters."""
     return tuple(ToolDefinition(f"tool_{place}", "Writes something down.", PARAMETERS) for place in range(TOOL_COUNT))
 
 
 def build_unseen_tools() -> list[JsonObject]:
-    """The tools in a set that nobody has compiled yet."""
-    described = f"Writes something down, {next(_tool_set_numbers)}."
-    return [replace(tool, description=described).to_openai() for tool in build_definitions()]
+    """Return the tools with a description that no cache has seen."""
+    description = f"Writes something down, {next(_tool_set_numbers)}."
+    return [replace(tool, description=description).to_openai() for tool in build_definitions()]
 
 
-def build_unlike_tools() -> list[JsonObject]:
-    """Such a set whose tools have no key in common."""
+def build_tools_without_common_keys() -> list[JsonObject]:
+    """Return tools that no cache has seen and that have no key in common."""
     return [_rename_keys(tool, str(place)) for place, tool in enumerate(build_unseen_tools())]
 
 
-def _rename_keys(tool: JsonObject, sign: str) -> JsonObject:
+def _rename_keys(tool: JsonObject, suffix: str) -> JsonObject:
     written = json.dumps(tool)
     for key in ("title", "kind", "priority", "tags", "lines", "text", "done"):
-        written = written.replace(f'"{key}"', f'"{key}_{sign}"')
+        written = written.replace(f'"{key}"', f'"{key}_{suffix}"')
     renamed: JsonObject = json.loads(written)
     return renamed
 
 
 def iter_reading_work() -> Iterator[MeasuredWork]:
-    """A 2 kB answer of each method from its bytes to a call that was checked."""
+    """Yield the reading of a 2 kB answer of each method, from its bytes to a validated call."""
     validator = jsonschema_rs.validator_for(PARAMETERS)
 
     def plain() -> object:
@@ -140,13 +147,12 @@ def _build_reader(method: str, body: bytes) -> Work:
     def read() -> object:
         return _read_and_dispatch(setup, ask, body)
 
-    ready = _read_and_dispatch(setup, ask, body)
-    assert ready == [True], f"{method} does not read its answer"
+    assert _read_and_dispatch(setup, ask, body) == [True], f"{method} does not read its answer"
     return read
 
 
 def _build_whole_turn(method: str) -> Work:
-    """The request and its answer."""
+    """Return work that builds a request and reads its answer."""
     setup, _ = _build_turn(method)
 
     def call() -> object:
@@ -169,6 +175,7 @@ def _read_and_dispatch(setup: TurnSetup, ask: Ask, body: bytes) -> list[bool]:
 
 
 def iter_compiling_work() -> Iterator[MeasuredWork]:
+    """Yield the compilation of schemas and constraints."""
     tools = [tool.to_openai() for tool in build_definitions()]
 
     def schema() -> object:
@@ -180,27 +187,29 @@ def iter_compiling_work() -> Iterator[MeasuredWork]:
     for constraint in CONSTRAINTS:
         yield MeasuredWork(f"{constraint}, {TOOL_COUNT} tools, first time", partial(_compile_unseen, constraint))
     grammar = compile_constraint(tools, "grammar", ConstraintOptions()).grammar
-    yield MeasuredWork("llguidance reads such a grammar", lambda: LLMatcher.validate_grammar(grammar))
-    apart = compile_constraint(build_unlike_tools(), "grammar", ConstraintOptions()).grammar
+    yield MeasuredWork("llguidance reads this grammar", lambda: LLMatcher.validate_grammar(grammar))
+    apart = compile_constraint(build_tools_without_common_keys(), "grammar", ConstraintOptions()).grammar
     yield MeasuredWork(
-        f"grammar, {TOOL_COUNT} tools without a common key", partial(_compile_built, build_unlike_tools, "grammar")
+        f"grammar, {TOOL_COUNT} tools without a common key",
+        partial(_compile_tools, build_tools_without_common_keys, "grammar"),
     )
-    yield MeasuredWork("llguidance reads that one", lambda: LLMatcher.validate_grammar(apart))
+    yield MeasuredWork("llguidance reads this grammar without a key", lambda: LLMatcher.validate_grammar(apart))
     yield MeasuredWork(
         f"gbnf, {TOOL_COUNT} tools, again", lambda: compile_constraint(tools, "gbnf", ConstraintOptions())
     )
-    yield MeasuredWork("the sets alone, as in “first time”", build_unseen_tools)
+    yield MeasuredWork("building the tools of a “first time” row", build_unseen_tools)
 
 
 def _compile_unseen(constraint: str) -> object:
-    return _compile_built(build_unseen_tools, constraint)
+    return _compile_tools(build_unseen_tools, constraint)
 
 
-def _compile_built(made: Callable[[], list[JsonObject]], constraint: str) -> object:
-    return compile_constraint(made(), constraint, ConstraintOptions())
+def _compile_tools(build_tools: Callable[[], list[JsonObject]], constraint: str) -> object:
+    return compile_constraint(build_tools(), constraint, ConstraintOptions())
 
 
 def iter_masking_work(vocabulary: Vocabulary) -> Iterator[MeasuredWork]:
+    """Yield the masks of an answer's tokens, by llguidance alone and by the engine."""
     tools = [tool.to_openai() for tool in build_definitions()]
     grammar = compile_constraint(tools, "grammar", ConstraintOptions()).grammar
     tokens = vocabulary.tokenizer.greedy_tokenize(ANSWER_TEXT)
@@ -210,7 +219,7 @@ def iter_masking_work(vocabulary: Vocabulary) -> Iterator[MeasuredWork]:
         matcher = LLMatcher(vocabulary.tokenizer, compiled)
         return [(matcher.compute_bitmask(), matcher.consume_token(token)) for token in tokens]
 
-    def ours() -> object:
+    def mask_tokens() -> object:
         mask = Mask(vocabulary, grammar)
         for token in tokens:
             mask.allowed()
@@ -218,39 +227,43 @@ def iter_masking_work(vocabulary: Vocabulary) -> Iterator[MeasuredWork]:
         return mask
 
     yield MeasuredWork("mask per token, llguidance alone", alone, share=len(tokens))
-    yield MeasuredWork("mask per token, ours", ours, over="mask per token, llguidance alone", share=len(tokens))
+    yield MeasuredWork(
+        "mask per token, engine", mask_tokens, over="mask per token, llguidance alone", share=len(tokens)
+    )
 
 
 def measure_microseconds(row: MeasuredWork, runs: int) -> float:
-    """CPU of one run's share."""
+    """Return the mean CPU time of one part of the work."""
     began = time.process_time()
     for _ in range(runs):
         row.work()
     return (time.process_time() - began) / runs / row.share * 1e6
 
 
-def measure_kilobytes(make: Work, many: int) -> float:
-    """Resident memory that one more of these takes, Rust's included; in a process of its own, so that nothing fills
-    holes that others left."""
+def measure_kilobytes(build: Work, count: int) -> float:
+    """Return the resident memory of one of `count` objects, with memory of native code.
+
+    It is measured in a forked process, so that no object takes memory that others have freed.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         gc.collect()
         before = _read_resident_bytes()
-        kept = [make() for _ in range(many)]
+        kept = [build() for _ in range(count)]
         os.write(writing, str((_read_resident_bytes() - before) / len(kept) / 1024).encode())
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)
-    with os.fdopen(reading) as said:
-        return float(said.read())
+    with os.fdopen(reading) as output:
+        return float(output.read())
 
 
-def measure_traced_kilobytes(make: Work, many: int) -> float:
-    """The same for what is Python's alone, counted by Python."""
+def measure_traced_kilobytes(build: Work, count: int) -> float:
+    """Return the memory of one of `count` objects, as Python counts it."""
     gc.collect()
     tracemalloc.start()
-    kept = [make() for _ in range(many)]
+    kept = [build() for _ in range(count)]
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return size / len(kept) / 1024
@@ -262,6 +275,7 @@ def _read_resident_bytes() -> int:
 
 
 def measure_memory(vocabulary: Vocabulary) -> dict[str, float]:
+    """Return kilobytes by name of the object."""
     grammar = compile_constraint(build_unseen_tools(), "grammar", ConstraintOptions()).grammar
 
     def tool() -> object:
@@ -280,8 +294,8 @@ def measure_memory(vocabulary: Vocabulary) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
-    parser.add_argument("--runs", type=int, default=200, help="per round (default 200; masks a tenth)")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=200, help="of each row per round (default 200; for masks a tenth)")
+    parser.add_argument("--rounds", type=int, default=5, help="of all rows (default 5)")
     options = parser.parse_args()
     vocabulary = read_vocabulary(find_weights(""))
     sizes = measure_memory(vocabulary)

@@ -1,7 +1,9 @@
-"""How much of an endpoint's hidden limits adaptive concurrency uses, and how many answers are 429.
+"""Share of an endpoint's hidden limits that adaptive concurrency uses, and share of answers with status 429.
 
-A launched run is worked by real Celery workers against an endpoint that allows so many requests at once and a minute,
-and says neither. The endpoint counts. `--virtual` runs the same control in virtual time, for all kinds of windows."""
+A real Celery worker runs the trials of a launched run against an endpoint that limits the requests in flight and the
+requests per minute, and states neither limit. The endpoint counts. `--virtual` runs the same rate control in virtual
+time, for all kinds of windows.
+"""
 
 import argparse
 import json
@@ -19,16 +21,24 @@ from benchmarks.loop import REQUESTS_PER_TRIAL
 from benchmarks.stack import Stack
 from toolbench.lab.worker.pacing.state import PaceSettings
 
-HEAD = f"{'window':8} {'latency':>8} {'accepted':>9} {'of the limits':>14} {'429':>5} {'share':>7} {'most at once':>13}"
+HEAD = (
+    f"{'window':8} {'latency':>8} {'accepted':>9} {'of the limits':>14} {'429':>5} {'share':>7} {'most in flight':>15}"
+)
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adaptive", description=__doc__)
-    parser.add_argument("--in-flight", type=int, default=37, metavar="N", help="requests at once (default 37)")
-    parser.add_argument("--per-minute", type=int, default=600, metavar="N", help="requests a minute (default 600)")
-    parser.add_argument("--window", choices=WINDOW_KINDS, default="sliding", help="how a minute is counted")
+    parser.add_argument(
+        "--in-flight", type=int, default=37, metavar="N", help="limit of requests in flight (default 37)"
+    )
+    parser.add_argument(
+        "--per-minute", type=int, default=600, metavar="N", help="limit of requests per minute (default 600)"
+    )
+    parser.add_argument(
+        "--window", choices=WINDOW_KINDS, default="sliding", help="how the endpoint counts a minute (default sliding)"
+    )
     parser.add_argument("--latency", type=float, default=2.0, metavar="S", help="mean seconds per answer (default 2)")
-    parser.add_argument("--seconds", type=float, default=180, metavar="S", help="how long (default 180)")
+    parser.add_argument("--seconds", type=float, default=180, metavar="S", help="time that is measured (default 180)")
     parser.add_argument("--virtual", action="store_true", help="in virtual time, without servers")
     parser.add_argument("--points", action="store_true", help="print the points of the provider's chart")
     return parser.parse_args()
@@ -39,7 +49,7 @@ def print_line(options: argparse.Namespace, limits: HiddenLimits, seconds: float
     share = 100 * limits.accepted / (per_second * seconds)
     print(
         f"{limits.window:8} {options.latency:6g} s {limits.accepted:>9} {share:>12.1f} % {limits.rejected:>5} "
-        f"{limits.rejected_percent:>5.2f} % {limits.most_running:>13}"
+        f"{limits.rejected_percent:>5.2f} % {limits.most_running:>15}"
     )
 
 
@@ -56,7 +66,7 @@ def run_in_virtual_time(options: argparse.Namespace) -> None:
 
 @contextmanager
 def run_server(options: argparse.Namespace) -> Iterator[str]:
-    """The address of a limited server that runs meanwhile."""
+    """Run a limited server during the block, and yield its address."""
     limits = [str(options.in_flight), str(options.per_minute), options.window]
     command = [sys.executable, "-m", "benchmarks.adaptive.limited_server", str(options.latency), *limits]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -88,7 +98,7 @@ def run_in_real_time(options: argparse.Namespace) -> None:
 
 def main() -> None:
     options = parse_options()
-    print(f"{options.in_flight} at once, {options.per_minute} a minute, {options.seconds:g} s")
+    print(f"Limits: {options.in_flight} in flight, {options.per_minute} per minute; measured for {options.seconds:g} s")
     print(HEAD)
     (run_in_virtual_time if options.virtual else run_in_real_time)(options)
 

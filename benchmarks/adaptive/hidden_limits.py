@@ -1,4 +1,4 @@
-"""Limits that an endpoint applies without stating them: requests at once, and requests a minute in three usual forms.
+"""Limits that an endpoint applies without stating them: requests in flight, and requests per minute in three forms.
 
 Time is an argument, so that a real server and the simulation share this code."""
 
@@ -14,13 +14,15 @@ WINDOW_KINDS: tuple[WindowKind, ...] = ("sliding", "fixed", "bucket")
 
 @dataclass(slots=True)
 class HiddenLimits:
-    """The requests of one endpoint.
+    """Limits of one endpoint, and counts of its requests.
 
     Attributes:
-        in_flight: requests at once.
-        per_minute: requests a minute.
+        in_flight: limit of requests in flight.
+        per_minute: limit of requests per minute.
         window: how a minute is counted: the last 60 seconds, by the clock, or a bucket that is filled evenly.
-        random_percent: requests that it rejects at random, whatever the load.
+        random_percent: percentage of requests that it rejects at random, whatever the load.
+        running: requests in flight now.
+        most_running: largest number of requests in flight so far.
     """
 
     in_flight: int = 37
@@ -39,7 +41,7 @@ class HiddenLimits:
     _level_at: float = 0.0
 
     def enter(self, now: float) -> bool:
-        """Accept a request, or reject it."""
+        """Return whether a request is accepted; count it."""
         is_unlucky = self.random.uniform(0, 100) < self.random_percent
         if is_unlucky or self.running >= self.in_flight or not self._take(now):
             self.rejected += 1
@@ -54,7 +56,7 @@ class HiddenLimits:
         self.running -= 1
 
     def describe(self) -> dict[str, int]:
-        """Return what was counted."""
+        """Return the counts so far."""
         return {"accepted": self.accepted, "rejected": self.rejected, "most_running": self.most_running}
 
     @property

@@ -1,7 +1,8 @@
-"""Launches a run that is longer than the benchmark at an adaptive provider, and waits.
+"""A launched run that lasts longer than the benchmark, at a provider with adaptive concurrency.
 
-`python -m benchmarks.adaptive.launched_run BASE_URL TRIALS` prints a line when the first trial is claimed; it ends when
-it gets a line, and prints the points of the provider's chart as JSON."""
+`python -m benchmarks.adaptive.launched_run BASE_URL TRIALS` prints a line when the first trial is claimed. When it has
+read a line, it prints the points of the provider's chart as JSON and ends.
+"""
 
 import json
 import sys

@@ -1,7 +1,8 @@
 """The slow server of the loop benchmark with hidden limits, in a process of its own.
 
 `python -m benchmarks.adaptive.limited_server SECONDS IN_FLIGHT PER_MINUTE WINDOW` prints its port. A rejection is an
-answer 429 that says nothing about the limits. GET / answers with what was counted so far, as JSON."""
+answer 429 that says nothing about the limits. GET / answers with the counts so far, as JSON.
+"""
 
 import asyncio
 import json
@@ -19,6 +20,8 @@ _REJECTION = b'{"error": {"message": "Too many requests"}}'
 
 
 class LimitedConnection(asyncio.Protocol):
+    """Connection of one client, which sends one request after another."""
+
     def __init__(self, seconds: float, limits: HiddenLimits) -> None:
         self._seconds, self._limits = seconds, limits
         self._received = bytearray()

@@ -1,4 +1,4 @@
-"""The rate control against hidden limits in virtual time: the code of the worker but for database and network."""
+"""Simulation of the rate control in virtual time: the worker's code without its database and network."""
 
 import heapq
 import random
@@ -22,8 +22,10 @@ class SimulatedWorkers:
     """Workers that always have another request for an endpoint with hidden limits.
 
     Attributes:
-        latency: seconds of an answer, by the requests in flight.
-        names_limit: whether rejections have status 429, and not 503.
+        latency: returns the seconds of an answer; called with a random generator and the requests in flight.
+        sessions: number of worker sessions.
+        wait_seconds: pause that rejections ask for; None if they name none.
+        names_limit: whether rejections have status 429; otherwise they have 503.
         overhead: seconds from an answer to the next request of its trial.
         history: time, concurrency limit and requests in flight at each report.
     """

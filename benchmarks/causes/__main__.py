@@ -1,8 +1,9 @@
-"""How well failed trials are put down to their causes: `python -m benchmarks.causes`.
+"""Share of failed trials that get the right cause: `python -m benchmarks.causes`.
 
-Prints three measurements: the drifts that simulated models publish, each alone (drifts.py); pairs of them (pairs.py);
-and the recorded answers of the tests, beside a reader's labels (recorded.py). `--sheet FILE` writes what the reader
-gets. Exits with 1 where the first or the second is below the aim of 98 %.
+It prints three measurements: each published fault of the simulated models alone (`single_faults.py`), pairs of faults
+(`fault_pairs.py`), and the recorded answers of the tests beside the labels of a reader (`recorded_answers.py`).
+`--sheet FILE` writes what the reader gets, and measures nothing. The exit code is 1 if the first or the second share is
+below the aim of 98 %.
 """
 
 import argparse
@@ -18,17 +19,17 @@ from toolbench.providers.simulated.personas import load_personas
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    asked = _parse_arguments(arguments)
-    if asked.sheet:
-        asked.sheet.write_text(json.dumps(recorded_answers.build_sheet(), indent=1) + "\n", encoding="utf-8")
+    options = _parse_arguments(arguments)
+    if options.sheet:
+        options.sheet.write_text(json.dumps(recorded_answers.build_sheet(), indent=1) + "\n", encoding="utf-8")
         return 0
     slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
     cells = list(single_faults.iter_cells(load_personas().values(), slugs))
-    print("## Each drift alone\n")
-    played = play_with_causes((cell, seed) for cell in cells for seed in range(asked.seeds))
+    print("## Each fault alone\n")
+    played = play_with_causes((cell, seed) for cell in cells for seed in range(options.seeds))
     print("\n".join(single_faults.iter_report_lines(played)))
-    print("\n## Two drifts at once\n")
-    drawn = fault_pairs.draw_pairs(asked.pairs, asked.seed)
+    print("\n## Two faults at once\n")
+    drawn = fault_pairs.draw_pairs(options.pairs, options.seed)
     judged = fault_pairs.judge_pairs(drawn)
     print("\n".join(fault_pairs.iter_report_lines(judged, len(drawn))))
     print("\n## Recorded answers\n")
@@ -37,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description="Measures the table of causes.")
-    parser.add_argument("--seeds", type=int, default=1, help="trials of each cell of the first measurement")
-    parser.add_argument("--pairs", type=int, default=fault_pairs.DEFAULT_PAIRS)
-    parser.add_argument("--seed", type=int, default=fault_pairs.DEFAULT_SEED, help="by which the pairs are drawn")
-    parser.add_argument("--sheet", type=Path, help="only write what the reader of the recorded answers gets")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1, help="trials of each cell of the first measurement (default 1)")
+    parser.add_argument("--pairs", type=int, default=fault_pairs.DEFAULT_PAIRS, help="number of pairs (default 300)")
+    parser.add_argument("--seed", type=int, default=fault_pairs.DEFAULT_SEED, help="for drawing pairs (default 11)")
+    parser.add_argument("--sheet", type=Path, help="write what the reader of the recorded answers gets, and end")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Two drifts in one simulated model: is a trial that fails put down to one of the two?"""
+"""Second measurement: does a failed trial of a simulated model with two faults get a cause of one of them?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -31,7 +31,11 @@ _COMPLETION: JsonObject = {
 
 @dataclass(frozen=True)
 class JudgedTrial:
-    """A trial with both drifts, and the causes that the drifts get that fail it alone; () where neither does."""
+    """Failed trial of a model with both faults.
+
+    Attributes:
+        accepted: the causes of each fault that fails the trial alone; empty if neither does.
+    """
 
     played: PlayedTrial
     accepted: tuple[str, ...]
@@ -42,12 +46,12 @@ class JudgedTrial:
 
 
 def draw_pairs(count: int = DEFAULT_PAIRS, seed: int = DEFAULT_SEED) -> list[tuple[Cell, int]]:
-    """Return each pair's cell and seed; a pair is drawn again where its second drift has nothing left to work on."""
+    """Return each pair's cell and seed. A pair whose second fault would have nothing left to change is drawn again."""
     return list(islice(_iter_pairs(Random(seed)), count))
 
 
 def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENARIOS) -> list[JudgedTrial]:
-    """Play each pair, and each of its drifts alone with the same seed, in every scenario."""
+    """Play each pair and each of its faults alone with one seed, in all scenarios; return failed trials of pairs."""
     together = [(replace(cell, scenario=slug), seed) for cell, seed in pairs for slug in slugs]
     alone = {(replace(cell, personas=(persona,)), seed) for cell, seed in together for persona in cell.personas}
     order = sorted(alone)
@@ -58,27 +62,27 @@ def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENAR
 
 
 def iter_report_lines(judged: Sequence[JudgedTrial], pairs: int) -> Iterator[str]:
-    """Yield the share as lines, and every trial that was put down to neither."""
+    """Yield the share as lines, and a line for every trial that got the cause of neither fault."""
     alone = [item for item in judged if item.accepted]
     right = sum(item.right for item in alone)
-    yield f"{pairs} pairs, {len(judged):,} failed trials; in {len(alone):,} of them one drift alone fails too."
-    yield f"{right:,} of these ({compute_share(judged):.2%}) are put down to one of the two."
-    for one in alone:
-        if not one.right:
-            cell = one.played.cell
-            yield f"missed: {cell.model} in {cell.scenario}, {cell.strategy}: {one.played.cause}, not {one.accepted}"
+    yield f"{pairs} pairs, {len(judged):,} failed trials; in {len(alone):,} of them one fault alone fails too."
+    yield f"{right:,} of these ({compute_share(judged):.2%}) get a cause of such a fault."
+    for item in alone:
+        if not item.right:
+            cell = item.played.cell
+            yield f"missed: {cell.model} in {cell.scenario}, {cell.strategy}: {item.played.cause}, not {item.accepted}"
 
 
 def compute_share(judged: Sequence[JudgedTrial]) -> float:
-    """Return the share of the trials that one drift alone fails too that are put down to one of the two; 1 for none."""
+    """Return the share of accepted causes among the trials that one fault alone fails too; 1 if there are none."""
     alone = [item for item in judged if item.accepted]
     return sum(item.right for item in alone) / len(alone) if alone else 1.0
 
 
 def _iter_pairs(draw: Random) -> Iterator[tuple[Cell, int]]:
-    drifting = [persona for persona in load_personas().values() if persona.drift]
+    faulty = [persona for persona in load_personas().values() if persona.drift]
     while True:
-        first, second = draw.sample(drifting, 2)
+        first, second = draw.sample(faulty, 2)
         strategy, seed = draw.choice(("raw", "production")), draw.randrange(10_000)
         if first.drift != second.drift and is_composable(first, second):
             stream = STREAM_FAULT_GROUP in (first.group, second.group)
@@ -86,20 +90,23 @@ def _iter_pairs(draw: Random) -> Iterator[tuple[Cell, int]]:
 
 
 def is_composable(first: Persona, second: Persona) -> bool:
-    """Return whether the second drift can be applied to an answer that the first has changed. Two drifts of a stream's
-    events take the same events away, so that one of them finds nothing."""
+    """Return whether the second fault can be applied to an answer that the first has changed.
+
+    Two faults of a stream remove the same events, so the second one finds nothing to change.
+    """
     if first.drift in CHAT.stream_faults and second.drift in CHAT.stream_faults:
         return False
     sample, draw = deepcopy(_COMPLETION), Random(0)
     try:
-        for one in (first, second):
-            if one.drift in SHAPE_FAULTS:
-                SHAPE_FAULTS[one.drift](sample, draw)
+        for persona in (first, second):
+            if persona.drift in SHAPE_FAULTS:
+                SHAPE_FAULTS[persona.drift](sample, draw)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return False
     return True
 
 
-def _list_accepted_causes(one: PlayedTrial, failed: Mapping[tuple[Cell, int], bool]) -> tuple[str, ...]:
-    cells = [replace(one.cell, personas=(slug,)) for slug in one.cell.personas]
-    return tuple(cause for cell in cells if failed[(cell, one.seed)] for cause in list_expected_causes(cell, one.seed))
+def _list_accepted_causes(trial: PlayedTrial, failed: Mapping[tuple[Cell, int], bool]) -> tuple[str, ...]:
+    cells = [replace(trial.cell, personas=(slug,)) for slug in trial.cell.personas]
+    failing = [cell for cell in cells if failed[(cell, trial.seed)]]
+    return tuple(cause for cell in failing for cause in list_expected_causes(cell, trial.seed))

@@ -1,7 +1,9 @@
-"""The recorded answers of the tests: does the table name what a reader saw who did not know how it is found?
+"""Third measurement: do recorded answers of the tests get the cause that a reader gave them?
 
-Each answer is the whole of a trial with one turn in which a call was due. `build_sheet` is what the reader is given;
-the labels are in data/recorded_causes.json, by the answer's name, which is a hash of what the reader saw."""
+The reader did not know the rules by which causes are found. Each answer is that of a trial with one turn, which needed
+a call. `build_sheet` returns what the reader gets. The labels are in `data/recorded_causes.json`, by the name of the
+answer, which is a hash of what the reader saw.
+"""
 
 import hashlib
 import json
@@ -45,15 +47,20 @@ READER_TASK = (
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One answer as it came over the wire."""
+    """One answer as it was received.
+
+    Attributes:
+        most_argument_bytes: limit of the arguments, in bytes; None for the default of the policy.
+        messages: messages of the request if the endpoint may have refused an earlier turn of them; else empty.
+    """
 
     status: int
     body: str
     tools: tuple[JsonObject, ...]
     most_argument_bytes: int | None = None
-    messages: tuple[JsonObject, ...] = ()  # what was sent, where an earlier turn of it may have been refused
+    messages: tuple[JsonObject, ...] = ()
 
-    def shown(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         """Return what the reader sees."""
         limit = {} if self.most_argument_bytes is None else {"most_argument_bytes": self.most_argument_bytes}
         sent = {"messages": list(self.messages)} if self.messages else {}
@@ -61,12 +68,13 @@ class RecordedAnswer:
 
     @property
     def name(self) -> str:
-        return hashlib.sha256(json.dumps(self.shown(), sort_keys=True).encode()).hexdigest()[:10]
+        """Ten hexadecimal digits of the hash of what the reader sees."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:10]
 
 
 @cache
 def list_recorded_answers() -> tuple[RecordedAnswer, ...]:
-    """Return the texts of families, the odd arguments and the exchanges with a local model, each once."""
+    """Return the texts of model families, the unusual arguments and the exchanges with a local model, each once."""
     found = (*_iter_text_answers(), *_iter_argument_answers(), *_iter_exchange_answers())
     return tuple({item.name: item for item in found}.values())
 
@@ -76,9 +84,9 @@ def build_sheet() -> JsonObject:
     causes = [{"code": row.code, "says": row.sentence} for row in load_causes().values()]
     sets: dict[str, str] = {}
     answers = []
-    for answer in sorted(list_recorded_answers(), key=lambda one: one.name):
+    for answer in sorted(list_recorded_answers(), key=lambda answer: answer.name):
         offered = sets.setdefault(json.dumps(answer.tools), f"set {len(sets) + 1}")
-        answers.append({"name": answer.name, **answer.shown(), "tools": offered})
+        answers.append({"name": answer.name, **answer.to_json(), "tools": offered})
     tools = {name: json.loads(offered) for offered, name in sets.items()}
     return {"task": READER_TASK, "causes": causes, "tools": tools, "answers": answers}
 
@@ -90,7 +98,7 @@ def read_labels() -> dict[str, str]:
 
 
 def find_table_cause(answer: RecordedAnswer) -> str:
-    """Return the cause that the table gives an answer, or NONE."""
+    """Return the code of the cause that the rules find for an answer, or NO_CAUSE."""
     ended = _run_answer(answer)
     steps = tuple(_iter_steps(ended))
     if any(isinstance(step, ToolRun) and step.ok for step in steps):
@@ -100,22 +108,22 @@ def find_table_cause(answer: RecordedAnswer) -> str:
     return cause.code if cause else NO_CAUSE
 
 
-def iter_report_lines(given: dict[str, str]) -> Iterator[str]:
-    """Yield agreement with the labels as lines, and every answer on which table and reader differ."""
+def iter_report_lines(labels: dict[str, str]) -> Iterator[str]:
+    """Yield the agreement with the labels as lines, and a line for every answer without a label or with another one."""
     answers = list_recorded_answers()
-    labelled = [answer for answer in answers if answer.name in given]
-    differing = [(item, find_table_cause(item)) for item in labelled if given[item.name] != find_table_cause(item)]
+    labelled = [answer for answer in answers if answer.name in labels]
+    differing = [(item, find_table_cause(item)) for item in labelled if labels[item.name] != find_table_cause(item)]
     yield f"{len(answers)} recorded answers, {len(labelled)} labelled."
     if labelled:
         agreed = len(labelled) - len(differing)
         yield f"{agreed} of them ({agreed / len(labelled):.2%}) get the cause that the reader named."
-    yield from (f"{answer.name}: no reader has labelled it." for answer in answers if answer.name not in given)
-    for one, cause in differing:
-        yield f"{one.name}: table {cause}, reader {given[one.name]}: {one.body[:160]}"
+    yield from (f"{answer.name}: no reader has labelled it." for answer in answers if answer.name not in labels)
+    for answer, cause in differing:
+        yield f"{answer.name}: table {cause}, reader {labels[answer.name]}: {answer.body[:160]}"
 
 
 def _iter_needed_tools(answer: RecordedAnswer) -> Iterator[str]:
-    """Yield every tool, so that a call of any of them is one that was due."""
+    """Yield the name of every tool, so that a call of any of them is an expected call."""
     yield from (str(tool["function"]["name"]) for tool in answer.tools)
 
 
@@ -138,16 +146,17 @@ def _iter_argument_answers() -> Iterator[RecordedAnswer]:
 
 def _iter_exchange_answers() -> Iterator[RecordedAnswer]:
     for path in sorted((TESTS_FOLDER / "providers" / "data" / "local").glob("*.json")):
-        told = json.loads(path.read_text(encoding="utf-8"))
-        tools = tuple(told["request"].get("tools") or ())
-        if tools and told["path"].endswith("/chat/completions"):
-            yield RecordedAnswer(told["status"], told["body"], tools, messages=tuple(_refused_history(told)))
+        exchange = json.loads(path.read_text(encoding="utf-8"))
+        tools = tuple(exchange["request"].get("tools") or ())
+        if tools and exchange["path"].endswith("/chat/completions"):
+            messages = tuple(_iter_refused_history(exchange))
+            yield RecordedAnswer(exchange["status"], exchange["body"], tools, messages=messages)
 
 
-def _refused_history(told: JsonObject) -> Iterator[JsonObject]:
-    """Yield the messages of a request that was refused and held an earlier turn: that turn may be the reason."""
-    messages = told["request"]["messages"]
-    if told["status"] >= HTTPStatus.BAD_REQUEST and any(message["role"] == "assistant" for message in messages):
+def _iter_refused_history(exchange: JsonObject) -> Iterator[JsonObject]:
+    """Yield the messages of a refused request with an earlier turn, since that turn may be the reason."""
+    messages = exchange["request"]["messages"]
+    if exchange["status"] >= HTTPStatus.BAD_REQUEST and any(message["role"] == "assistant" for message in messages):
         yield from messages
 
 
@@ -157,7 +166,7 @@ def _render_body(message: JsonObject, finish: str) -> str:
 
 
 def _run_answer(answer: RecordedAnswer) -> LoopResult:
-    """Drive the loop through the one answer; every call that may run succeeds."""
+    """Run the loop with this answer; every call that may run succeeds."""
     patch: JsonObject = {"max_turns": 1}
     if answer.most_argument_bytes is not None:
         patch["max_tool_args_bytes"] = answer.most_argument_bytes
@@ -167,16 +176,16 @@ def _run_answer(answer: RecordedAnswer) -> LoopResult:
 
 
 def _drive_loop(loop: Generator[Ask | Execute, LoopInput, LoopResult], answer: RecordedAnswer) -> LoopResult:
-    wanted = next(loop)
+    event = next(loop)
     try:
         while True:
-            if isinstance(wanted, Ask):
-                wanted = loop.send(_read_answer(wanted, answer))
+            if isinstance(event, Ask):
+                event = loop.send(_read_answer(event, answer))
             else:
-                wanted = loop.send(tuple(Outcome({"done": True}) for _ in wanted.calls))
+                event = loop.send(tuple(Outcome({"done": True}) for _ in event.calls))
     except StopIteration as stopped:
-        ended: LoopResult = stopped.value
-        return ended
+        result: LoopResult = stopped.value
+        return result
 
 
 def _read_answer(ask: Ask, answer: RecordedAnswer) -> Turn | FailedExchange:

@@ -1,4 +1,4 @@
-"""Trials of simulated models with one drift or two, and the cause that each is put down to."""
+"""Trials of simulated models with one fault or two, and the cause that each failed trial gets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,6 +15,8 @@ SILENT_SECONDS = 0.2  # for a model that never answers in any trial
 
 @dataclass(frozen=True)
 class PlayedTrial:
+    """Outcome of a trial, and its cause code."""
+
     cell: Cell
     seed: int
     outcome: str
@@ -28,23 +30,27 @@ class PlayedTrial:
 
 @dataclass(slots=True)
 class PersonaServer(SimulatedServer):
-    """The simulated provider, with models that have every drift of the personas in their name, in every trial."""
+    """Simulated provider whose models have every fault of the personas in their name, in every trial."""
 
     latency_factor: float = 0
 
     def find_models(self, name: str) -> tuple[Persona, ...]:
+        """Return the personas that a name such as `prose-only+stream-cut` lists."""
         known = load_personas()
         return tuple(replace(known[item], rate=1.0) for item in name.split("+") if item in known)
 
 
 def play_with_causes(trials: Iterable[tuple[Cell, int]]) -> list[PlayedTrial]:
-    """Return what became of each cell and seed, in their order."""
-    return [_played(trial) for trial in play_trials(trials, server=PersonaServer(), silent_seconds=SILENT_SECONDS)]
+    """Play a trial of each cell and seed; return them in this order."""
+    return [
+        _build_played_trial(trial)
+        for trial in play_trials(trials, server=PersonaServer(), silent_seconds=SILENT_SECONDS)
+    ]
 
 
-def _played(one: Trial) -> PlayedTrial:
-    steps, verdict = build_wire_steps(one.steps), one.verdict
-    graded = grade_calls(steps, one.scenario.build_expected_calls(one.instance))
-    trial = {"outcome": verdict.outcome, "end": one.ended.end.value, "failure_class": verdict.failure_class}
-    cause = str(build_cause_columns(steps, trial, scenario=one.scenario.slug, grades=graded)["cause"])
-    return PlayedTrial(one.cell, one.seed, verdict.outcome, verdict.failure_class, cause)
+def _build_played_trial(played: Trial) -> PlayedTrial:
+    steps, verdict = build_wire_steps(played.steps), played.verdict
+    graded = grade_calls(steps, played.scenario.build_expected_calls(played.instance))
+    trial = {"outcome": verdict.outcome, "end": played.ended.end.value, "failure_class": verdict.failure_class}
+    cause = str(build_cause_columns(steps, trial, scenario=played.scenario.slug, grades=graded)["cause"])
+    return PlayedTrial(played.cell, played.seed, verdict.outcome, verdict.failure_class, cause)

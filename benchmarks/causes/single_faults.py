@@ -1,4 +1,4 @@
-"""Each published drift alone: is a trial that fails under it put down to it?"""
+"""First measurement: does a failed trial of a simulated model with one fault get a cause of this fault?"""
 
 import json
 from collections import Counter
@@ -17,12 +17,13 @@ from toolbench.providers.simulated.seeded_random import build_random
 CAUSES_FILE = Path(__file__).parents[1] / "data" / "drift_causes.json"
 WIRE_FORMATS = ("chat", "anthropic", "responses")
 MIN_SHARE = 0.98
+MAX_LISTED_MISSES = 20
 NO_FAILURE = "no failure"
 
 
 @dataclass(frozen=True)
 class CellSettings:
-    """How a cell is asked, beside its persona and scenario."""
+    """Settings of a cell besides its persona and scenario."""
 
     strategy: str = "raw"
     method: str = "native"
@@ -44,7 +45,13 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class PersonaCauses:
-    """Failed trials of one persona, by cause; `right` are those under a cause that its drift has to get."""
+    """Failed trials of one persona.
+
+    Attributes:
+        expected: the causes that trials with its fault have to get.
+        causes: number of trials by the cause that they got.
+        right: number of trials that got an expected cause.
+    """
 
     persona: str
     expected: tuple[str, ...]
@@ -59,7 +66,7 @@ class PersonaCauses:
 def iter_cells(
     personas: Iterable[Persona], slugs: Sequence[str], settings: Sequence[CellSettings] = SETTINGS
 ) -> Iterator[Cell]:
-    """Yield every cell in which a drift can be seen."""
+    """Yield every cell in which a fault has an effect."""
     for persona in personas:
         for setting in settings:
             if not persona.drift or not _can_be_rendered(persona, setting):
@@ -70,7 +77,7 @@ def iter_cells(
 
 
 def list_expected_causes(cell: Cell, seed: int) -> tuple[str, ...]:
-    """Return the causes that a failed trial of a cell with one persona may get; () where it has no reason to fail."""
+    """Return the causes that a failed trial of a cell with one persona may get; empty if the fault fails no trial."""
     persona = load_personas()[cell.personas[0]]
     row = _read_rows()[persona.drift]
     if "one_of" in row:
@@ -84,13 +91,13 @@ def count_causes(played: Iterable[PlayedTrial]) -> tuple[PersonaCauses, ...]:
     causes: dict[str, Counter[str]] = {}
     expected: dict[str, dict[str, None]] = {}
     right: Counter[str] = Counter()
-    for one in played:
-        slug = one.cell.personas[0]
-        if one.failed:
-            wanted = list_expected_causes(one.cell, one.seed)
-            causes.setdefault(slug, Counter())[one.cause] += 1
-            expected.setdefault(slug, {}).update(dict.fromkeys(wanted))
-            right[slug] += one.cause in wanted
+    for trial in played:
+        slug = trial.cell.personas[0]
+        if trial.failed:
+            expected_causes = list_expected_causes(trial.cell, trial.seed)
+            causes.setdefault(slug, Counter())[trial.cause] += 1
+            expected.setdefault(slug, {}).update(dict.fromkeys(expected_causes))
+            right[slug] += trial.cause in expected_causes
     return tuple(
         PersonaCauses(slug, tuple(expected[slug]), causes[slug], right[slug])
         for slug in load_personas()
@@ -99,13 +106,14 @@ def count_causes(played: Iterable[PlayedTrial]) -> tuple[PersonaCauses, ...]:
 
 
 def list_misses(played: Iterable[PlayedTrial]) -> list[PlayedTrial]:
+    """Return the failed trials that got none of their expected causes."""
     return [item for item in played if item.failed and item.cause not in list_expected_causes(item.cell, item.seed)]
 
 
 def iter_report_lines(played: Sequence[PlayedTrial]) -> Iterator[str]:
-    """Yield the confusion matrix as lines: a row for each persona, with every cause that its failed trials got."""
+    """Yield a Markdown table with a row for each persona and every cause that its failed trials got, and a summary."""
     rows = count_causes(played)
-    yield "| persona | drift's causes | failed trials | under them | causes found |"
+    yield "| persona | expected causes | failed trials | with an expected cause | causes found |"
     yield "|---|---|---|---|---|"
     for row in rows:
         found = ", ".join(f"{cause} {count}" for cause, count in row.causes.most_common())
@@ -113,28 +121,31 @@ def iter_report_lines(played: Sequence[PlayedTrial]) -> Iterator[str]:
     failed, right = sum(row.failed for row in rows), sum(row.right for row in rows)
     yield ""
     share = compute_share(played)
-    yield f"{len(played):,} trials, {failed:,} failed, {right:,} ({share:.2%}) under a cause of their drift."
-    for one in list_misses(played)[:20]:
-        yield f"missed: {one.cell}, seed {one.seed}: {one.cause}"
+    yield f"{len(played):,} trials, {failed:,} failed, {right:,} ({share:.2%}) with an expected cause."
+    for trial in list_misses(played)[:MAX_LISTED_MISSES]:
+        yield f"missed: {trial.cell}, seed {trial.seed}: {trial.cause}"
 
 
 def compute_share(played: Sequence[PlayedTrial]) -> float:
-    """Return the share of failed trials under a cause of their drift; 1 where none failed."""
+    """Return the share of failed trials with an expected cause; 1 if none failed."""
     rows = count_causes(played)
     failed = sum(row.failed for row in rows)
     return sum(row.right for row in rows) / failed if failed else 1.0
 
 
 def _can_be_rendered(persona: Persona, setting: CellSettings) -> bool:
-    """A drift that only one wire can carry is asked for by native calls on that wire."""
+    """Return whether a fault can occur with these settings.
+
+    A fault of some wire formats only is tried with native calls in these formats.
+    """
     if setting.wire not in persona.wires:
         return False
     return setting.method == "native" or persona.wires == WIRE_FORMATS
 
 
-def _matches_cell(one: JsonObject, cell: Cell) -> bool:
-    said = {"scenarios": cell.scenario, "methods": cell.method, "strategies": cell.strategy}
-    return all(value in one.get(name, (value,)) for name, value in said.items())
+def _matches_cell(row: JsonObject, cell: Cell) -> bool:
+    fields = {"scenarios": cell.scenario, "methods": cell.method, "strategies": cell.strategy}
+    return all(value in row.get(name, (value,)) for name, value in fields.items())
 
 
 @cache

@@ -1,7 +1,8 @@
-"""Chaos on a whole stack: processes killed and frozen, a full disk and poisoned answers, round after round.
+"""Rounds of faults on a whole stack: processes killed and frozen, a full disk and poisoned answers.
 
-`python -m benchmarks.chaos --rounds 300 --seed 1` plays the rounds that `--out` does not hold yet and prints the
-summary. It exits with 1 when a round found something."""
+`python -m benchmarks.chaos --rounds 300 --seed 1` plays the rounds that `--out` does not hold yet and prints a summary.
+The exit code is 1 if a round found a violation, and 2 if the file holds rounds of another seed.
+"""
 
 import argparse
 import shutil
@@ -21,20 +22,22 @@ from benchmarks.chaos.small_disk import enter_namespace
 from benchmarks.chaos.stack import Stack
 from toolbench.installation import ROOT
 
-TARGET_ROUND_SECONDS = 10.0  # a round; of longer ones the logs are kept
+TARGET_ROUND_SECONDS = 10.0  # the logs of a longer round are kept
 
 
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=300, help="how many rounds in all (300)")
-    parser.add_argument("--seed", type=int, default=1, help="start of the schedule (1)")
-    parser.add_argument("--out", type=Path, help="file of the rounds played (var/chaos-SEED.jsonl); it is continued")
+    parser.add_argument("--rounds", type=int, default=300, help="number of rounds in all (default 300)")
+    parser.add_argument("--seed", type=int, default=1, help="of the schedule (default 1)")
+    parser.add_argument(
+        "--out", type=Path, help="file of the rounds played, which is continued (default var/chaos-SEED.jsonl)"
+    )
     return parser.parse_args()
 
 
 @contextmanager
 def _run_chaos(*, can_fill: bool) -> Iterator[ChaosRunner]:
-    """A fresh stack, and what plays on it; everything is stopped and thrown away at the end."""
+    """Start a new stack with a provider and yield its runner; stop and delete everything at the end."""
     folder = Path(tempfile.mkdtemp(prefix="tb-chaos-", dir="/tmp"))
     stack, provider = Stack(folder, can_fill=can_fill), CountingProvider()
     lab = None
@@ -53,14 +56,18 @@ def _run_chaos(*, can_fill: bool) -> Iterator[ChaosRunner]:
 
 
 def _play_rounds(numbers: list[int], seed: int, file: RoundFile, *, can_fill: bool) -> list[int]:
-    """Play rounds on one stack; return those that are left when a run was stuck, which spoils the stack for others."""
+    """Play rounds on one stack until a run is stuck, since the next rounds need a new stack then.
+
+    Returns:
+        The numbers of the rounds that are left.
+    """
     with _run_chaos(can_fill=can_fill) as chaos:
         while numbers:
             record = chaos.play(plan_round(seed, numbers.pop(0), can_fill=can_fill))
             file.append(record)
             print(describe(record), flush=True)
             if record["violations"] or record["seconds"] > TARGET_ROUND_SECONDS:
-                chaos.stack.keep_logs(file.logs(record["number"]))
+                chaos.stack.keep_logs(file.get_log_folder(record["number"]))
             if any(found["kind"] in ("stuck", "queued") for found in record["violations"]):
                 break
     return numbers
@@ -68,10 +75,12 @@ def _play_rounds(numbers: list[int], seed: int, file: RoundFile, *, can_fill: bo
 
 def main() -> int:
     arguments = _read_arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # by way of everything that has to be undone
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit("stopped")
+    )  # so that every fault is undone and the stack is stopped
     can_fill = enter_namespace("benchmarks.chaos")
     if not can_fill:
-        print("The disk is not filled: this machine allows no mount namespace (unshare --mount).")
+        print("No round fills the disk: this machine allows no mount namespace (unshare --mount).")
     file = RoundFile(arguments.out or ROOT / "var" / f"chaos-{arguments.seed}.jsonl", arguments.seed)
     try:
         numbers = list_rounds_left(file.read(), arguments.rounds)

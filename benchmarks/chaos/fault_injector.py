@@ -1,4 +1,4 @@
-"""Faults at their moments: processes killed or frozen, the disk full, and all of it undone."""
+"""Injection of faults: processes are killed or frozen and the disk is filled, at set times, and this is undone."""
 
 import os
 import signal
@@ -13,16 +13,16 @@ import psycopg
 from benchmarks.chaos.schedule import FILL, KILL, Fault
 from benchmarks.chaos.stack import Stack, StackTimeoutError, wait_until
 
-_TARGET_TIMEOUT_SECONDS = 30.0  # for a process that an earlier fault ended and that is still to be started
+_TARGET_TIMEOUT_SECONDS = 30.0  # until a process runs again that an earlier fault ended
 _LEAD_SECONDS = 0.2  # from a fault before the launch to the launch
 
 
 class FaultInjector:
-    """Lets the faults of one round happen.
+    """Injects the faults of one round.
 
     Attributes:
-        hit: what each fault did, in words.
-        missing: what was waited for and did not happen.
+        hit: descriptions of the faults that happened.
+        missing: sentences about faults that found no process in time.
     """
 
     def __init__(self, stack: Stack, random: Random) -> None:
@@ -34,9 +34,9 @@ class FaultInjector:
 
     @contextmanager
     def inject(self, faults: Sequence[Fault]) -> Iterator[None]:
-        """Let faults happen beside the block, in a thread; leave it when the last of them is undone.
+        """Inject faults in a thread while the block runs, and wait until the last of them is undone.
 
-        Moments count from the beginning of the block; faults before the launch begin now, the block a little later.
+        Times count from the beginning of the block. If a fault begins before the launch, the block begins 0.2 s later.
         """
         thread = threading.Thread(target=self._play, args=(faults,))
         thread.start()
@@ -67,7 +67,7 @@ class FaultInjector:
         pids: list[int] = []
 
         def find() -> bool:
-            pids[:] = self._stack.pids(fault.target, self._random)
+            pids[:] = self._stack.find_pids(fault.target, self._random)
             return bool(pids)
 
         try:
@@ -88,7 +88,7 @@ class FaultInjector:
         assert self._stack.disk
         self._stack.disk.fill()
         self.hit.append(str(fault))
-        if fault.target == "wal":  # else what is left of a segment of 16 MB may do for the whole round
+        if fault.target == "wal":  # otherwise the rest of a segment of 16 MB may suffice for the whole round
             with suppress(psycopg.Error), self._stack.connect() as connection:
                 connection.execute("SELECT pg_switch_wal()")
 

@@ -1,4 +1,4 @@
-"""What must hold of every run after a round of chaos, asked in SQL. Needs Django and the stack's database."""
+"""Invariants of every run after a round of faults, checked in SQL. They need Django and the stack's database."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, CellTimes
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
-# Every end that a trial ever had, written by the database in the transaction of that end.
-_WITNESS_SQL = """
+# A trigger of the database records every end of a trial, in the transaction of that end.
+_END_TRIGGER_SQL = """
 CREATE TABLE IF NOT EXISTS chaos_end (trial_id bigint NOT NULL, execution integer NOT NULL, outcome text NOT NULL);
 CREATE INDEX IF NOT EXISTS chaos_end_trial ON chaos_end (trial_id);
 CREATE OR REPLACE FUNCTION chaos_note_end() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -27,7 +27,7 @@ EXECUTE FUNCTION chaos_note_end();
 """
 
 _LOST_QUERY = """
-SELECT run.id, format('%%s of %%s trials are there', count(trial.id), run.trial_count)
+SELECT run.id, format('%%s of %%s trials exist', count(trial.id), run.trial_count)
 FROM lab_run AS run LEFT JOIN lab_trial AS trial ON trial.run_id = run.id
 WHERE run.id = ANY(%(runs)s) GROUP BY run.id HAVING count(trial.id) <> run.trial_count
 UNION ALL
@@ -57,17 +57,18 @@ FROM lab_run AS run WHERE run.id = ANY(%(runs)s) AND (
     OR run.state <> 'paused' AND run.finished_at IS NULL)
 """
 
-# Trials may wait only in a run that is paused and says why.
+# Trials may be queued only in a run that is paused and has a reason.
 _QUEUED_QUERY = """
-SELECT run.id, format('%%s trials wait in a run that is %%s, reason "%%s"', count(*), run.state, run.stopped_reason)
+SELECT run.id,
+    format('%%s trials are queued in a run that is %%s, reason "%%s"', count(*), run.state, run.stopped_reason)
 FROM lab_run AS run JOIN lab_trial AS trial ON trial.run_id = run.id AND trial.state = 'queued'
 WHERE run.id = ANY(%(runs)s) AND (run.state <> 'paused' OR run.stopped_reason = '') GROUP BY run.id
 UNION ALL
-SELECT id, format('it is paused without a reason') FROM lab_run
+SELECT id, format('the run is paused without a reason') FROM lab_run
 WHERE id = ANY(%(runs)s) AND state = 'paused' AND stopped_reason = ''
 """
 
-# Of no run that was given poisoned answers; of one that was, only what a provider cannot bring about.
+# A run with poisoned answers may have infrastructure errors that a provider can cause, another run none.
 _INTERNAL_ERRORS_QUERY = """
 SELECT run_id, format('%%s trials: %%s (%%s)', count(*), failure_class, min(sentence)) FROM lab_trial
 WHERE run_id = ANY(%(runs)s) AND outcome = 'infra'
@@ -90,7 +91,7 @@ WHERE trial.run_id = ANY(%(runs)s) AND trial.state = 'done' AND (trial.outcome <
 GROUP BY trial.id HAVING count(step.id) <> trial.requests
 """
 
-# Counted here by other words than the product's own.
+# Counted here by SQL of its own, to check the product's.
 _CELLS_QUERY = """
 SELECT cell.run_id, format('cell %%s: %%s passed, %%s failed, %%s errors, %%s queued; trials: %%s, %%s, %%s, %%s',
     cell.id, cell.passed, cell.failed, cell.infra, cell.queued, found.passed, found.failed, found.infra, found.queued)
@@ -103,15 +104,15 @@ WHERE cell.run_id = ANY(%(runs)s)
         <> (found.passed, found.failed, found.infra, found.queued)
 """
 
-# Not of one run: a job belongs to the stack. Each is found once, by the run that is checked first after it. Faults of
-# database and disk bring about errors of a database that is away, which counting may still catch.
+# A failed job belongs to no run. It is reported once, with the first run that is checked after it. Faults of database
+# and disk cause errors of an unavailable database; these are allowed.
 _JOB_FAILURES_QUERY = """
 DELETE FROM lab_jobfailure WHERE error <> ALL(%(away)s)
 RETURNING (%(runs)s::bigint[])[1],
     format('%%s failed %%s times: %%s in %%s %%s', job, count, error, place, provider_name)
 """
 
-_MAX_LISTED_COLUMNS = 5  # of a wrong cell that are named
+_MAX_LISTED_COLUMNS = 5  # wrong columns that are named per cell
 _QUERY_BY_KIND = {
     "lost": _LOST_QUERY,
     "doubled": _DOUBLED_QUERY,
@@ -123,11 +124,17 @@ _QUERY_BY_KIND = {
     "cell": _CELLS_QUERY,
     "job failure": _JOB_FAILURES_QUERY,
 }
+VIOLATION_KINDS = tuple(_QUERY_BY_KIND)
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that does not hold of a run. `kind` is a key of the queries above."""
+    """Broken invariant.
+
+    Attributes:
+        kind: one of VIOLATION_KINDS; the crash schedules add `exception`.
+        run_id: the run; 0 for a violation that belongs to no run.
+    """
 
     kind: str
     run_id: int
@@ -136,50 +143,56 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """A run to check. `sent` are the requests that its provider counted, None where nobody counted them."""
+    """Run to check.
+
+    Attributes:
+        sent: number of requests that its provider received; None if it does not count them.
+        poisoned: whether its provider gave poisoned answers.
+    """
 
     run_id: int
     sent: int | None = None
     poisoned: bool = False
 
 
-def install_witness() -> None:
-    """Have the database note every end of a trial from now on."""
+def install_end_trigger() -> None:
+    """Let the database record every end of a trial from now on."""
     with connection.cursor() as cursor:
-        cursor.execute(_WITNESS_SQL)
+        cursor.execute(_END_TRIGGER_SQL)
 
 
-def forget_ends() -> None:
-    """Forget the ends of trials that are to run again."""
+def delete_recorded_ends() -> None:
+    """Delete the recorded ends of trials that will run again."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM chaos_end")
 
 
 def find_violations(runs: Sequence[WatchedRun]) -> list[Violation]:
-    """Return what does not hold of these runs. `install_witness` has been called before they were launched."""
+    """Return the violations in these runs. Call `install_end_trigger` before the runs are launched."""
     run_ids = [run.run_id for run in runs]
-    given = {
+    parameters = {
         "runs": run_ids,
         "sent": [run.sent for run in runs],
         "poisoned": [run.run_id for run in runs if run.poisoned],
         "away": [error.__name__ for error in UNAVAILABLE_ERRORS],
     }
-    found = [Violation(kind, *row) for kind, query in _QUERY_BY_KIND.items() for row in _read_rows(query, given)]
+    found = [Violation(kind, *row) for kind, query in _QUERY_BY_KIND.items() for row in _read_rows(query, parameters)]
     return found + _find_wrong_cells(run_ids)
 
 
 def count_cells(run_ids: Sequence[int]) -> int:
+    """Return the number of cells of these runs."""
     return Cell.objects.filter(run_id__in=run_ids).count()
 
 
-def _read_rows(query: str, given: Mapping[str, Any]) -> list[tuple[int, str]]:
+def _read_rows(query: str, parameters: Mapping[str, Any]) -> list[tuple[int, str]]:
     with connection.cursor() as cursor:
-        cursor.execute(query, given)
+        cursor.execute(query, parameters)
         return list(cursor.fetchall())
 
 
 def _find_wrong_cells(run_ids: Sequence[int]) -> list[Violation]:
-    """Recount the cells of each run; return what changes, and the runs whose cells cannot be recounted."""
+    """Recount the cells of each run; return a violation for each wrong cell and each run that cannot be recounted."""
     found: list[Violation] = []
     for run_id in run_ids:
         try:
@@ -190,7 +203,11 @@ def _find_wrong_cells(run_ids: Sequence[int]) -> list[Violation]:
 
 
 def _find_wrong_cells_of_run(run_id: int) -> list[Violation]:
-    """Return each cell of which a column changes by a recount, which is rolled back. Raises DataError."""
+    """Return a violation for each cell with a column that a recount changes. The recount is rolled back.
+
+    Raises:
+        DataError: the database cannot store the counts.
+    """
     with transaction.atomic():
         cells = Cell.objects.filter(run_id=run_id).select_for_update(no_key=True).order_by("pk")
         before = _read_columns(cells)
@@ -220,7 +237,7 @@ def _read_columns(cells: QuerySet[Cell]) -> dict[int, dict[str, Any]]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Sums of floats may differ in the last digits, since rows are added in any order."""
+    """Compare values; sums of floats may differ in the last digits, since rows are added in any order."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9)
     return bool(one == other)

@@ -1,4 +1,4 @@
-"""The other end of `lab_commands`: a process that launches runs and checks invariants when a JSON line asks for it."""
+"""Client of `lab_commands`, a process that launches runs and checks invariants."""
 
 import json
 import signal
@@ -15,7 +15,10 @@ _MAX_ATTEMPTS, _PAUSE_SECONDS = 40, 0.5
 
 
 class LabClient:
-    """Start it in the main thread."""
+    """Starts the process and sends it requests, each one JSON line.
+
+    Create it in the main thread: the process ends with the thread that started it.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         command = build_confined_command(
@@ -26,15 +29,20 @@ class LabClient:
         )
 
     def ask(self, verb: str, **arguments: Any) -> Any:
-        """Return the answer. While the database is away it is asked again; raises RuntimeError when it stays away."""
+        """Send a request and return the answer. While the database is unavailable, the request is sent again.
+
+        Raises:
+            RuntimeError: the database stays unavailable, or the process has ended.
+        """
         for _ in range(_MAX_ATTEMPTS):
             answer = self._ask(json.dumps({"verb": verb, **arguments}))
             if "answer" in answer:
                 return answer["answer"]
             time.sleep(_PAUSE_SECONDS)
-        raise RuntimeError(f"The database stays away: {answer['error']}")
+        raise RuntimeError(f"The database stays unavailable: {answer['error']}")
 
     def stop(self) -> None:
+        """Kill the process."""
         self._process.kill()
         self._process.communicate()
 
@@ -45,6 +53,6 @@ class LabClient:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError("The process that launches and checks has ended; its traceback is above.")
+            raise RuntimeError("benchmarks.chaos.lab_commands has ended; its traceback is above.")
         found: dict[str, Any] = json.loads(answer)
         return found

@@ -1,7 +1,8 @@
-"""Launches runs and checks invariants on the database of the environment, for as long as the chaos lasts.
+"""Process that launches runs and checks invariants on the database of the environment.
 
-`python -m benchmarks.chaos.lab_commands` reads one JSON object a line, {"verb": …, other arguments}, and answers each
-with one line: {"answer": …} or {"error": …}."""
+`python -m benchmarks.chaos.lab_commands` reads one JSON object per line, {"verb": …, other arguments}, and answers each
+with one line: {"answer": …}, or {"error": …} if the database is unavailable. It ends with its input.
+"""
 
 import json
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 from django.db import connection
 
 import benchmarks.django_setup  # noqa: F401
-from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_witness
+from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_end_trigger
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Model, Provider, Run
@@ -22,13 +23,13 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 SCENARIO = "happy_path"
 CONCURRENCY = 4
-_KEY = "sk-chaos-0123456789abcdef"  # of no endpoint; a worker without the key file could not read it
+_KEY = "sk-chaos-0123456789abcdef"  # no real key; a worker can read it only with the key file
 POISONED_READ_SECONDS = 2.0
 POISONED_DEADLINE_SECONDS = 8.0
 
 
 def launch_counted(base_url: str, trials: int, cap: int | None, *, poisoned: bool, stream: bool) -> int:
-    """Launch a run at the provider that counts; return its id."""
+    """Launch a run at the provider that counts requests; return its id."""
     name = base_url.rpartition("/")[2]
     provider = Provider.objects.create(
         name=name,
@@ -68,7 +69,7 @@ def launch_simulated(persona: str, trials: int, *, until: bool) -> int:
 
 
 def check_runs(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what does not hold of the runs, and what became of each."""
+    """Return the violations in these runs, the number of their cells, and how each run ended."""
     watched = [WatchedRun(**run) for run in runs]
     ids = [run.run_id for run in watched]
     return {
@@ -90,7 +91,7 @@ def _read_end(run_id: int) -> dict[str, Any]:
 
 
 _VERB_BY_NAME: Mapping[str, Callable[..., Any]] = {
-    "prepare": install_witness,
+    "prepare": install_end_trigger,
     "launch_counted": launch_counted,
     "launch_simulated": launch_simulated,
     "check": check_runs,
@@ -98,9 +99,10 @@ _VERB_BY_NAME: Mapping[str, Callable[..., Any]] = {
 
 
 def answer_line(line: str) -> dict[str, Any]:
-    asked = json.loads(line)
+    """Run the request of a line and return the answer."""
+    request = json.loads(line)
     try:
-        return {"answer": _VERB_BY_NAME[asked.pop("verb")](**asked)}
+        return {"answer": _VERB_BY_NAME[request.pop("verb")](**request)}
     except UNAVAILABLE_ERRORS as error:
         connection.close()
         return {"error": str(error)}

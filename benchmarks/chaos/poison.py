@@ -1,4 +1,4 @@
-"""Poisoned answers: what a broken or hostile provider may send to a run, each by its name."""
+"""Poisoned answers, as a broken or hostile provider may send them, by name."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ def _build_body(text: str, **more: Any) -> ScriptedReply:
 
 
 def _build_usage(number: str) -> ScriptedReply:
-    """A good answer that says `number`, written in JSON, in each figure of its usage."""
+    """Build a correct answer whose usage has `number`, a JSON text, in each figure."""
     details = {"cached_tokens": "n", "reasoning_tokens": "n"}
     usage: JsonObject = {"prompt_tokens": "n", "completion_tokens": "n", "total_tokens": "n", "cost": "n"}
     usage |= {"prompt_tokens_details": details, "completion_tokens_details": details}
@@ -27,8 +27,8 @@ def _build_usage(number: str) -> ScriptedReply:
 
 
 def _build_call(name: str, arguments: str) -> ScriptedReply:
-    made: JsonObject = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
-    return chat_reply({"content": None, "tool_calls": [made]}, finish_reason="tool_calls")
+    call: JsonObject = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return chat_reply({"content": None, "tool_calls": [call]}, finish_reason="tool_calls")
 
 
 def _build_events(*texts: str, ending: ConnectionEnd = ConnectionEnd.CLOSE) -> ScriptedReply:
@@ -40,7 +40,7 @@ def _render_delta(**delta: Any) -> str:
 
 
 def _build_broken(ending: ConnectionEnd) -> ScriptedReply:
-    """Half of a body, of which more was promised."""
+    """Build an answer with the first 60 bytes of a body whose length header names more."""
     body = chat_reply({"content": "Done."}).body
     assert isinstance(body, bytes)
     return ScriptedReply(200, _JSON_HEADERS, body[:60], declared=len(body), ending=ending)

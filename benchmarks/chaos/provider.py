@@ -1,4 +1,4 @@
-"""A provider that counts what each run sent it, plays well, and gives poisoned answers to runs that asked for them."""
+"""Provider that counts the requests of each run, and answers correctly or with a chosen poisoned answer."""
 
 import threading
 import time
@@ -16,8 +16,8 @@ from toolbench.providers.scripted_server import (
     tool_call_reply,
 )
 
-MAX_LARGE_ANSWERS = 3  # requests of a run among which large bodies are sent: storing 15 MB takes a busy machine seconds
-DELAY_SECONDS = 0.4  # of every answer, so that faults find trials under way
+MAX_LARGE_ANSWERS = 3  # later requests of a run get no large body: storing 15 MB takes a busy machine seconds
+DELAY_SECONDS = 0.4  # of every answer, so that trials are running when a fault happens
 _PATCH_ARGUMENTS = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
 
 
@@ -25,12 +25,13 @@ Intervention = Callable[[str, int], ScriptedReply | None]
 
 
 class CountingProvider:
-    """An HTTP server on this machine. The first part of a request's path says to which run it belongs.
+    """HTTP server on this machine. The first part of a request's path names the run to which it belongs.
 
     Args:
-        delay_seconds: of every answer.
+        delay_seconds: delay of every answer.
         host: the address of this machine at which it serves.
-        intervene: called with the run and its number of requests so far; returns a reply in place of the answer.
+        intervene: called with the name of the run and its number of requests so far; returns a reply in place of the
+            answer, or None.
     """
 
     def __init__(
@@ -50,18 +51,20 @@ class CountingProvider:
         self._server = ScriptedServer(self._answer, host=host)
 
     def start(self) -> None:
+        """Start serving."""
         self._server.start()
 
     def stop(self) -> None:
+        """Stop serving."""
         self._server.stop()
 
-    def base_url(self, name: str, *, poison: str = "", delay_seconds: float | None = None) -> str:
-        """Return the address for one run.
+    def build_base_url(self, name: str, *, poison: str = "", delay_seconds: float | None = None) -> str:
+        """Return the address for one run, and keep how it is answered.
 
         Args:
-            name: of the run.
-            poison: names the poison of its answers.
-            delay_seconds: of its answers; None for that of the provider.
+            name: name of the run.
+            poison: name of the poisoned answer of two in three requests; "" for correct answers.
+            delay_seconds: delay of its answers; None for that of the provider.
         """
         self._poisons[name] = poison
         if delay_seconds is not None:
@@ -100,7 +103,7 @@ class CountingProvider:
 
 
 def _answer_correctly(seen: ReceivedRequest) -> ScriptedReply:
-    """Three requests to success in scenario happy_path."""
+    """Answer as a model that passes scenario happy_path with three requests."""
     body = seen.json()
     answered = sum(message["role"] == "tool" for message in body["messages"])
     if not body.get("tools") or answered >= 2:

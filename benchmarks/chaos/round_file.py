@@ -1,5 +1,7 @@
-"""The record of rounds, one JSON object a line, so that a run of the benchmark goes on where it stopped; and its
-summary."""
+"""File of the rounds played, one JSON object per line, and its summary.
+
+The benchmark continues the file: a round that it holds is not played again.
+"""
 
 import json
 from collections import Counter
@@ -14,18 +16,22 @@ RoundRecord = Mapping[str, Any]
 
 
 class SeedMismatchError(Exception):
-    """The file holds rounds of another seed; the text says so."""
+    """The file holds rounds of another seed."""
 
 
 class RoundFile:
-    """Rounds that were played, kept in a file."""
+    """File of the rounds of one seed; it need not exist."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self._path = path
         self._seed = seed
 
     def read(self) -> list[RoundRecord]:
-        """Return the rounds played so far. A last line that was cut off is dropped. Raises SeedMismatchError."""
+        """Return the rounds played so far. A truncated last line is deleted from the file.
+
+        Raises:
+            SeedMismatchError: a round has another seed.
+        """
         if not self._path.exists():
             return []
         lines = self._path.read_text().splitlines(keepends=True)
@@ -38,23 +44,24 @@ class RoundFile:
         return played
 
     def append(self, record: RoundRecord) -> None:
+        """Add a round."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
-    def logs(self, number: int) -> Path:
-        """Return the folder beside the file for the logs of a round that found something."""
+    def get_log_folder(self, number: int) -> Path:
+        """Return the folder beside the file for the logs of a round."""
         return self._path.with_suffix(".logs") / f"round-{number}"
 
 
 def list_rounds_left(played: Iterable[RoundRecord], rounds: int) -> list[int]:
-    """Return the numbers of the rounds from 1 to `rounds` that were not played yet."""
+    """Return the numbers from 1 to `rounds` of the rounds that are not played yet."""
     done = {record["number"] for record in played}
     return [number for number in range(1, rounds + 1) if number not in done]
 
 
 def summarise(played: Sequence[RoundRecord]) -> str:
-    """Return one Markdown table of all rounds."""
+    """Return a Markdown table of all rounds."""
     rows = [
         ("rounds", len(played)),
         ("processes killed", _count_faults(played, KILL)),
@@ -63,17 +70,17 @@ def summarise(played: Sequence[RoundRecord]) -> str:
         ("runs with poisoned answers", sum(run["poisoned"] for record in played for run in record["runs"])),
         ("runs", sum(len(record["runs"]) for record in played)),
         ("trials", sum(sum(run["outcomes"].values()) for record in played for run in record["runs"])),
-        ("trials tried again after a lost lease", _sum_runs(played, "executions_lost")),
+        ("trials executed again after a lost lease", _sum_runs(played, "executions_lost")),
         ("requests counted at the provider", _sum_runs(played, "sent")),
         ("cells recounted", sum(record["cells"] for record in played)),
         *_count_violations(played),
-        ("seconds a round, median and most", _summarise_seconds(played)),
+        ("seconds per round, median and maximum", _summarise_seconds(played)),
     ]
-    return "\n".join(["| what | count |", "|---|---|", *(f"| {what} | {count} |" for what, count in rows)])
+    return "\n".join(["| figure | count |", "|---|---|", *(f"| {name} | {count} |" for name, count in rows)])
 
 
 def describe(record: RoundRecord) -> str:
-    """Return one line for one round, and one more for each violation."""
+    """Return a line for a round, and a line for each of its violations."""
     poison = f"; poison: {record['poison']}" if record["poison"] else ""
     trials = sum(sum(run["outcomes"].values()) for run in record["runs"])
     line = f"round {record['number']}: {trials} trials, {record['seconds']:.1f} s; {', '.join(record['hit'])}{poison}"
@@ -89,19 +96,20 @@ def _count_faults(played: Sequence[RoundRecord], kind: str) -> str:
 
 
 def _count_violations(played: Sequence[RoundRecord]) -> list[tuple[str, int]]:
-    """Return for each kind in how many rounds it was found."""
+    """Return a label and the number of rounds with a violation for each kind."""
     found = Counter(kind for record in played for kind in {violation["kind"] for violation in record["violations"]})
-    kinds = {
+    labels = {
         "lost": "rounds with a lost trial",
         "doubled": "rounds with a trial that ended twice",
         "stuck": "rounds with a stuck run",
-        "own error": "rounds with an infrastructure error caused by ourselves",
-        "cell": "rounds with a cell unlike its recount",
+        "own error": "rounds with an infrastructure error that no provider caused",
+        "cell": "rounds with a cell that differs from its recount",
         "limit": "rounds with more requests sent than reserved",
         "queued": "rounds with trials queued without a reason",
-        "steps": "rounds with a finished trial that misses steps",
+        "steps": "rounds with a finished trial without all of its steps",
+        "job failure": "rounds with a failed background job",
     }
-    return [(words, found[kind]) for kind, words in kinds.items()]
+    return [(label, found[kind]) for kind, label in labels.items()]
 
 
 def _sum_runs(played: Sequence[RoundRecord], name: str) -> int:

@@ -1,4 +1,4 @@
-"""The schedule of chaos rounds: which fault hits which process when. Equal seeds give equal schedules."""
+"""Schedule of the rounds: which fault hits which process at which time. Equal seeds give equal schedules."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,20 +16,20 @@ BEFORE_LAUNCH = (BROKER, "web", "scheduler", "worker-1", "worker-2", "simulated"
 SHORT_SECONDS = (0.2, 1.5)  # of a freeze: the lease of 3 s holds
 LONG_SECONDS = (3.5, 5.0)  # of a freeze: the lease is lost
 FULL_SECONDS = (0.5, 2.0)  # how long the disk stays full
-MAX_START_SECONDS = 2.0  # after the launch, in which most trials are under way
-TWO_FAULT_SHARE = 0.25  # of the rounds have two faults
+MAX_START_SECONDS = 2.0  # after the launch; most trials run in this time
+TWO_FAULT_SHARE = 0.25  # share of rounds with two faults
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a round.
+    """Fault of a round.
 
     Attributes:
         kind: kill, freeze or fill.
-        target: the process; for fill what is full: "data", or "wal" when PostgreSQL has to begin a new WAL segment.
-        at: seconds after the launch; negative when it begins before the launch.
+        target: the process; for fill "data", or "wal" if PostgreSQL has to begin a new WAL segment meanwhile.
+        at: seconds after the launch; negative if it begins before the launch.
         seconds: until it is undone; 0 for a kill, which the supervisor undoes.
     """
 
@@ -39,13 +39,21 @@ class Fault:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        lasting = f" for {self.seconds:.1f} s" if self.seconds else ""
-        return f"{self.kind} {self.target} at {self.at:+.1f} s{lasting}"
+        duration = f" for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.kind} {self.target} at {self.at:+.1f} s{duration}"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round does. `poison` names the answer that one run gets; `cap` is the request limit of another."""
+    """Plan of one round.
+
+    Attributes:
+        number: counted from 1.
+        poison: name of the poisoned answer that one run gets; "" for none.
+        trials: trials per run.
+        cap: request budget of one run.
+        until: whether one run uses sequential stopping.
+    """
 
     number: int
     seed: int
@@ -56,26 +64,29 @@ class Round:
     until: bool
 
     def to_json(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
         return asdict(self)
 
 
 def plan_round(seed: int, number: int, *, can_fill: bool = True) -> Round:
-    """Return round `number`, counted from 1.
+    """Return the plan of a round.
 
     Args:
-        can_fill: whether the disk can be filled on this machine; such faults are left out otherwise.
+        seed: seed of the schedule.
+        number: number of the round, counted from 1.
+        can_fill: whether the disk can be filled on this machine; otherwise no fault does it.
     """
     random = Random(f"{seed} {number}")
     kinds = [kind for kind in _list_fault_kinds() if can_fill or kind[0] != FILL]
-    hit = [_deal(kinds, f"{seed} first", number - 1)]
-    second = _deal(kinds, f"{seed} second", number - 1)
+    hit = [_get_shuffled(kinds, f"{seed} first", number - 1)]
+    second = _get_shuffled(kinds, f"{seed} second", number - 1)
     if random.random() < TWO_FAULT_SHARE and second[1] != hit[0][1]:
         hit.append(second)
     return Round(
         number=number,
         seed=seed,
         faults=tuple(sorted((_build_fault(random, *each) for each in hit), key=lambda fault: fault.at)),
-        poison=_deal(tuple(POISON_BY_NAME), f"{seed} poison", number // 2 - 1) if number % 2 == 0 else "",
+        poison=_get_shuffled(tuple(POISON_BY_NAME), f"{seed} poison", number // 2 - 1) if number % 2 == 0 else "",
         trials=random.randint(4, 10),
         cap=random.choice((7, 12, 20, 1000)),
         until=random.random() < 0.3,
@@ -83,17 +94,20 @@ def plan_round(seed: int, number: int, *, can_fill: bool = True) -> Round:
 
 
 def _list_fault_kinds() -> list[tuple[str, str]]:
-    """Each kind of fault once: a process is hit again only after the others, so that restart pauses stay short."""
+    """Return each kind of fault and target once."""
     kills = [(KILL, process) for process in PROCESSES]
     freezes = [(FREEZE, process) for process in (*PROCESSES, DATABASE, SUPERVISOR)]
     return [*kills, *freezes, (FILL, "data"), (FILL, "wal")]
 
 
-def _deal(deck: Sequence[T], seed: str, place: int) -> T:
-    """Return the card at `place` of decks that are shuffled and dealt one after the other."""
-    shuffled = list(deck)
-    Random(f"{seed} {place // len(deck)}").shuffle(shuffled)
-    return shuffled[place % len(deck)]
+def _get_shuffled(items: Sequence[T], seed: str, place: int) -> T:
+    """Return the item at `place` of an endless sequence that has all items in a new random order, again and again.
+
+    So a process is hit again only after the others, and its restart pauses stay short.
+    """
+    shuffled = list(items)
+    Random(f"{seed} {place // len(items)}").shuffle(shuffled)
+    return shuffled[place % len(items)]
 
 
 def _build_fault(random: Random, kind: str, target: str) -> Fault:

@@ -1,13 +1,14 @@
-"""A mount namespace with a small tmpfs for the data, so that the disk can be full without harm to the machine.
+"""Mount namespace with a small tmpfs for the data, so that the disk can be full without harm to the machine.
 
-The disk is filled by shrinking the tmpfs to what it holds: nothing is written, and no memory is used for it."""
+The disk is filled by reducing the size of the tmpfs to the space in use. Nothing is written for it.
+"""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-SIZE_MB = 4000  # at most; only what is written takes memory
+SIZE_MB = 4000  # limit; a tmpfs takes only the memory that is written
 _INSIDE_VARIABLE = "TOOLBENCH_CHAOS_NAMESPACE"
 _UNSHARE = ("unshare", "--mount", "--propagation", "private")
 _AS_ROOT = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "private")
@@ -15,14 +16,14 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def enter_namespace(module: str, *options: str) -> bool:
-    """Start this program again in a mount namespace of its own, where the machine allows one.
+    """Start this program again in a mount namespace of its own if the machine allows one.
 
     Args:
-        module: what `python -m` runs again, with the same arguments.
-        options: of `unshare`, for further namespaces.
+        module: the module that `python -m` runs again, with the same arguments.
+        options: options of `unshare` for further namespaces.
 
     Returns:
-        True inside the namespace; False where there can be none, in the program as it is.
+        True in the program inside the namespace; False if the machine allows none.
     """
     if os.environ.get(_INSIDE_VARIABLE):
         return True
@@ -33,7 +34,7 @@ def enter_namespace(module: str, *options: str) -> bool:
 
 
 def find_unshare(*options: str) -> tuple[str, ...]:
-    """Return the command that makes a mount namespace here, and what `options` name; () where none can."""
+    """Return the command that makes a mount namespace and those of `options`; empty if the machine allows none."""
     commands = ((*unshare, *options) for unshare in (_UNSHARE, _AS_ROOT))
     return next((unshare for unshare in commands if _can_mount(unshare)), ())
 
@@ -47,7 +48,7 @@ def _can_mount(unshare: tuple[str, ...]) -> bool:
 
 
 class Disk:
-    """The tmpfs on `folder`, for as long as the namespace lives."""
+    """Tmpfs on a folder; it exists until it is unmounted or the namespace ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -56,21 +57,26 @@ class Disk:
         )
 
     def fill(self) -> None:
-        """Leave no free byte. Somebody may write or free something meanwhile, so it is tried until nothing is left."""
+        """Leave no free byte. Try up to 50 times, since processes may write or free space meanwhile."""
         for _ in range(50):
             if self._remount(self._used()) and not self._free():
                 return
 
     def make_room(self) -> None:
-        """Give the space back. Raises OSError when it cannot."""
+        """Restore the size.
+
+        Raises:
+            OSError: the mount failed.
+        """
         if not self._remount(SIZE_MB * 1_000_000):
-            raise OSError(f"The tmpfs on {self._folder} cannot be enlarged again.")
+            raise OSError(f"The size of the tmpfs on {self._folder} cannot be restored.")
 
     def clear(self) -> None:
-        """Take the tmpfs away, and everything on it."""
+        """Unmount the tmpfs, which deletes everything on it."""
         subprocess.run(["umount", "--lazy", str(self._folder)], check=True)
 
     def used_mb(self) -> float:
+        """Return the space in use."""
         return self._used() / 1_000_000
 
     def _used(self) -> int:
@@ -82,7 +88,7 @@ class Disk:
 
     def _remount(self, size: int) -> bool:
         options = f"remount,{_render_size(max(size, _PAGE_BYTES))}"
-        # With type and source given, mount does not take over the old options, which a user namespace refuses.
+        # With a type and a source, mount does not add the old options, which a user namespace refuses.
         command = ["mount", "-t", "tmpfs", "-o", options, "none", str(self._folder)]
         return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
 

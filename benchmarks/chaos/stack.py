@@ -1,4 +1,4 @@
-"""A whole `make up` without the local model, its data on a disk of its own, and its processes by name."""
+"""A running `make up` without the local model, with its data on a disk of its own and its processes by name."""
 
 import http.client
 import os
@@ -22,7 +22,7 @@ from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import Lock, read_state
 
 TIMEOUT_SECONDS = 120
-# Short, so that what is lost is found within a round. Start-up takes seconds: silence is judged late.
+# Intervals are short, so that lost work is found within a round. Processes take seconds to start, so silence is long.
 _SETTINGS = {
     "LOCAL_MODEL": "0",
     "WORKERS": "2",
@@ -34,7 +34,7 @@ _SETTINGS = {
 }
 _COMMAND_MARKS = {
     "postgres": "/bin/postgres\0",
-    "valkey": "valkey-server",  # it writes its own title
+    "valkey": "valkey-server",  # it sets its own process title
     "web": "gunicorn\0",
     "worker-1": "worker-1@",
     "worker-2": "worker-2@",
@@ -44,14 +44,14 @@ _COMMAND_MARKS = {
 
 
 class StackTimeoutError(Exception):
-    """Something that was waited for did not happen; the text says what."""
+    """A condition was not met in time; the message names it."""
 
 
 class Stack:
-    """A running `make up`. Start it in the main thread.
+    """A `make up` in a folder of its own. Start it in the main thread, since it ends with the thread that started it.
 
     Attributes:
-        disk: the tmpfs that holds its data; None where the machine allows none.
+        disk: the tmpfs that holds its data; None if the machine allows none.
     """
 
     def __init__(self, folder: Path, *, can_fill: bool) -> None:
@@ -65,7 +65,11 @@ class Stack:
             self.environment.pop(name, None)
 
     def start(self) -> None:
-        """Return when every process serves. Raises StackTimeoutError."""
+        """Start every process and wait until all of them serve.
+
+        Raises:
+            StackTimeoutError: they do not after 120 s.
+        """
         command = build_confined_command([sys.executable, "-m", "toolbench.running", "up"], death_signal=signal.SIGTERM)
         with self._out.open("ab") as out:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
@@ -78,6 +82,7 @@ class Stack:
         wait_until(lambda: self.count_live_workers() == 2, "two workers with a heartbeat")
 
     def stop(self) -> None:
+        """Stop every process and delete the data."""
         self.process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(30)
@@ -93,14 +98,16 @@ class Stack:
 
     @property
     def output(self) -> str:
+        """Output of `make up` so far."""
         return self._out.read_text(errors="replace")
 
     def connect(self) -> psycopg.Connection:
+        """Open a connection to the database, on which a statement may take 5 s."""
         url = self.environment["DATABASE_URL"]
         return psycopg.connect(url, autocommit=True, connect_timeout=2, options="-c statement_timeout=5000")
 
     def count_live_workers(self) -> int:
-        """Return how many workers had a heartbeat in the last 3 s; 0 while the database is away."""
+        """Return how many workers had a heartbeat in the last 3 s; 0 while the database is unavailable."""
         query = "SELECT count(*) FROM lab_process WHERE kind = 'worker' AND seen_at > now() - interval '3 s'"
         try:
             with self.connect() as connection:
@@ -109,7 +116,8 @@ class Stack:
             return 0
         return int(row[0]) if row else 0
 
-    def page_answers(self) -> bool:
+    def is_page_served(self) -> bool:
+        """Return whether the sign-in page is served."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
             connection.request("GET", "/sign-in/")
@@ -119,8 +127,8 @@ class Stack:
         finally:
             connection.close()
 
-    def children(self) -> dict[str, int]:
-        """Return the process number of every living child of the supervisor, by name."""
+    def find_children(self) -> dict[str, int]:
+        """Return the process id of every living child of the supervisor, by name."""
         lines = {pid: _read_command(pid) for pid in _list_children(self.process.pid)}
         return {
             name: pid
@@ -129,38 +137,47 @@ class Stack:
             if mark in line and "confine.py" not in line
         }
 
-    def pids(self, target: str, random: Random) -> list[int]:
-        """Return the processes that a fault of `target` hits: none while it is not there."""
+    def find_pids(self, target: str, random: Random) -> list[int]:
+        """Return the process ids that a fault of `target` hits; none while the target does not run."""
         if target == SUPERVISOR:
             return [self.process.pid]
-        children = self.children()
+        children = self.find_children()
         if target not in (BACKEND, DATABASE):
             return [children[target]] if target in children else []
         if "postgres" not in children:
             return []
-        every = _list_children(children["postgres"])
+        backends = _list_children(children["postgres"])
         if target == DATABASE:
-            return [children["postgres"], *every]
-        clients = sorted(pid for pid in every if "postgres: postgres toolbench" in _read_command(pid))
+            return [children["postgres"], *backends]
+        clients = sorted(pid for pid in backends if "postgres: postgres toolbench" in _read_command(pid))
         return [random.choice(clients)] if clients else []
 
     def keep_logs(self, folder: Path) -> None:
-        """Copy the logs to `folder`, for a round that found something."""
+        """Copy the logs to a folder."""
         shutil.copytree(self.var / "log", folder, dirs_exist_ok=True)
         (folder / "make-up.txt").write_text(self.output)
 
 
-def wait_until(is_so: Callable[[], bool], what: str, *, seconds: float = TIMEOUT_SECONDS) -> None:
-    """Raises StackTimeoutError, with `what` was waited for, after so many seconds."""
+def wait_until(is_met: Callable[[], bool], what: str, *, seconds: float = TIMEOUT_SECONDS) -> None:
+    """Wait until a condition is met.
+
+    Args:
+        is_met: whether the condition is met.
+        what: name of the condition for the message.
+        seconds: time limit.
+
+    Raises:
+        StackTimeoutError: the condition is not met in time.
+    """
     until = time.monotonic() + seconds
-    while not is_so():
+    while not is_met():
         if time.monotonic() > until:
             raise StackTimeoutError(f"{what}: not after {seconds:.0f} s")
         time.sleep(0.05)
 
 
 def _find_free_port() -> int:
-    """Return a port below those that the system gives to connections."""
+    """Return a free port below the range from which the system takes ports of outgoing connections."""
     for port in range(20_000 + os.getpid() % 10_000, 32_000):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
@@ -176,7 +193,7 @@ def _list_children(pid: int) -> list[int]:
 
 
 def _read_command(pid: int) -> str:
-    """Return the command line, with NUL after each part; "" when the process has gone."""
+    """Return the command line, with NUL after each part; "" if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):

@@ -1,8 +1,9 @@
-"""Crashes at every step: the real code of workers and scheduler against PostgreSQL, killed, cut off and frozen.
+"""Crashes at every step of workers, probes and scheduler: their real code is killed, cut off or frozen.
 
-`python -m benchmarks.crashes --schedules 10000 --seed 1` starts a PostgreSQL with all its safety in a folder that is
-thrown away, plays the schedules in several processes, and prints a table. It exits with 1 when a schedule broke a
-rule."""
+`python -m benchmarks.crashes --schedules 10000 --seed 1` starts a PostgreSQL with `fsync` and `synchronous_commit` in a
+temporary folder, plays the schedules in several processes, and prints a table. The exit code is 1 if a schedule broke
+an invariant or a process failed.
+"""
 
 import argparse
 import json
@@ -20,10 +21,12 @@ from toolbench.installation import ROOT
 
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crashes", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=10_000, help="how many schedules at most (10,000)")
-    parser.add_argument("--seed", type=int, default=1, help="order of the schedules (1)")
-    parser.add_argument("--processes", type=int, default=4, help="processes that play side by side (4)")
-    parser.add_argument("--minutes", type=float, default=60.0, help="time after which no schedule begins (60)")
+    parser.add_argument("--schedules", type=int, default=10_000, help="largest number of schedules (default 10,000)")
+    parser.add_argument("--seed", type=int, default=1, help="for the order of the schedules (default 1)")
+    parser.add_argument(
+        "--processes", type=int, default=4, help="processes that play schedules at the same time (default 4)"
+    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="time after which no schedule begins (default 60)")
     parser.add_argument(
         "--out", type=Path, help="file for a JSON line of each schedule; a schedule with a line is not played again"
     )
@@ -31,7 +34,7 @@ def _read_arguments() -> argparse.Namespace:
 
 
 class _Record:
-    """Lines of the schedules; each is added to the file when its schedule ends. Thread-safe."""
+    """Results of schedules, a line each, which are added to a file. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -41,7 +44,7 @@ class _Record:
         self._lock = threading.Lock()
 
     def add(self, text: str) -> None:
-        """Add a line, and print it if the schedule broke a rule."""
+        """Add a line, and print it if the schedule broke an invariant."""
         line = json.loads(text)
         with self._lock, self.file.open("a") as output:
             output.write(text)
@@ -54,10 +57,9 @@ class _Part:
     """A process that plays a part of the schedules on a database of its own."""
 
     def __init__(self, database: DurableDatabase, number: int, arguments: argparse.Namespace, record: _Record) -> None:
-        words = [str(arguments.seed), str(number), str(arguments.processes), str(arguments.schedules)]
-        words.append(str(record.file.resolve()))
+        numbers = map(str, (arguments.seed, number, arguments.processes, arguments.schedules))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.crashes.play", *words],
+            [sys.executable, "-m", "benchmarks.crashes.play", *numbers, str(record.file.resolve())],
             cwd=ROOT,
             env=database.build_environment(number),
             stdin=subprocess.PIPE,
@@ -74,7 +76,7 @@ class _Part:
             self._record.add(text)
 
     def wait(self, until: float) -> int:
-        """Wait for its end, ask it to stop when the time is over, and return its exit code."""
+        """Wait until it ends, ask it to stop at the time `until`, and return its exit code."""
         self._thread.join(max(0.0, until - time.monotonic()))
         assert self._process.stdin
         self._process.stdin.close()
@@ -94,7 +96,7 @@ def main() -> int:
     now = sum(line["point"] is not None for line in record.lines[record.lines_before :])
     minutes = (time.monotonic() - began) / 60
     print(render_table(record.lines))
-    print(f"\n{now:,} schedules in {minutes:.1f} minutes, {len(played):,} in all; {missed:,} ended before the fault.")
+    print(f"\n{now:,} schedules in {minutes:.1f} minutes, {len(played):,} in all; {missed:,} ended before their fault.")
     return int(any(codes) or any(line["violations"] for line in record.lines))
 
 

@@ -1,7 +1,7 @@
-"""A simulated process of the product in this one, which is killed, cut off or frozen at a chosen statement, commit or
-request.
+"""Simulated processes of the product, which are killed, cut off or frozen at a chosen statement, commit or request.
 
-`install_hooks` must be active. Everything else runs undisturbed."""
+They run in threads of this process, while `install_hooks` is active. Other code in this process runs as usual.
+"""
 
 import asyncio
 import threading
@@ -21,8 +21,8 @@ from benchmarks.crashes.virtual_loop import VirtualTimeLoop, run_in_virtual_time
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.exchange import Exchange
 
-ANSWER_SECONDS = 0.3  # of virtual time until a process reads an answer that has arrived
-_CANCEL_SECONDS = 0.01  # of virtual time between two cancellations of the tasks of a process that was killed
+ANSWER_SECONDS = 0.3  # virtual time until a process reads an answer that has arrived
+_CANCEL_SECONDS = 0.01  # virtual time between two cancellations of the tasks of a process that was killed
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Fault(StrEnum):
     """What happens at a crash point.
 
-    KILL ends the process. CUT ends the connection that is in use, and the process goes on. FREEZE stops the process
+    KILL ends the process. CUT ends the connection that is in use, and the process continues. FREEZE stops the process
     until other processes have finished its work.
     """
 
@@ -67,9 +67,9 @@ class SimulatedProcess:
 
     Args:
         point: where it crashes; None for nowhere.
-        on_time: called with the seconds that have passed in one of its event loops.
-        answer_seconds: virtual time until it reads an answer that has arrived. Leases are renewed meanwhile, runs
-            checked and heartbeats stored.
+        on_time: called with the virtual seconds that have passed in one of its event loops.
+        answer_seconds: virtual time until it reads an answer that has arrived. In this time leases are renewed, runs
+            are checked and heartbeats are stored.
 
     Attributes:
         events: descriptions of its statements, commits and requests, in order.
@@ -101,10 +101,11 @@ class SimulatedProcess:
 
     @property
     def is_frozen(self) -> bool:
+        """Whether all threads of the process are stopped."""
         return not self._thawed.is_set()
 
     def run(self, body: Callable[[], T]) -> T | None:
-        """Run a function as this process; return None if the process was killed."""
+        """Run a function as this process; return its result, or None if the process was killed."""
         try:
             return self.wrap(body)()
         except BaseException:
@@ -115,7 +116,7 @@ class SimulatedProcess:
             self.stopped.set()
 
     def wrap(self, function: Callable[[], T]) -> Callable[[], T]:
-        """Return the function, which runs as part of this process in any thread."""
+        """Return a function that runs the given one as this process, in any thread."""
 
         def call() -> T:
             with _run_as(self):
@@ -131,12 +132,12 @@ class SimulatedProcess:
         return loop
 
     def thaw(self) -> None:
-        """Let a frozen process go on."""
+        """Continue a frozen process."""
         self.stopped.clear()
         self._thawed.set()
 
     def count_event(self, description: str) -> Callable[[Moment], Fault | None]:
-        """Count an event; return which fault is due before or after it. Blocks while the process is frozen.
+        """Count an event; return a function that finds the fault before or after it. Wait while the process is frozen.
 
         Raises:
             ProcessKilledError: the process has ended.
@@ -157,7 +158,7 @@ class SimulatedProcess:
         return find_fault
 
     def kill(self) -> None:
-        """End the process: no statement, commit or request leaves it any more."""
+        """End the process: it sends no further statement, commit or request."""
         self.is_dead = True
         self.connections.cut_all()
         for loop in self._loops:
@@ -165,9 +166,9 @@ class SimulatedProcess:
                 loop.call_soon_threadsafe(_cancel_tasks, loop)
 
     def freeze(self) -> None:
-        """Stop the process, all threads of it, until `thaw` is called.
+        """Stop all threads of the process until `thaw` is called.
 
-        The database ends the transactions that it holds open, as it does after LEASE_SECONDS.
+        Its open transactions are ended, as the database does after LEASE_SECONDS.
         """
         self._thawed.clear()
         for loop in self._loops:
@@ -194,8 +195,8 @@ _process_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, SimulatedProcess]
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let the statements of the block count for no process."""
+def run_outside_processes() -> Iterator[None]:
+    """Run the block as part of no simulated process, so that its statements are not counted."""
     with _run_as(None):
         yield
 
@@ -254,7 +255,7 @@ def install_hooks() -> Iterator[None]:
 
 @contextmanager
 def replace_attribute(owner: Any, name: str, value: object) -> Iterator[None]:
-    """Give an attribute another value during the block."""
+    """Replace the value of an attribute during the block."""
     before = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -268,16 +269,16 @@ def _count_database_event(connection: AnyConnection, text: str, execute: Callabl
     if process is None:
         return execute()
     find_fault = process.count_event(" ".join(text.split())[:80])
-    _strike_database(process, connection, find_fault(Moment.BEFORE))
+    _inject_database_fault(process, connection, find_fault(Moment.BEFORE))
     result = execute()
     fault = find_fault(Moment.AFTER)
-    _strike_database(process, connection, fault)
+    _inject_database_fault(process, connection, fault)
     if fault is Fault.CUT:
-        raise psycopg.OperationalError("the connection was cut before the answer arrived")
+        raise psycopg.OperationalError("The connection was cut before the answer arrived.")
     return result
 
 
-def _strike_database(process: SimulatedProcess, connection: AnyConnection, fault: Fault | None) -> None:
+def _inject_database_fault(process: SimulatedProcess, connection: AnyConnection, fault: Fault | None) -> None:
     if fault is Fault.KILL:
         process.kill()
         raise ProcessKilledError
@@ -291,7 +292,7 @@ async def _send(process: SimulatedProcess, client: HttpClient, exchange: Exchang
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     find_fault = process.count_event("request")
-    if await _strike_request(process, exchange, find_fault(Moment.BEFORE)):
+    if await _inject_request_fault(process, exchange, find_fault(Moment.BEFORE)):
         return
     loop.begin_work()
     try:
@@ -299,18 +300,18 @@ async def _send(process: SimulatedProcess, client: HttpClient, exchange: Exchang
     finally:
         loop.end_work()
     await asyncio.sleep(process.answer_seconds)
-    await _strike_request(process, exchange, find_fault(Moment.AFTER))
+    await _inject_request_fault(process, exchange, find_fault(Moment.AFTER))
 
 
-async def _strike_request(process: SimulatedProcess, exchange: Exchange, fault: Fault | None) -> bool:
-    """Return whether the connection to the provider was cut."""
+async def _inject_request_fault(process: SimulatedProcess, exchange: Exchange, fault: Fault | None) -> bool:
+    """Let a fault happen; return whether the connection to the provider was cut."""
     if fault is Fault.KILL:
         process.kill()
         await asyncio.Event().wait()  # until the task is cancelled
     if fault is Fault.FREEZE:
         process.freeze()
     if fault is Fault.CUT:
-        exchange.exception = httpx.ReadError("the connection was cut")
+        exchange.exception = httpx.ReadError("The connection was cut.")
         exchange.finish()
     return fault is Fault.CUT
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL that keeps its promises (`fsync` and `synchronous_commit` on), in a folder that is thrown away."""
+"""PostgreSQL with `fsync` and `synchronous_commit` on, in a temporary folder."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ _TEMPLATE = "toolbench"
 
 
 class DurableDatabase(TemporaryServers):
-    """Server with a migrated database for each of several processes, from `with` to its end."""
+    """Server with a migrated database for each of several processes, which runs during a `with` block."""
 
     def __init__(self, databases: int) -> None:
         super().__init__(Path(tempfile.mkdtemp(prefix="tb-crashes-", dir="/tmp")))
@@ -32,7 +32,7 @@ class DurableDatabase(TemporaryServers):
             {
                 "TOOLBENCH_VAR": str(self.folder),
                 "DATABASE_URL": self._postgres.build_url(name),
-                "REDIS_URL": f"unix://{self.folder}/no-broker.sock",  # messages are caught before they are sent
+                "REDIS_URL": f"unix://{self.folder}/no-broker.sock",  # the player catches messages before they are sent
             }
         )
 

@@ -1,4 +1,4 @@
-"""What must hold after a crash besides the invariants of the chaos rounds. The database holds one schedule."""
+"""Invariants after a crash, besides those of the chaos rounds. The database holds the rows of one schedule."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from django.db import connection
 
 from benchmarks.chaos.invariants import Violation
 
-# A trial ends once for each of its executions, and a retried one once more for each retry.
+# A trial ends at most once in an execution, and at most once more than it was retried.
 _DOUBLED_QUERY = """
 SELECT 0, format('trial %%s ended %%s times in execution %%s', trial_id, count(*), execution) FROM chaos_end
 GROUP BY trial_id, execution HAVING count(*) > 1
@@ -19,7 +19,7 @@ SELECT min(id), format('schedule %%s has %%s runs for one due time', schedule_id
 WHERE schedule_id IS NOT NULL GROUP BY schedule_id HAVING count(*) > 1
 """
 
-# A probe whose answer was cut off is inconclusive and says so: the request is not sent again.
+# A probe whose answer was cut off is inconclusive, since its request is not sent again.
 _LOST_QUERY = """
 SELECT 0, format('schedule %%s has no run', id) FROM lab_schedule AS schedule
 WHERE NOT EXISTS (SELECT 1 FROM lab_run WHERE schedule_id = schedule.id) OR next_due_at < clock_timestamp()
@@ -48,10 +48,10 @@ _TRACES_QUERY = "SELECT count(*), count(DISTINCT alias) FROM lab_gatewaytrace"
 
 
 def find_trace_violations(expected: int) -> list[Violation]:
-    """Return whether traces of the gateway are missing or stored twice.
+    """Return a violation if traces of the gateway are missing, and one if some are stored twice.
 
     Args:
-        expected: number of traces that must be stored; each has an alias of its own.
+        expected: least number of traces that must be stored; each has an alias of its own.
     """
     with connection.cursor() as cursor:
         cursor.execute(_TRACES_QUERY)
@@ -63,10 +63,10 @@ def find_trace_violations(expected: int) -> list[Violation]:
 
 
 def find_other_violations(sent: int) -> list[Violation]:
-    """Return what does not hold of the schedule's rows.
+    """Return the violations in the rows of the schedule.
 
     Args:
-        sent: number of requests that the provider counted.
+        sent: number of requests that the provider received.
     """
     found: list[Violation] = []
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Kinds of work that a process does when it crashes: what is prepared, what it does, and what people do afterwards."""
+"""Kinds of work during which a process crashes: prepared rows, the work itself, and actions of people afterwards."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from benchmarks.chaos.invariants import forget_ends
+from benchmarks.chaos.invariants import delete_recorded_ends
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.gateway.trace_writer import TraceWriter
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
@@ -34,13 +34,14 @@ TRACE_BATCHES, TRACES_PER_BATCH = 2, 3
 
 
 @dataclass(slots=True)
-class Scene:
-    """Rows of one schedule.
+class ScheduleContext:
+    """Context of one schedule: the provider of its rows, and what the scripted provider answers.
 
     Attributes:
-        name: name of its provider, and its part of the scripted provider's address.
-        intervene: called with the number of each request; returns a reply in place of the right answer.
-        notes: what a kind keeps from its preparation for later.
+        name: name of the provider.
+        base_url: address of the provider.
+        intervene: called with the number of each request; returns a reply in place of the correct answer, or None.
+        notes: values that a kind keeps from its preparation for its work.
     """
 
     name: str
@@ -50,129 +51,133 @@ class Scene:
 
     @property
     def provider(self) -> Provider:
+        """Provider of the schedule, read anew."""
         return Provider.objects.get(name=self.name)
 
-    def make_model(self, **fields: Any) -> Model:
+    def create_model(self, **fields: Any) -> Model:
+        """Create the provider, with these columns, and a model."""
         defaults = {"base_url": self.base_url, "concurrency": 2, "max_attempts": 2}
         provider = Provider.objects.create(name=self.name, **(defaults | fields))
         return Model.objects.create(provider=provider, name=self.name, canonical=self.name)
 
     def build_request(self, model: Model, **fields: Any) -> RunRequest:
+        """Return a request for three trials of the model, with other fields if given."""
         defaults: dict[str, Any] = {"models": (model.pk,), "scenarios": (SCENARIO,), "trials": 3}
         return RunRequest(**(defaults | fields))
 
     def launch(self, model: Model, **fields: Any) -> Run:
+        """Launch a run of the model."""
         return launch(self.build_request(model, seed=7, **fields), confirmed_requests=sys.maxsize)
 
     def work(self) -> None:
-        """Run a worker session of the provider, as a Celery task does."""
+        """Run a worker session for the provider, as a Celery task does."""
         SessionRegistry(check_runs=check_runs, sweep=sweep).run_session(self.provider.pk)
 
 
-def _do_nothing(scene: Scene) -> None:
+def _do_nothing(context: ScheduleContext) -> None:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Work of one kind.
+    """Kind of work.
 
     Attributes:
-        prepare: creates the rows, undisturbed.
-        work: what the process does that crashes.
-        act: what people and the scheduler do until the work is over; repeated, and does nothing once it is done.
-        stored_traces: number of the gateway's traces that are stored unless the process was killed.
+        prepare: creates the rows before a process runs.
+        work: the work of the process that crashes.
+        act: actions of people and of the scheduler, repeated until the work is over; does nothing if they are done.
         ends_twice: whether trials end again after an error, in a new execution.
+        stored_traces: number of gateway traces that must be stored unless the process was killed.
     """
 
-    prepare: Callable[[Scene], object]
-    work: Callable[[Scene], object] = Scene.work
-    act: Callable[[Scene], object] = _do_nothing
+    prepare: Callable[[ScheduleContext], object]
+    work: Callable[[ScheduleContext], object] = ScheduleContext.work
+    act: Callable[[ScheduleContext], object] = _do_nothing
     ends_twice: bool = False
     stored_traces: int = 0
 
 
-def _prepare_fixed(scene: Scene) -> None:
-    scene.launch(scene.make_model())
+def _prepare_fixed(context: ScheduleContext) -> None:
+    context.launch(context.create_model())
 
 
-def _prepare_claimed_ahead(scene: Scene) -> None:
-    """So many short trials that slots are handed over."""
-    scene.launch(scene.make_model(), scenarios=("chat_only",), trials=9)
+def _prepare_claimed_ahead(context: ScheduleContext) -> None:
+    """Launch enough short trials for slots to be handed over."""
+    context.launch(context.create_model(), scenarios=("chat_only",), trials=9)
 
 
-def _prepare_until_decided(scene: Scene) -> None:
-    """Ten trials of one request each, then five more at a time."""
+def _prepare_until_decided(context: ScheduleContext) -> None:
+    """Launch a run with sequential stopping: ten trials of one request each, then five more at a time."""
     until = StoppingRule(target=80).to_json()
-    scene.launch(scene.make_model(concurrency=5), scenarios=("chat_only",), trials=20, until=until)
+    context.launch(context.create_model(concurrency=5), scenarios=("chat_only",), trials=20, until=until)
 
 
-def _prepare_capped(scene: Scene) -> None:
-    scene.launch(scene.make_model(), request_cap=CAP_REQUESTS)
+def _prepare_capped(context: ScheduleContext) -> None:
+    context.launch(context.create_model(), request_cap=CAP_REQUESTS)
 
 
-def _prepare_token_capped(scene: Scene) -> None:
-    scene.launch(scene.make_model(), token_cap=CAP_TOKENS)
+def _prepare_token_capped(context: ScheduleContext) -> None:
+    context.launch(context.create_model(), token_cap=CAP_TOKENS)
 
 
-def _prepare_cancelled(scene: Scene) -> None:
-    """A person cancels the run when the provider gets its second request."""
-    run = scene.launch(scene.make_model())
+def _prepare_cancelled(context: ScheduleContext) -> None:
+    """Let a person cancel the run when the provider receives its second request."""
+    run = context.launch(context.create_model())
 
     def cancel(count: int) -> None:
         if count == CANCEL_AT_REQUEST:
             control.cancel_run(run.pk)
             connections.close_all()
 
-    scene.intervene = cancel
+    context.intervene = cancel
 
 
-def _cancel(scene: Scene) -> None:
-    """Cancel the run if no request has done it."""
+def _cancel(context: ScheduleContext) -> None:
+    """Cancel the run if it is still running."""
     for run in Run.objects.filter(state=Run.State.RUNNING):
         control.cancel_run(run.pk)
 
 
-def _prepare_resumed(scene: Scene) -> None:
-    run = scene.launch(scene.make_model())
+def _prepare_resumed(context: ScheduleContext) -> None:
+    run = context.launch(context.create_model())
     control.cancel_run(run.pk)
-    forget_ends()
+    delete_recorded_ends()
 
 
-def _resume_cancelled(scene: Scene) -> None:
+def _resume_cancelled(context: ScheduleContext) -> None:
     for run in Run.objects.filter(state=Run.State.CANCELLED):
         control.resume_cancelled_run(run.pk)
 
 
-def _raise_cap(scene: Scene) -> None:
+def _raise_cap(context: ScheduleContext) -> None:
     """Raise the cap of a paused run and resume it."""
     for run in Run.objects.filter(state=Run.State.PAUSED):
         control.set_limits_and_resume(run.pk, request_cap=100, token_cap=None)
 
 
-def _prepare_retried(scene: Scene) -> None:
-    """The provider refuses the first requests, so the first trials end with an error."""
-    scene.launch(scene.make_model(max_attempts=1))
-    scene.intervene = lambda count: error_reply(500, "scripted") if count <= FAILING_REQUESTS else None
+def _prepare_retried(context: ScheduleContext) -> None:
+    """Let the provider refuse the first requests, so that the first trials end with an error."""
+    context.launch(context.create_model(max_attempts=1))
+    context.intervene = lambda count: error_reply(500, "scripted") if count <= FAILING_REQUESTS else None
 
 
-def _retry_errors(scene: Scene) -> None:
+def _retry_errors(context: ScheduleContext) -> None:
     for run in Run.objects.filter(state=Run.State.FINISHED, trials__outcome="infra").distinct():
         control.retry_errored_trials(run.pk)
 
 
-def _prepare_probe(scene: Scene) -> None:
-    scene.notes["probe"] = queue_probe(scene.make_model(), Probe.Kind.FIRST_USE).pk
+def _prepare_probe(context: ScheduleContext) -> None:
+    context.notes["probe"] = queue_probe(context.create_model(), Probe.Kind.FIRST_USE).pk
 
 
-def _run_probe(scene: Scene) -> None:
-    run_probe(scene.notes["probe"], on_finished=decide_waiting_methods)
+def _run_probe(context: ScheduleContext) -> None:
+    run_probe(context.notes["probe"], on_finished=decide_waiting_methods)
 
 
-def _prepare_schedule(scene: Scene) -> None:
-    request = scene.build_request(scene.make_model(), trials=2)
+def _prepare_schedule(context: ScheduleContext) -> None:
+    request = context.build_request(context.create_model(), trials=2)
     Schedule.objects.create(
-        name=scene.name,
+        name=context.name,
         request=request.to_json(),
         every_hours=24,
         requests_per_run=100,
@@ -181,21 +186,21 @@ def _prepare_schedule(scene: Scene) -> None:
     )
 
 
-def _launch_and_work(scene: Scene) -> None:
+def _launch_and_work(context: ScheduleContext) -> None:
     launch_due_schedules()
-    scene.work()
+    context.work()
 
 
-def _launch_schedules(scene: Scene) -> None:
+def _launch_schedules(context: ScheduleContext) -> None:
     launch_due_schedules()
 
 
-def _answer_through_gateway(scene: Scene) -> None:
-    """Store the traces of two batches of requests, as the gateway's process does."""
-    asyncio.run(_write_traces(scene))
+def _answer_through_gateway(context: ScheduleContext) -> None:
+    """Store the traces of two batches of requests, as the process of the gateway does."""
+    asyncio.run(_write_traces(context))
 
 
-async def _write_traces(scene: Scene) -> None:
+async def _write_traces(context: ScheduleContext) -> None:
     database = DatabaseThread()
     writer = TraceWriter(database.run)
     writer.start()
@@ -210,19 +215,19 @@ async def _write_traces(scene: Scene) -> None:
         await database.close()
 
 
-def _act_then_work(act: Callable[[Scene], object]) -> Callable[[Scene], None]:
-    def work(scene: Scene) -> None:
-        act(scene)
-        scene.work()
+def _act_then_work(act: Callable[[ScheduleContext], object]) -> Callable[[ScheduleContext], None]:
+    def work(context: ScheduleContext) -> None:
+        act(context)
+        context.work()
 
     return work
 
 
-def _work_act_work(act: Callable[[Scene], object]) -> Callable[[Scene], None]:
-    def work(scene: Scene) -> None:
-        scene.work()
-        act(scene)
-        scene.work()
+def _work_act_work(act: Callable[[ScheduleContext], object]) -> Callable[[ScheduleContext], None]:
+    def work(context: ScheduleContext) -> None:
+        context.work()
+        act(context)
+        context.work()
 
     return work
 

@@ -1,8 +1,9 @@
-"""Play schedules on the database of the environment; print a JSON line for each.
+"""Process that plays schedules on the database of the environment and prints a JSON line for each.
 
-`python -m benchmarks.crashes.play SEED PART PARTS SCHEDULES FILE` is started by `python -m benchmarks.crashes`. It
-plays one of PARTS parts, without the schedules that have a line in the file, until it is told to stop by the end of
-its input."""
+`python -m benchmarks.crashes` starts `python -m benchmarks.crashes.play SEED PART PARTS SCHEDULES FILE`. It plays one
+of PARTS parts, without the schedules that have a line in the file, and stops after the current schedule when its input
+ends.
+"""
 
 import gc
 import json
@@ -23,7 +24,7 @@ from benchmarks.crashes.schedules import CrashSchedule, draw_schedules
 
 
 def describe(played: Played) -> dict[str, Any]:
-    """Return a result as plain data; of the events only that at which the crash happened."""
+    """Return a result as plain data, with the event at which the fault happened and the number of all events."""
     point = played.point
     number = point.number if point else 0
     return {
@@ -52,12 +53,12 @@ def _read_schedule(kind: str, number: int, moment: str, fault: str) -> CrashSche
 def play_part(
     player: Player, draw: Callable[[Mapping[str, int]], Iterable[CrashSchedule]], stopped: threading.Event
 ) -> None:
-    """Play a part of the schedules. The first of its lines are those of each kind without a crash.
+    """Play each kind without a crash, then a part of the schedules; print a line for each.
 
     Args:
-        player: plays them.
+        player: plays the schedules.
         draw: returns the schedules; called with the number of events of each kind without a crash.
-        stopped: ends the play after the current schedule.
+        stopped: set to stop after the current schedule.
     """
     counts: dict[str, int] = {}
     for kind in KINDS:
@@ -76,7 +77,7 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     stopped = threading.Event()
 
-    def wait_for_the_end() -> None:
+    def wait_for_end_of_input() -> None:
         sys.stdin.read()
         stopped.set()
 
@@ -84,8 +85,8 @@ def main() -> None:
         drawn = draw_schedules(counts, seed, part, parts)[: math.ceil(schedules / parts)]
         return [schedule for schedule in drawn if schedule not in played_before]
 
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
-    gc.freeze()  # what the product has imported stays, so no collection need look at it
+    threading.Thread(target=wait_for_end_of_input, daemon=True).start()
+    gc.freeze()  # imported modules are never freed, so no collection needs to visit them
     with Player().running() as player:
         play_part(player, draw, stopped)
 

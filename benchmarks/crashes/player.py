@@ -1,4 +1,4 @@
-"""Schedules played on one database: a process crashes at one point, another goes on, and what must hold is checked."""
+"""Player of schedules on one database: a process crashes, other processes continue, and the invariants are checked."""
 
 import threading
 import time
@@ -12,11 +12,17 @@ import psycopg
 from django.db import DatabaseError, connection, connections, transaction
 from django.test.utils import override_settings
 
-from benchmarks.chaos.invariants import Violation, WatchedRun, find_violations, install_witness
+from benchmarks.chaos.invariants import Violation, WatchedRun, find_violations, install_end_trigger
 from benchmarks.chaos.provider import CountingProvider
-from benchmarks.crashes.crash_points import CrashPoint, SimulatedProcess, install_hooks, replace_attribute, undisturbed
+from benchmarks.crashes.crash_points import (
+    CrashPoint,
+    SimulatedProcess,
+    install_hooks,
+    replace_attribute,
+    run_outside_processes,
+)
 from benchmarks.crashes.invariants import find_other_violations, find_trace_violations
-from benchmarks.crashes.kinds import KINDS, Kind, Scene
+from benchmarks.crashes.kinds import KINDS, Kind, ScheduleContext
 from benchmarks.crashes.prepared_rows import PreparedRows, empty_tables
 from toolbench.celery import app
 from toolbench.lab.endpoints.probe_job import run_probe
@@ -27,9 +33,9 @@ from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.worker.queue import PROBE_TASK
 from toolbench.providers.scripted_server import ScriptedReply
 
-MAX_ROUNDS = 8  # of sweeps and sessions after the crash, before work counts as stuck
+MAX_ROUNDS = 8  # of sweeps and sessions after the crash; work that is unfinished after them is stuck
 _SETTINGS = {"HEARTBEAT_SECONDS": 0.5, "SWEEP_SECONDS": 10.0, "LEASE_SECONDS": 60.0, "SESSION_SECONDS": 90.0}
-LEASE_SECONDS = 3.0  # of virtual time, several times the interval between renewals
+LEASE_SECONDS = 3.0  # virtual time, several times the interval between renewals
 TIMEOUT_SECONDS = 120.0  # for the crashing process, on a busy machine
 
 _END_LEASES = (
@@ -42,7 +48,7 @@ UNION ALL SELECT lease, lease_until FROM lab_probe WHERE state = 'running'
 """
 _END_LEASE = tuple(f"{statement} AND lease = %s" for statement in _END_LEASES)
 _OPEN_TRANSACTIONS = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s) AND xact_start IS NOT NULL"
-# Another person has done meanwhile what the frozen process was about to do, and its user is told so.
+# Another person has meanwhile done what the frozen process was about to do, so its action is refused.
 _ERRORS_OF_FROZEN_PROCESS = (DatabaseError, RunActionError)
 _UNFINISHED = """
 SELECT EXISTS (SELECT 1 FROM lab_run WHERE state NOT IN ('finished', 'cancelled', 'paused'))
@@ -53,7 +59,7 @@ SELECT EXISTS (SELECT 1 FROM lab_run WHERE state NOT IN ('finished', 'cancelled'
 
 
 class LeaseClock:
-    """Ends leases that were not renewed for LEASE_SECONDS of virtual time, on a connection of its own."""
+    """Ends leases that were not renewed for LEASE_SECONDS of virtual time. It has a connection of its own."""
 
     def __init__(self) -> None:
         self._session = psycopg.connect(**connection.get_connection_params(), autocommit=True)
@@ -62,14 +68,15 @@ class LeaseClock:
         self._known: set[tuple[object, ...]] = set()
 
     def close(self) -> None:
+        """Close the connection."""
         self._session.close()
 
     def pass_time(self, now: float) -> None:
-        """Note the time of a process; call it in the thread of its event loop."""
-        if now < self._read_at:  # of another loop
+        """Set the virtual time of a process, and end leases. Call it in the thread of its event loop."""
+        if now < self._read_at:  # the time is that of another loop
             self._read_at, self._known = 0.0, set()
         if now - self._read_at >= LEASE_SECONDS:
-            with undisturbed():
+            with run_outside_processes():
                 held = set(self._session.execute(_HELD_LEASES).fetchall())
                 for lease, _ in held & self._known:
                     for statement in _END_LEASE:
@@ -82,6 +89,7 @@ class Played:
     """Result of a schedule.
 
     Attributes:
+        point: where the process crashed; None for a schedule without a crash.
         events: descriptions of the statements, commits and requests of the process, in order.
         was_hit: whether the fault happened.
     """
@@ -95,8 +103,8 @@ class Played:
 
 
 @dataclass(slots=True)
-class _Crashing:
-    """The crashing process and its thread."""
+class _CrashingProcess:
+    """The process that crashes, and its thread."""
 
     process: SimulatedProcess
     work: Callable[[], object]
@@ -115,18 +123,18 @@ class _Crashing:
             connections.close_all()
 
     def wait(self) -> bool:
-        """Wait until the process has ended or is frozen; return whether it was in time."""
+        """Wait until the process has ended or is frozen; return False if it takes more than TIMEOUT_SECONDS."""
         return self.process.stopped.wait(TIMEOUT_SECONDS)
 
 
 class Player:
-    """Plays schedules one after another, each on the rows that its kind has prepared and no others."""
+    """Plays schedules one after another. Before each, the database gets the rows of its kind and no others."""
 
     def __init__(self) -> None:
         self._provider = CountingProvider(delay_seconds=0, intervene=self._intervene)
         self._messages: list[tuple[str, int]] = []
-        self._prepared: dict[str, tuple[Scene, PreparedRows]] = {}
-        self._scene: Scene | None = None
+        self._prepared: dict[str, tuple[ScheduleContext, PreparedRows]] = {}
+        self._context: ScheduleContext | None = None
         self._played = 0
         self._leases = LeaseClock()
 
@@ -134,7 +142,7 @@ class Player:
     def running(self) -> Iterator["Player"]:
         """Serve the scripted provider and catch messages to workers during the block."""
         self._provider.start()
-        install_witness()
+        install_end_trigger()
         try:
             catching = replace_attribute(app, "send_task", self._catch_message)
             with catching, install_hooks(), override_settings(**_SETTINGS):
@@ -146,49 +154,49 @@ class Player:
             self._provider.stop()
 
     def play(self, name: str, point: CrashPoint | None = None) -> Played:
-        """Play a schedule; without a crash point, the work is done undisturbed."""
+        """Play a schedule; without a crash point, the process does its work to the end."""
         began = time.perf_counter()
         kind = KINDS[name]
-        scene = self._open_scene(name)
-        self._messages.clear()  # the one that the process works on; others are lost
-        crashing = _Crashing(SimulatedProcess(point, on_time=self._leases.pass_time), lambda: kind.work(scene))
-        violations = self._let_crash(crashing, kind, scene)
+        context = self._write_rows(name)
+        self._messages.clear()  # the process works on this message; others are lost
+        crashing = _CrashingProcess(SimulatedProcess(point, on_time=self._leases.pass_time), lambda: kind.work(context))
+        violations = self._let_crash(crashing, kind, context)
         process = crashing.process
         violations += self._find_violations(kind)
         violations += find_trace_violations(0 if process.is_dead else kind.stored_traces)
         seconds = time.perf_counter() - began
         return Played(name, point, tuple(process.events), process.was_hit, tuple(violations), seconds)
 
-    def _open_scene(self, kind: str) -> Scene:
-        """Write the rows of the kind; its provider gets an address at which no request has been counted."""
+    def _write_rows(self, kind: str) -> ScheduleContext:
+        """Write the rows of the kind. Its provider gets a new address, at which no request has been counted."""
         self._played += 1
-        address = self._provider.base_url(str(self._played))
+        address = self._provider.build_base_url(str(self._played))
         if kind not in self._prepared:
             self._prepared[kind] = self._prepare(kind, address)
-        scene, rows = self._prepared[kind]
-        self._scene = scene
+        context, rows = self._prepared[kind]
+        self._context = context
         with transaction.atomic():
             rows.write()
             Provider.objects.filter(name=kind).update(base_url=address)
-        return scene
+        return context
 
-    def _prepare(self, kind: str, address: str) -> tuple[Scene, PreparedRows]:
+    def _prepare(self, kind: str, address: str) -> tuple[ScheduleContext, PreparedRows]:
         with transaction.atomic():
             empty_tables()
-        scene = Scene(kind, address)
-        KINDS[kind].prepare(scene)
+        context = ScheduleContext(kind, address)
+        KINDS[kind].prepare(context)
         rows = PreparedRows(f"crashes of {kind}")
         rows.keep()
-        return scene, rows
+        return context, rows
 
-    def _let_crash(self, crashing: _Crashing, kind: Kind, scene: Scene) -> list[Violation]:
+    def _let_crash(self, crashing: _CrashingProcess, kind: Kind, context: ScheduleContext) -> list[Violation]:
         crashing.thread.start()
         in_time = crashing.wait()
         expected_errors: tuple[type[Exception], ...] = (DatabaseError,)
         if crashing.process.is_frozen:
             expected_errors = _ERRORS_OF_FROZEN_PROCESS
             try:
-                self._finish_work(crashing.process, kind, scene)
+                self._finish_work(crashing.process, kind, context)
             finally:
                 crashing.process.thaw()
             in_time = crashing.wait()
@@ -196,24 +204,24 @@ class Player:
             crashing.process.kill()
         crashing.thread.join(TIMEOUT_SECONDS)
         crashing.process.connections.close()
-        self._finish_work(crashing.process, kind, scene)
-        violations = [] if in_time else [Violation("stuck", 0, "the process has not ended")]
+        self._finish_work(crashing.process, kind, context)
+        violations = [] if in_time else [Violation("stuck", 0, "the process did not end")]
         if crashing.error is not None and not isinstance(crashing.error, expected_errors):
             text = "".join(traceback.format_exception(crashing.error, limit=-3))
             violations.append(Violation("exception", 0, text))
         return violations
 
-    def _finish_work(self, process: SimulatedProcess, kind: Kind, scene: Scene) -> None:
-        """Let other processes and people do the rest. All messages to workers are lost but those of their sweeps."""
+    def _finish_work(self, process: SimulatedProcess, kind: Kind, context: ScheduleContext) -> None:
+        """Let other processes and people finish the work. Messages to workers are lost, except those of a sweep."""
         _wait_for_rollback(process)
         for _ in range(MAX_ROUNDS):
             _end_leases()
-            _act(kind, scene)
+            _act(kind, context)
             self._messages.clear()
             sweep()
             for task, identifier in tuple(dict.fromkeys(self._messages)):
-                SimulatedProcess(answer_seconds=0).run(partial(_work_on, task, identifier, scene))
-            _act(kind, scene)
+                SimulatedProcess(answer_seconds=0).run(partial(_work_on, task, identifier, context))
+            _act(kind, context)
             if not _is_unfinished():
                 return
 
@@ -226,23 +234,23 @@ class Player:
         return found + find_other_violations(sent)
 
     def _intervene(self, name: str, count: int) -> ScriptedReply | None:
-        return self._scene.intervene(count) if self._scene and name == str(self._played) else None
+        return self._context.intervene(count) if self._context and name == str(self._played) else None
 
     def _catch_message(self, task: str, arguments: list[int], **options: object) -> None:
         self._messages += [(task, argument) for argument in arguments]
 
 
-def _work_on(task: str, identifier: int, scene: Scene) -> None:
+def _work_on(task: str, identifier: int, context: ScheduleContext) -> None:
     if task == PROBE_TASK:
         run_probe(identifier, on_finished=decide_waiting_methods)
     else:
-        scene.work()
+        context.work()
 
 
-def _act(kind: Kind, scene: Scene) -> None:
-    """Let people act. One who comes late is refused; work that nobody has done then is found unfinished."""
+def _act(kind: Kind, context: ScheduleContext) -> None:
+    """Let people act. A refused action is ignored: if its work is not done, the invariants show it."""
     with suppress(RunActionError):
-        kind.act(scene)
+        kind.act(context)
 
 
 def _end_leases() -> None:
@@ -251,7 +259,7 @@ def _end_leases() -> None:
 
 
 def _wait_for_rollback(process: SimulatedProcess) -> None:
-    """Wait until the database has noticed that connections were cut."""
+    """Wait until the database has ended the transactions of cut connections."""
     until = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < until:
         with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Rows with which schedules of one kind begin: prepared once, kept in a schema of their own, and written again."""
+"""Rows with which schedules of one kind begin: created once, kept in a schema, and written before each schedule."""
 
 from django.db import connection
 from psycopg import sql
@@ -8,7 +8,7 @@ _WRITTEN_TABLES = """
 SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
 ORDER BY relname
 """
-# Foreign keys and triggers are off. The server need not wait for its disk: these rows are not what is tested.
+# Foreign keys and triggers are off. Commits need not wait for the disk, since these rows are not what is tested.
 _BEGINNING = sql.SQL("SET LOCAL session_replication_role = replica; SET LOCAL synchronous_commit = off; ")
 
 
@@ -16,7 +16,7 @@ class PreparedRows:
     """Rows of one kind.
 
     Args:
-        name: name of the schema that keeps them; what it held is deleted.
+        name: name of the schema that keeps them; an existing one is deleted.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,7 +32,7 @@ class PreparedRows:
             cursor.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(self._schema))
 
     def keep(self) -> None:
-        """Keep the rows that all tables have now."""
+        """Copy the rows that all tables have now to the schema."""
         for table in _list_written_tables():
             name = sql.Identifier(table)
             copy = sql.SQL("CREATE TABLE {0}.{1} AS TABLE public.{1}").format(self._schema, name)
@@ -42,14 +42,14 @@ class PreparedRows:
                     self._tables.append(table)
 
     def write(self) -> None:
-        """Let all tables have the rows that were kept, and no others. Call it in a transaction."""
+        """Replace the rows of all tables by those in the schema. Call it in a transaction."""
         insert = sql.SQL("INSERT INTO public.{1} SELECT * FROM {0}.{1}")
         inserts = [insert.format(self._schema, sql.Identifier(table)) for table in self._tables]
         _run([*_build_deletions(), *inserts])
 
 
 def empty_tables() -> None:
-    """Delete all rows but those that Django itself has written in a migration. Call it in a transaction."""
+    """Delete all rows except those that Django wrote in a migration. Call it in a transaction."""
     _run(_build_deletions())
 
 
@@ -63,7 +63,7 @@ def _build_deletions() -> list[sql.Composed]:
 
 
 def _list_written_tables() -> list[str]:
-    """Return the tables that have had a row since they were created, without those that stay as they are."""
+    """Return the tables that have had a row since they were created, without those that are kept."""
     with connection.cursor() as cursor:
         cursor.execute(_WRITTEN_TABLES, ["public"])
         return [table for (table,) in cursor.fetchall() if table not in _KEPT_TABLES]

@@ -1,7 +1,8 @@
-"""Connections of a simulated process, which outlive it on the server unless they are cut.
+"""Connections of simulated processes to the database.
 
-A new server process reads the system catalogue anew, which costs more than the statements of a short session. A
-connection that a process has closed in order is therefore given to the next process that connects."""
+A new backend reads the system catalogue, which costs more than the statements of a short session. A connection that a
+process has closed outside a transaction is therefore used again for the next process that connects.
+"""
 
 import os
 import socket
@@ -17,31 +18,32 @@ AnyConnection = psycopg.Connection[Any]
 
 
 class IdleConnections:
-    """Connections that no process has. Thread-safe."""
+    """Open connections that no process uses. Thread-safe."""
 
     def __init__(self) -> None:
         self._connections: list[AnyConnection] = []
 
     def take(self) -> AnyConnection | None:
-        """Return one, the last that was put; None if there is none."""
+        """Return the connection that was added last, or None."""
         with suppress(IndexError):
             return self._connections.pop()
         return None
 
     def put(self, connection: AnyConnection) -> None:
+        """Add a connection."""
         self._connections.append(connection)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         while connection := self.take():
             _close(connection)
 
 
 class ProcessConnections:
-    """Connections of one process. To psycopg this is a pool: `Connection.close` calls `putconn`. Thread-safe.
+    """Connections of one process. psycopg takes it for a pool: `Connection.close` calls `putconn`. Thread-safe.
 
     Attributes:
-        backends: process ids of the server processes of all connections that the process had.
+        backends: process ids of the backends of all connections that the process had.
     """
 
     close_returns = True
@@ -64,7 +66,7 @@ class ProcessConnections:
         return connection
 
     def putconn(self, connection: AnyConnection) -> None:
-        """Keep a connection that its process closes for another process, if it is in order."""
+        """Keep a connection that its process closes for another process, unless it is cut or in a transaction."""
         with self._lock:
             self._open.discard(connection)
             is_cut = connection in self._cut
@@ -74,7 +76,7 @@ class ProcessConnections:
             self._idle.put(connection)
 
     def cut(self, connection: AnyConnection) -> None:
-        """Shut down a connection without telling the database, as a lost network does."""
+        """Shut down a connection without a message to the database, as a lost network does."""
         with self._lock:
             self._cut_unlocked(connection)
 
@@ -86,7 +88,7 @@ class ProcessConnections:
                     self._cut_unlocked(connection)
 
     def close(self) -> None:
-        """Close what the process has left open. Call it when its threads have ended."""
+        """Close the connections that the process has left open. Call it when its threads have ended."""
         for connection in tuple(self._open):
             _close(connection)
 

@@ -1,4 +1,4 @@
-"""Choice of schedules: every kind of work, a fault before and after each of its events, in an order drawn by a seed."""
+"""Schedules: each fault before and after each event of every kind of work, in an order drawn by a seed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class CrashSchedule:
 
 
 def list_schedules(event_counts: Mapping[str, int]) -> list[CrashSchedule]:
-    """Return all schedules; `event_counts` has the number of events of each kind without a crash."""
+    """Return all schedules; `event_counts` has the number of events of each kind in a schedule without a crash."""
     return [
         CrashSchedule(kind, CrashPoint(number, moment, fault))
         for kind, count in event_counts.items()
@@ -28,8 +28,8 @@ def list_schedules(event_counts: Mapping[str, int]) -> list[CrashSchedule]:
 def draw_schedules(event_counts: Mapping[str, int], seed: int, part: int = 0, parts: int = 1) -> list[CrashSchedule]:
     """Return the schedules of one of several parts in an order drawn by the seed, the kinds in turn.
 
-    Part and place of a schedule depend on itself alone, so processes share the schedules also where the number of
-    events differs by one or two between them.
+    The part of a schedule depends on the schedule and the seed alone. So processes divide the schedules among
+    themselves even if their numbers of events differ by one or two.
     """
     by_kind: dict[str, dict[int, CrashSchedule]] = {kind: {} for kind in event_counts}
     for schedule in list_schedules(event_counts):

@@ -1,4 +1,4 @@
-"""The table of the results: for each kind, how many schedules were played and what they broke."""
+"""Table of the results: the number of schedules of each kind, and the invariants that they broke."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,20 +1,21 @@
-"""An event loop whose clock stands still while work is under way and jumps to the next timer when none is.
+"""Event loop in virtual time: its clock stops during work in threads and requests, and else jumps to the next timer.
 
-Sleeps and polls of a worker session then take no time, and their order does not depend on the machine."""
+So pauses of a worker session take no real time, and their order does not depend on the speed of the machine.
+"""
 
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-_WAIT_SECONDS = 0.05  # for work under way, before its end is looked for again
+_WAIT_SECONDS = 0.05  # between two checks whether the work has ended
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Selector that waits only for work under way, and otherwise moves the clock."""
+    """Selector that waits only while work runs, and otherwise sets the clock forward."""
 
     def __init__(self, on_time: Callable[[float], object]) -> None:
         super().__init__()
@@ -33,11 +34,11 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Event loop with a clock of its own.
+    """Event loop with a virtual clock.
 
     Args:
         wrap_call: wraps each function that runs in an executor.
-        on_time: called with the time of the clock after each jump.
+        on_time: called with the virtual seconds after each jump.
     """
 
     def __init__(
@@ -51,10 +52,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def begin_work(self) -> None:
-        """Let the clock stand still until `end_work` is called as often."""
+        """Stop the clock until `end_work` is called as many times as this function."""
         self._jumping.work_under_way += 1
 
     def end_work(self) -> None:
+        """Note the end of work that `begin_work` announced."""
         self._jumping.work_under_way -= 1
 
     def run_in_executor(self, executor: Any, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> asyncio.Future[T]:

@@ -1,7 +1,8 @@
-"""Fuzzing of all that reads what models and endpoints write, guided by coverage.
+"""Coverage-guided fuzzing of the code that reads what models and endpoints write.
 
-`nice -n 19 python -m benchmarks.fuzz --seconds 1200`. Ends at the first broken promise, whose input is kept in the
-folder `--kept`; the same command with `--again FILE` runs that input alone."""
+`nice -n 19 python -m benchmarks.fuzz --seconds 1200` ends at the first violation and keeps its input in the folder
+`--kept`. The same command with `--again FILE` runs that input alone.
+"""
 
 import argparse
 import importlib
@@ -14,18 +15,18 @@ from types import ModuleType
 import atheris
 
 MAX_INPUT_BYTES = 4096  # bytes of one input
-GROWTH_CHECK_INTERVAL = 64  # inputs whose growth is looked at
+FIRST_INPUT_TARGETS = 4  # each first input is written for so many targets, the first ones of TARGETS
 
 
 def load_instrumented_targets() -> ModuleType:
-    """The targets, with the engine's code watched for coverage."""
+    """Import the targets with the engine's code instrumented for coverage."""
     with atheris.instrument_imports(include=["toolbench.engine"]):
         return importlib.import_module("benchmarks.fuzz.targets")
 
 
 def list_words() -> list[str]:
-    """What formats and endpoints write, for the fuzzer to put together."""
-    dialects = importlib.import_module("toolbench.engine.formats.registry")
+    """Return texts that formats and endpoints write, from which the fuzzer builds inputs."""
+    registry = importlib.import_module("toolbench.engine.formats.registry")
     found = {
         '"choices"',
         '"delta"',
@@ -37,7 +38,7 @@ def list_words() -> list[str]:
         "```json",
         "get_weather",
     }
-    for form in dialects.FORMATS:
+    for form in registry.FORMATS:
         found |= {*form.dropped_tokens, *(word for pair in form.reasoning_markers for word in pair)}
         for block in (*form.blocks, *form.build_named_blocks(["ping"]), *form.build_bare_blocks(["ping"])):
             found |= {
@@ -50,8 +51,8 @@ def list_words() -> list[str]:
     return sorted(word for word in found if word.strip())
 
 
-def list_seeds() -> list[str]:
-    """A call in every format, a body and a stream."""
+def list_first_inputs() -> list[str]:
+    """Return two calls in every format, a body and a stream."""
     formats = importlib.import_module("toolbench.engine.formats")
     call = formats.TextCall("get_weather", {"city": "Oslo", "days": 2, "at": {"x": [1, None]}}, "abc123def")
     written = [formats.render([call, call], format=name, text="So.") for name in formats.list_format_names()]
@@ -62,11 +63,11 @@ def list_seeds() -> list[str]:
 
 
 def _write_corpus(folder: Path) -> list[str]:
-    """Files for the fuzzer: the words, and the first inputs."""
+    """Write the dictionary and the first inputs; return the fuzzer's arguments that name them."""
     corpus = folder / "corpus"
     corpus.mkdir()
-    for place, text in enumerate(list_seeds()):
-        for target in range(4):
+    for place, text in enumerate(list_first_inputs()):
+        for target in range(FIRST_INPUT_TARGETS):
             (corpus / f"{place}-{target}").write_bytes(bytes([target, 0, 1, place % 256, 3]) + text.encode())
     lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in list_words())
     (folder / "words").write_text("".join(f'"{line}"\n' for line in lines))
@@ -75,23 +76,14 @@ def _write_corpus(folder: Path) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=1200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kept", type=Path, default=Path("var/fuzz"), help="folder for inputs that break a promise")
+    parser.add_argument("--seconds", type=int, default=1200, help="time for fuzzing (default 1200)")
+    parser.add_argument("--seed", type=int, default=1, help="of the fuzzer (default 1)")
+    parser.add_argument("--kept", type=Path, default=Path("var/fuzz"), help="folder for inputs with a violation")
     parser.add_argument("--again", type=Path, help="run this input alone")
     options = parser.parse_args()
-    targets = load_instrumented_targets()
-
-    def one(data: bytes) -> None:
-        """The first five bytes choose the target, whether growth is looked at, and where the text is cut."""
-        text = data[5:].decode("utf-8", "surrogateescape")
-        target = targets.TARGETS[data[0] % len(targets.TARGETS)] if data else targets.formats
-        target(text, [data[3] * 7, data[4] * 3, data[3] * 31 + data[4]] if len(data) > 5 else ())
-        if data[1:2] == b"\x01" and data[2:3] < bytes([256 // GROWTH_CHECK_INTERVAL]):
-            targets.check_growth(target, text)
-
+    run_input = load_instrumented_targets().run_input
     if options.again:
-        one(options.again.read_bytes())
+        run_input(options.again.read_bytes())
         return
     options.kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +95,7 @@ def main() -> None:
             "-len_control=10",
         ]
         kept = [f"-artifact_prefix={options.kept}/", "-print_final_stats=1"]
-        atheris.Setup([sys.argv[0], *limits, *kept, *_write_corpus(Path(folder))], one)
+        atheris.Setup([sys.argv[0], *limits, *kept, *_write_corpus(Path(folder))], run_input)
         atheris.Fuzz()
 
 

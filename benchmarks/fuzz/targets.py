@@ -1,5 +1,8 @@
-"""What is fuzzed: everything that reads what a model or an endpoint wrote. Each target raises ViolationError when a
-promise is broken: no exception, pieces give what the whole gives, time grows with the length and no faster."""
+"""Targets of the fuzzer: the functions that read what a model or an endpoint wrote.
+
+Three promises are checked: a target raises no exception, a text in chunks gives the same result as the whole text, and
+time grows no faster than the length of the text.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,31 +46,32 @@ TOOLS = (
     ),
 )
 FORMATS = list_format_names()
-SHORT_CHARACTERS, LONG_CHARACTERS = 16, 128  # how often a text is repeated to see whether time grows with its length
-SLOW_SECONDS = 0.2  # what a repeated text may take before growth is looked at
-MAX_GROWTH = 3 * LONG_CHARACTERS / SHORT_CHARACTERS
+GROWTH_CHECK_INTERVAL = 64  # growth is checked for one in so many of the inputs whose second byte is 1
+SHORT_REPEATS, LONG_REPEATS = 16, 128  # of a text, to compare the times of a short and a long one
+SLOW_SECONDS = 0.2  # a long text that takes less is not compared
+MAX_GROWTH = 3 * LONG_REPEATS / SHORT_REPEATS
 _SETUP = prepare_turns("m", resolve_policy([]).policy, system="", tools=ToolRegistry(TOOLS), options={}, seed=None)
 
 
 class ViolationError(AssertionError):
-    """A promise was broken; the message says which."""
+    """A promise is broken; the message says which."""
 
 
 def fuzz_formats(text: str, cuts: Sequence[int]) -> None:
-    """The first character chooses the format, every other one `auto`."""
+    """Parse a text in chunks and as a whole. An odd first character chooses the format, any other one `auto`."""
     form = FORMATS[ord(text[0]) % len(FORMATS)] if text and ord(text[0]) % 2 else "auto"
     decoder = stream(form, TOOLS)
-    for piece in _iter_chunks(text[1:], cuts):
-        decoder.feed(piece)
-    _check_same(f"{form} in pieces", decoder.close(), parse(text[1:], format=form, tools=TOOLS))
+    for chunk in _iter_chunks(text[1:], cuts):
+        decoder.feed(chunk)
+    _check_same(f"{form} in chunks", decoder.close(), parse(text[1:], format=form, tools=TOOLS))
     for call in parse(text[1:], format=form, tools=TOOLS).calls:
         write_json(call.arguments)
 
 
 def fuzz_arguments(text: str, cuts: Sequence[int]) -> None:
-    read = read_arguments(text, 100_000)
-    if read.arguments is not None:
-        write_json(read.arguments)
+    result = read_arguments(text, 100_000)
+    if result.arguments is not None:
+        write_json(result.arguments)
 
 
 def fuzz_partial_json(text: str, cuts: Sequence[int]) -> None:
@@ -96,8 +100,8 @@ def fuzz_events(text: str, cuts: Sequence[int]) -> None:
     body = _encode(text)
     whole, split = EventReader(), EventReader()
     together = [*whole.feed(body), *whole.close()]
-    apart = [event for piece in _iter_chunks(body, cuts) for event in split.feed(piece)]
-    _check_same("events in pieces", [*apart, *split.close()], together)
+    apart = [event for chunk in _iter_chunks(body, cuts) for event in split.feed(chunk)]
+    _check_same("events in chunks", [*apart, *split.close()], together)
 
 
 TARGETS: tuple[Callable[[str, Sequence[int]], None], ...] = (
@@ -114,17 +118,37 @@ TARGETS: tuple[Callable[[str, Sequence[int]], None], ...] = (
 )
 
 
+def run_input(data: bytes) -> None:
+    """Run one input of the fuzzer; an input without bytes goes to the first target.
+
+    Its first byte chooses the target, the next two choose whether growth is checked, the next two where the text is cut
+    into chunks. The rest is the text.
+
+    Raises:
+        ViolationError: a promise is broken. Any other exception breaks one too.
+    """
+    text = data[5:].decode("utf-8", "surrogateescape")
+    target = TARGETS[data[0] % len(TARGETS) if data else 0]
+    target(text, [data[3] * 7, data[4] * 3, data[3] * 31 + data[4]] if len(data) > 5 else ())
+    if data[1:2] == b"\x01" and data[2:3] < bytes([256 // GROWTH_CHECK_INTERVAL]):
+        check_growth(target, text)
+
+
 def check_growth(target: Callable[[str, Sequence[int]], None], text: str) -> None:
-    """Raises ViolationError when eight times the text takes more than three times eight times as long."""
-    short = _measure_seconds(target, text * SHORT_CHARACTERS)
-    long = _measure_seconds(target, text * LONG_CHARACTERS)
+    """Check that a text of eight times the length takes at most 24 times as long.
+
+    Raises:
+        ViolationError: it takes longer, and so does the fastest of three repeats.
+    """
+    short = _measure_seconds(target, text * SHORT_REPEATS)
+    long = _measure_seconds(target, text * LONG_REPEATS)
     if long > SLOW_SECONDS and long > MAX_GROWTH * short:
-        short = min(_measure_seconds(target, text * SHORT_CHARACTERS) for _ in range(3))
-        long = min(_measure_seconds(target, text * LONG_CHARACTERS) for _ in range(3))
+        short = min(_measure_seconds(target, text * SHORT_REPEATS) for _ in range(3))
+        long = min(_measure_seconds(target, text * LONG_REPEATS) for _ in range(3))
         if long > SLOW_SECONDS and long > MAX_GROWTH * short:
             raise ViolationError(
-                f"{target.__name__}: {len(text)} × {SHORT_CHARACTERS}: {short:.4f} s, "
-                f"× {LONG_CHARACTERS}: {long:.4f} s: {text!r}"
+                f"{target.__name__}: {len(text)} × {SHORT_REPEATS}: {short:.4f} s, "
+                f"× {LONG_REPEATS}: {long:.4f} s: {text!r}"
             )
 
 
@@ -139,16 +163,16 @@ def _read_answer(answer: ChatAnswer) -> Turn:
 
 
 def _encode(text: str) -> bytes:
-    """UTF-8, with lone surrogates as they are: bytes that are no UTF-8."""
+    """Encode as UTF-8, lone surrogates included, so that some bodies are not valid UTF-8."""
     return text.encode("utf-8", "surrogatepass")
 
 
-def _check_same_answer(opened: Callable[[], AnswerDecoder], body: bytes, cuts: Sequence[int]) -> None:
-    whole, split = opened(), opened()
+def _check_same_answer(open_decoder: Callable[[], AnswerDecoder], body: bytes, cuts: Sequence[int]) -> None:
+    whole, split = open_decoder(), open_decoder()
     whole.feed(body)
-    for piece in _iter_chunks(body, cuts):
-        split.feed(piece)
-    _check_same("an answer in pieces", _close(split), _close(whole))
+    for chunk in _iter_chunks(body, cuts):
+        split.feed(chunk)
+    _check_same("an answer in chunks", _close(split), _close(whole))
 
 
 def _close(decoder: AnswerDecoder) -> Turn | str:

@@ -159,7 +159,7 @@ def _run_trials(stack: ComposeStack, network: HostNetwork, provider: CountingPro
     deadline = time.monotonic() + _WAIT_SECONDS
     used: set[str] = set()
     while used != {host.name for host in network.hosts} and time.monotonic() < deadline:
-        base_url = provider.base_url(f"run-{len(run_ids)}")
+        base_url = provider.build_base_url(f"run-{len(run_ids)}")
         more = {"trials": _TRIALS, "cap": None, "poisoned": False, "stream": False}
         run_ids.append(lab.ask("launch_counted", base_url=base_url, **more))
         while stack.query(_DONE_QUERY, run_ids) != [(0,)] and time.monotonic() < deadline:

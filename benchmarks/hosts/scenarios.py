@@ -83,7 +83,7 @@ class HostsPlayer:
             answer_seconds: time that the provider takes to answer; None for 0.4 s.
         """
         name = f"run-{next(self._numbers)}"
-        base_url = self.provider.base_url(name, delay_seconds=answer_seconds)
+        base_url = self.provider.build_base_url(name, delay_seconds=answer_seconds)
         more = {"trials": TRIALS, "cap": limit, "poisoned": False, "stream": False}
         self.run_ids[self.lab.ask("launch_counted", base_url=base_url, **more)] = name
 

@@ -23,7 +23,7 @@ class SingleProcessStack(Stack):
         self.disk = None
         self.process = subprocess.Popen(_SLEEPS)
 
-    def pids(self, target: str, random: Random) -> list[int]:
+    def find_pids(self, target: str, random: Random) -> list[int]:
         return [self.process.pid]
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_witness
+from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_end_trigger
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from toolbench.lab.models import Cell, CellTimes, Run, Trial
 from toolbench.lab.worker.job_failures import count_failure
@@ -35,7 +35,7 @@ class ValidRun:
 
 @pytest.fixture
 def valid_run() -> ValidRun:
-    install_witness()
+    install_end_trigger()
     run = make_run(trial_count=2, request_cap=10, requests_reserved=2, finished_at=END)
     cell = make_cell(make_config(run))
     trials = [make_trial(cell, "running") for _ in range(2)]

@@ -29,7 +29,7 @@ def send_chat_request(base_url: str) -> dict[str, Any]:
 
 
 def test_counting_provider_counts_requests_by_run(provider: CountingProvider) -> None:
-    one, other = provider.base_url("one"), provider.base_url("other")
+    one, other = provider.build_base_url("one"), provider.build_base_url("other")
 
     send_chat_request(one)
     send_chat_request(one)
@@ -39,7 +39,7 @@ def test_counting_provider_counts_requests_by_run(provider: CountingProvider) ->
 
 
 def test_counting_provider_poisons_one_run_alone(provider: CountingProvider) -> None:
-    poisoned, innocent = provider.base_url("poisoned", poison="usage 10^30"), provider.base_url("innocent")
+    poisoned, innocent = provider.build_base_url("poisoned", poison="usage 10^30"), provider.build_base_url("innocent")
 
     tokens = [
         send_chat_request(base)["usage"]["prompt_tokens"] for base in (poisoned, poisoned, poisoned, innocent, innocent)
@@ -49,7 +49,7 @@ def test_counting_provider_poisons_one_run_alone(provider: CountingProvider) -> 
 
 
 def test_counting_provider_limits_number_of_large_bodies(provider: CountingProvider) -> None:
-    base_url = provider.base_url("large", poison="body of 15 MB")
+    base_url = provider.build_base_url("large", poison="body of 15 MB")
 
     sizes = [len(send_chat_request(base_url)["choices"][0]["message"]["content"] or "") for _ in range(5)]
 
@@ -59,7 +59,7 @@ def test_counting_provider_limits_number_of_large_bodies(provider: CountingProvi
 def test_counting_provider_counts_requests_in_flight() -> None:
     counting = CountingProvider(delay_seconds=0.5)
     counting.start()
-    slow, quick = counting.base_url("slow"), counting.base_url("quick", delay_seconds=0.0)
+    slow, quick = counting.build_base_url("slow"), counting.build_base_url("quick", delay_seconds=0.0)
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(send_chat_request, [slow] * 3))
     send_chat_request(quick)

@@ -77,7 +77,7 @@ def test_summarise_counts_trials_faults_and_violations() -> None:
     assert "| disk full | 1 |" in lines
     assert "| rounds with a trial that ended twice | 1 |" in lines
     assert "| rounds with a lost trial | 0 |" in lines
-    assert "| seconds a round, median and most | 5.5, 6.0 |" in lines
+    assert "| seconds per round, median and maximum | 5.5, 6.0 |" in lines
     assert any(line.startswith("| processes killed | 1 (") and "worker-1 1" in line for line in lines)
     assert any(line.startswith("| processes frozen | 1 (") and "web 1" in line for line in lines)
 

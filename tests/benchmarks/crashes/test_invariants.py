@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from benchmarks.chaos.invariants import install_witness
+from benchmarks.chaos.invariants import install_end_trigger
 from benchmarks.crashes.invariants import find_other_violations, find_trace_violations
 from tests.factories import make_cell, make_config, make_gateway_trace, make_model, make_run, make_step, make_trial
 from toolbench.lab.models import Probe, ProbeExchange, Run, Schedule, Trial
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def witness() -> None:
-    install_witness()
+    install_end_trigger()
 
 
 def find_kinds(sent: int = 0) -> set[str]:
