@@ -335,8 +335,8 @@ def _parse_value(name: str, text: str) -> int | str | None:
 def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     """Return the trials that match the filter, unordered and without deleted runs."""
     listed = Trial.objects.filter(_build_list_condition(trial_filter), run__deleted_at=None)
-    trials = listed.annotate(rank=FAILED_FIRST)
-    trials = filter_by_retries(trials, trial_filter.had, starts_at_steps=not has_named_runs(trial_filter))
+    starts_at_steps = not has_named_runs(trial_filter)
+    trials = filter_by_retries(listed.annotate(rank=FAILED_FIRST), trial_filter.had, starts_at_steps=starts_at_steps)
     for name, column in FIELD_COLUMNS.items():
         if (value := getattr(trial_filter, name)) not in (None, ""):
             trials = trials.filter(**{column: value})
