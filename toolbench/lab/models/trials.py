@@ -165,6 +165,8 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["provider"], name="running_trials", condition=models.Q(state="running")),
             models.Index(fields=["run"], name="open_trials", condition=~models.Q(state="done")),
             models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed_trials"),
+            # A search for slow trials matches few of all trials, and would read the whole index `listed_trials`.
+            models.Index(fields=["duration_ms"], name="slow_trials", condition=models.Q(duration_ms__isnull=False)),
             models.Index(fields=["failure_class", "id"], name="classes", condition=~models.Q(failure_class="")),
             models.Index(fields=["cell", "index"]),
             models.Index(fields=["run", "outcome"]),
