@@ -1,7 +1,9 @@
 """Problems of an installation, each with a sentence, its figures and what to do."""
 
+import time
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
@@ -20,6 +22,7 @@ from toolbench.lab.metrics.cells import recompute_stale
 from toolbench.lab.models import Cell, Process, Provider, Run, RunConfig, Trial
 from toolbench.lab.operations.problems import HealthProblem, find_problems
 from toolbench.lab.operations.storage_space import DiskSpace, StorageSpace
+from toolbench.lab.worker import health
 from toolbench.lab.worker.health import get_health, record_heartbeat, remove_heartbeat
 
 pytestmark = pytest.mark.django_db
@@ -30,8 +33,8 @@ def list_problems(space: StorageSpace = AMPLE) -> dict[str, HealthProblem]:
     return {problem.code: problem for problem in find_problems(get_health(), space)}
 
 
-def make_process(kind: str, *, host: str = "h", silent: float = 1, **fields: float) -> None:
-    seen_at = timezone.now() - timedelta(seconds=silent)  # `silent` is in seconds
+def make_process(kind: str, *, host: str = "h", silent_seconds: float = 1, **fields: float) -> None:
+    seen_at = timezone.now() - timedelta(seconds=silent_seconds)
     name = f"{kind}@{host}:{Process.objects.count()}"
     Process.objects.create(name=name, kind=kind, host=host, pid=1, seen_at=seen_at, **fields)
 
@@ -55,7 +58,7 @@ def test_find_problems_with_live_processes_is_empty() -> None:
 
 
 def test_find_problems_names_silent_worker_and_missing_scheduler() -> None:
-    make_process("worker", host="alpha", silent=600)
+    make_process("worker", host="alpha", silent_seconds=600)
     found = list_problems()
     assert found["silent"].title == "1 process stopped sending heartbeats"
     assert "worker@alpha:0 (10 min ago)" in found["silent"].sentence
@@ -65,8 +68,8 @@ def test_find_problems_names_silent_worker_and_missing_scheduler() -> None:
 def test_find_problems_names_replaced_process_for_an_hour() -> None:
     make_process("scheduler")
     make_process("worker")
-    make_process("worker", silent=600)
-    make_process("worker", silent=7_000)
+    make_process("worker", silent_seconds=600)
+    make_process("worker", silent_seconds=7_000)
     found = list_problems()
     assert list(found) == ["ended"]
     assert "(10 min ago)" in found["ended"].sentence
@@ -89,9 +92,12 @@ def test_find_problems_names_host_with_wrong_clock() -> None:
     assert clock.sentence.startswith("By the database's clock, Late-VM is 61 s behind.")
 
 
-def test_record_heartbeat_stores_clock_offset() -> None:
+def test_record_heartbeat_stores_clock_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    hour_seconds = 3_600
+    monkeypatch.setattr(health, "time", SimpleNamespace(time=lambda: time.time() - hour_seconds))
     record_heartbeat("worker")
-    assert abs(Process.objects.get().clock_offset_ms) < 2_000
+    offset_seconds = Process.objects.get().clock_offset_ms / 1_000
+    assert -hour_seconds - 60 < offset_seconds < -hour_seconds + 60
 
 
 def test_find_problems_names_waiting_trials_with_reason() -> None:
