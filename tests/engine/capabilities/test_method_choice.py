@@ -73,7 +73,7 @@ def test_list_tool_problems_names_what_endpoint_would_refuse() -> None:
     assert list_tool_problems(tools, Capabilities()) == ()
 
 
-def test_list_tool_problems_reads_keywords_below_a_property_named_properties() -> None:
+def test_list_tool_problems_reads_schema_of_property_named_properties() -> None:
     schema = {"properties": {"properties": {"type": "string", "pattern": "^a$"}}}
     capabilities = Capabilities(schema_dialect=("pattern",))
 
