@@ -51,7 +51,7 @@ def test_create_schedule_refuses_a_run_without_a_usable_plan(fields: dict[str, o
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "schedule_settings",
     [
         ScheduleSettings("", None, 2, 100, 3000),
         ScheduleSettings("x", 3, 2, 100, 3000),
@@ -63,9 +63,9 @@ def test_create_schedule_refuses_a_run_without_a_usable_plan(fields: dict[str, o
         ScheduleSettings("x", None, 2, 100, 2**31),
     ],
 )
-def test_edit_schedule_refuses_invalid_settings(settings: ScheduleSettings) -> None:
+def test_edit_schedule_refuses_invalid_settings(schedule_settings: ScheduleSettings) -> None:
     with pytest.raises(ScheduleError):
-        edit_schedule(make_schedule(), settings)
+        edit_schedule(make_schedule(), schedule_settings)
 
 
 def test_edit_schedule_with_a_new_rhythm_moves_the_due_time() -> None:

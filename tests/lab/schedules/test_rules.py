@@ -20,7 +20,7 @@ def test_create_rule_ignores_the_threshold_of_a_kind_without_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "field"),
+    ("rule_settings", "field"),
     [
         (RuleSettings("unknown", 1, "", ""), "kind"),
         (RuleSettings("slow", None, "", ""), "threshold"),
@@ -33,9 +33,9 @@ def test_create_rule_ignores_the_threshold_of_a_kind_without_one() -> None:
         (RuleSettings("drift", None, "https://a b/", ""), "webhook"),
     ],
 )
-def test_create_rule_refuses_an_invalid_rule(settings: RuleSettings, field: str) -> None:
+def test_create_rule_refuses_an_invalid_rule(rule_settings: RuleSettings, field: str) -> None:
     with pytest.raises(RuleError) as raised:
-        create_rule(make_schedule(), settings)
+        create_rule(make_schedule(), rule_settings)
     assert list(raised.value.errors) == [field]
 
 
