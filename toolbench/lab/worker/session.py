@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol
 from uuid import UUID
 
-import uvloop
 from django.conf import settings
 
 from toolbench.lab.worker.background_jobs import CountPacing, ExponentialBackoff, JobFunction, keep_running
@@ -88,8 +87,7 @@ def run_session(provider_id: int, options: SessionOptions) -> int:
 
     Call it in a thread without an event loop.
     """
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(WorkerSession(provider_id, options).run())
+    return asyncio.run(WorkerSession(provider_id, options).run())
 
 
 class WorkerSession:
