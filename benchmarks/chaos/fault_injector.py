@@ -1,4 +1,4 @@
-"""Injection of faults: processes are killed or frozen and the disk is filled, at set times, and this is undone."""
+"""Injection of faults at set times: kill or freeze processes, fill the disk, and undo it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Invariants of every run after a round of faults, checked in SQL. They need Django and the stack's database."""
+"""Invariants of every run after a round of faults, checked in SQL on the stack's database."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -192,7 +192,7 @@ def _read_rows(query: str, parameters: Mapping[str, Any]) -> list[tuple[int, str
 
 
 def _find_wrong_cells(run_ids: Sequence[int]) -> list[Violation]:
-    """Recount the cells of each run; return a violation for each wrong cell and each run that cannot be recounted."""
+    """Recount the cells of each run; return wrong cells, and runs that cannot be recounted, as violations."""
     found: list[Violation] = []
     for run_id in run_ids:
         try:

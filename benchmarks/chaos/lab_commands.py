@@ -55,7 +55,7 @@ def launch_counted(base_url: str, trials: int, cap: int | None, *, poisoned: boo
 
 
 def launch_simulated(persona: str, trials: int, *, until: bool) -> int:
-    """Launch a run of a simulated model, for a fixed number of trials or until it is decided; return its id."""
+    """Launch a run of a simulated model, with sequential stopping if `until` is set; return its id."""
     model = Model.objects.get(provider__kind=Provider.Kind.SIMULATED, provider__wire=Provider.Wire.CHAT, name=persona)
     request = RunRequest(
         title=persona,

@@ -1,4 +1,4 @@
-"""Provider that counts the requests of each run, and answers correctly or with a chosen poisoned answer."""
+"""Provider that counts the requests of each run, and gives correct or poisoned answers."""
 
 import threading
 import time

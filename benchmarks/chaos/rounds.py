@@ -1,4 +1,4 @@
-"""Rounds of faults: each launches runs, injects faults, waits until the runs have ended, and checks the invariants."""
+"""Rounds of faults: launch runs, inject faults, wait until the runs end, check the invariants."""
 
 import time
 from collections.abc import Sequence

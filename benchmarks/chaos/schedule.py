@@ -1,4 +1,4 @@
-"""Schedule of the rounds: which fault hits which process at which time. Equal seeds give equal schedules."""
+"""Schedule of the rounds: which fault hits which process when. Equal seeds give equal schedules."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -101,7 +101,7 @@ def _list_fault_kinds() -> list[tuple[str, str]]:
 
 
 def _get_shuffled(items: Sequence[T], seed: str, place: int) -> T:
-    """Return the item at `place` of an endless sequence that has all items in a new random order, again and again.
+    """Return the item at `place` of an endless sequence that repeats all items, each time shuffled anew.
 
     So a process is hit again only after the others, and its restart pauses stay short.
     """

@@ -1,4 +1,4 @@
-"""Mount namespace with a small tmpfs for the data, so that the disk can be full without harm to the machine.
+"""Mount namespace with a small tmpfs for the data, so that a full disk does no harm to the machine.
 
 The disk is filled by reducing the size of the tmpfs to the space in use. Nothing is written for it.
 """
@@ -34,7 +34,7 @@ def enter_namespace(module: str, *options: str) -> bool:
 
 
 def find_unshare(*options: str) -> tuple[str, ...]:
-    """Return the command that makes a mount namespace and those of `options`; empty if the machine allows none."""
+    """Return the command that makes the namespaces; empty if the machine does not allow them."""
     commands = ((*unshare, *options) for unshare in (_UNSHARE, _AS_ROOT))
     return next((unshare for unshare in commands if _can_mount(unshare)), ())
 

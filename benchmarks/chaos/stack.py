@@ -1,4 +1,4 @@
-"""A running `make up` without the local model, with its data on a disk of its own and its processes by name."""
+"""A running `make up` without the local model, with its own disk and its processes by name."""
 
 import http.client
 import os
@@ -48,7 +48,9 @@ class StackTimeoutError(Exception):
 
 
 class Stack:
-    """A `make up` in a folder of its own. Start it in the main thread, since it ends with the thread that started it.
+    """A `make up` in a folder of its own.
+
+    Start it in the main thread, since it ends with the thread that started it.
 
     Attributes:
         disk: the tmpfs that holds its data; None if the machine allows none.

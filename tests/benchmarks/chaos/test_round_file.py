@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.chaos.invariants import VIOLATION_KINDS
 from benchmarks.chaos.round_file import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
 
 
@@ -80,6 +81,15 @@ def test_summarise_counts_trials_faults_and_violations() -> None:
     assert "| seconds per round, median and maximum | 5.5, 6.0 |" in lines
     assert any(line.startswith("| processes killed | 1 (") and "worker-1 1" in line for line in lines)
     assert any(line.startswith("| processes frozen | 1 (") and "web 1" in line for line in lines)
+
+
+@pytest.mark.parametrize("kind", VIOLATION_KINDS)
+def test_summarise_counts_rounds_with_each_kind_of_violation(kind: str) -> None:
+    without, with_violation = (
+        summarise([build_round(1, violations=found)]) for found in ([], [build_violation(kind)] * 2)
+    )
+    rows = set(with_violation.splitlines()) - set(without.splitlines())
+    assert [row.split("|")[2].strip() for row in rows] == ["1"]
 
 
 def test_summarise_without_rounds_renders_table() -> None:
