@@ -1,7 +1,9 @@
-"""The compose file without containers: each service's own command and environment, on a host of its own.
+"""Check of the compose file without containers: each service runs by its command on a host of its own.
 
-`python -m benchmarks.hosts.compose` prints a JSON object of the answers, and exits with 1 if one is missing. PostgreSQL
-and Valkey come from their wheels; a volume is a folder, and `python` is the Python that runs this."""
+`python -m benchmarks.hosts.compose` prints a JSON object with the results; the exit code is 1 if a service does not
+answer or trials do not pass on both hosts. PostgreSQL and Valkey come from their wheels; a volume is a folder, and
+`python` is the Python that runs the benchmark.
+"""
 
 import http.client
 import json
@@ -31,18 +33,20 @@ from toolbench.running.child_process import ChildSpec
 from toolbench.running.database_user import build_confined_command
 from toolbench.running.servers import Postgres, Valkey
 
-_ADDRESSES = {"postgres": Server.DATABASE.address, "valkey": Server.BROKER.address}
+_ADDRESS_BY_SERVICE = {"postgres": Server.DATABASE.address, "valkey": Server.BROKER.address}
 _TRIALS = 20
 _WAIT_SECONDS = 300.0
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
-_DONE_QUERY = b"SELECT count(*) FROM lab_trial WHERE run_id = ANY(%s) AND outcome <> 'pass'"
-_USED_QUERY = b"SELECT DISTINCT split_part(split_part(worker, '@', 2), ':', 1) FROM lab_trial WHERE worker <> ''"
+_NOT_PASSED_QUERY = b"SELECT count(*) FROM lab_trial WHERE run_id = ANY(%s) AND outcome <> 'pass'"
+_CLAIMING_HOSTS_QUERY = (
+    b"SELECT DISTINCT split_part(split_part(worker, '@', 2), ':', 1) FROM lab_trial WHERE worker <> ''"
+)
 
 
 def read_services(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the services of the compose file, with the variables of an environment in their places."""
+    """Return the services of the compose file, with its variables replaced by those of an environment."""
     text = (ROOT / "docker-compose.yml").read_text()
-    filled = _VARIABLE.sub(lambda found: environment.get(found[1]) or found[2], text)
+    filled = _VARIABLE.sub(lambda match: environment.get(match[1]) or match[2], text)
     services: dict[str, dict[str, Any]] = yaml.safe_load(filled)["services"]
     return services
 
@@ -56,7 +60,7 @@ def read_image() -> tuple[dict[str, str], list[str]]:
 
 
 class ComposeStack(TemporaryServers):
-    """The services, from `with` to its end: both servers here, each other service on a host of its own."""
+    """Services of the compose file in a `with` block: both servers here, the others on hosts."""
 
     def __init__(self, folder: Path, network: HostNetwork) -> None:
         super().__init__(folder)
@@ -65,7 +69,7 @@ class ComposeStack(TemporaryServers):
         self._image_environment, self._image_command = read_image()
 
     def start(self) -> None:
-        """Start every service, after those that it depends on."""
+        """Start every service after those on which it depends."""
         (self.folder / "data").mkdir()
         self._name_servers()
         self._start_postgres(self._services["postgres"])
@@ -75,22 +79,24 @@ class ComposeStack(TemporaryServers):
         self._start_service("worker", worker, " ready.")
 
     def build_environment(self, name: str) -> dict[str, str]:
-        """Return the environment of a service: that of the image, and over it that of the compose file."""
-        passed = {"PATH", "HOME", "LANG"}
-        given = {key: "" if value is None else str(value) for key, value in self._services[name]["environment"].items()}
-        environment = {key: value for key, value in os.environ.items() if key in passed}
-        environment |= self._image_environment | {key: value for key, value in given.items() if value}
+        """Return the environment of a service: that of the image, overridden by that of the compose file."""
+        inherited = {"PATH", "HOME", "LANG"}
+        declared = {
+            key: "" if value is None else str(value) for key, value in self._services[name]["environment"].items()
+        }
+        environment = {key: value for key, value in os.environ.items() if key in inherited}
+        environment |= self._image_environment | {key: value for key, value in declared.items() if value}
         assert environment["TOOLBENCH_VAR"] in [volume.split(":")[1] for volume in self._services[name]["volumes"]]
         return environment | {"TOOLBENCH_VAR": str(self.folder / "data")}
 
     def check_health(self, name: str) -> bool:
-        """Run the health check of a service, as far as its program is here."""
+        """Run the health check of a service; return True also if its program is not installed."""
         command = self._services[name]["healthcheck"]["test"][1:]
         program = find_postgres_folder() / "bin" / command[0]
         if not program.exists():
             return True
-        ready = [str(program), *command[1:], "--host", str(self.sockets)]
-        return subprocess.run(ready, stdout=subprocess.DEVNULL, check=False).returncode == 0
+        check = [str(program), *command[1:], "--host", str(self.sockets)]
+        return subprocess.run(check, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
     def query(self, statement: bytes, *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement."""
@@ -98,14 +104,14 @@ class ComposeStack(TemporaryServers):
             return session.execute(statement, parameters).fetchall()
 
     def _name_servers(self) -> None:
-        """Let the names of both services lead to their servers, in this mount namespace."""
+        """Map the names of both servers to their addresses, in this mount namespace."""
         hosts = self.folder / "hosts"
-        lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in _ADDRESSES.items())]
+        lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in _ADDRESS_BY_SERVICE.items())]
         hosts.write_text("".join(f"{line}\n" for line in lines))
         subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
 
     def _start_postgres(self, service: Mapping[str, Any]) -> None:
-        """Start PostgreSQL with the role and the database that its image makes from the environment."""
+        """Start PostgreSQL with the role and the database that its image creates from the environment."""
         self._postgres = Postgres(self.folder / "postgres", self.sockets)
         self._postgres.prepare(self.folder / "postgres.log")
         user, password = service["environment"]["POSTGRES_USER"], service["environment"]["POSTGRES_PASSWORD"]
@@ -122,7 +128,7 @@ class ComposeStack(TemporaryServers):
             session.execute(database)
 
     def _start_valkey(self, service: Mapping[str, Any]) -> None:
-        """Start Valkey by the service's command; its image switches the protected mode off."""
+        """Start Valkey by the service's command, without protected mode, as its image does."""
         program, *options = service["command"]
         assert program == "valkey-server"
         command = [str(find_valkey_server()), *options, "--protected-mode", "no", "--unixsocket"]
@@ -141,7 +147,7 @@ class ComposeStack(TemporaryServers):
 
 
 def _get(address: str, port: str, path: str) -> int:
-    """Return the status of an answer, 0 when there is none."""
+    """Return the status of an answer, 0 if there is none."""
     connection = http.client.HTTPConnection(address, int(port), timeout=30)
     try:
         connection.request("GET", path, headers={"Host": "127.0.0.1"})
@@ -153,20 +159,20 @@ def _get(address: str, port: str, path: str) -> int:
 
 
 def _run_trials(stack: ComposeStack, network: HostNetwork, provider: CountingProvider) -> list[str]:
-    """Launch runs until both hosts have taken trials; return the hosts that did when all trials have passed."""
+    """Launch runs until both hosts have claimed trials; return them, or none if a trial did not pass."""
     lab = LabClient(stack.build_environment("toolbench"))
     run_ids: list[int] = []
     deadline = time.monotonic() + _WAIT_SECONDS
     used: set[str] = set()
     while used != {host.name for host in network.hosts} and time.monotonic() < deadline:
         base_url = provider.build_base_url(f"run-{len(run_ids)}")
-        more = {"trials": _TRIALS, "cap": None, "poisoned": False, "stream": False}
-        run_ids.append(lab.ask("launch_counted", base_url=base_url, **more))
-        while stack.query(_DONE_QUERY, run_ids) != [(0,)] and time.monotonic() < deadline:
+        options = {"trials": _TRIALS, "cap": None, "poisoned": False, "stream": False}
+        run_ids.append(lab.ask("launch_counted", base_url=base_url, **options))
+        while stack.query(_NOT_PASSED_QUERY, run_ids) != [(0,)] and time.monotonic() < deadline:
             time.sleep(0.5)
-        used = {row[0] for row in stack.query(_USED_QUERY)}
+        used = {row[0] for row in stack.query(_CLAIMING_HOSTS_QUERY)}
     lab.stop()
-    return sorted(used) if stack.query(_DONE_QUERY, run_ids) == [(0,)] else []
+    return sorted(used) if stack.query(_NOT_PASSED_QUERY, run_ids) == [(0,)] else []
 
 
 def _check() -> dict[str, Any]:
@@ -187,7 +193,7 @@ def _check() -> dict[str, Any]:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that every `with` block is left in order
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that every `with` block ends
     if not enter_namespace("benchmarks.hosts.compose", "--net"):
         print("This machine allows no network namespace (unshare --net --mount).", file=sys.stderr)
         return 2

@@ -1,6 +1,7 @@
-"""Hosts on this machine: network namespaces with names of their own, one cable to each server.
+"""Simulated hosts on this machine: network namespaces with host names, and a link to each server.
 
-Call `enter_namespace(module, "--net")` first: the servers' addresses then exist in a namespace of this program alone.
+Call `enter_namespace(module, "--net")` first, so that the addresses of the servers exist in a namespace of this program
+alone.
 """
 
 import signal
@@ -18,7 +19,7 @@ _SLOW_OPTIONS = ("burst", "4kb", "latency", "2000ms")
 
 
 class Server(IntEnum):
-    """A server that hosts reach by a cable of its own; its number is the last part of its address."""
+    """Server that hosts reach by a link of its own. Its number is the last part of its address."""
 
     DATABASE = 1
     BROKER = 2
@@ -26,37 +27,37 @@ class Server(IntEnum):
 
     @property
     def address(self) -> str:
-        """The address at which every host finds it."""
+        """Address at which every host reaches it."""
         return f"10.78.0.{self.value}"
 
 
 class Host:
-    """A host with a network and a name of its own, which reaches every server at first."""
+    """Host with a network and a name of its own. After the start it reaches every server."""
 
     def __init__(self, number: int) -> None:
         self.name = f"host-{number}"
         self._number = number
-        # The namespaces live as long as this process, which ends with the program.
+        # The namespaces exist as long as this process, which ends with the program.
         holder = ["unshare", "--net", "--uts", "sh", "-c", f"hostname {self.name} && exec sleep infinity"]
         self._holder = subprocess.Popen(build_confined_command(holder, death_signal=signal.SIGKILL))
 
     def start(self) -> None:
-        """Lay the cables.
+        """Wait for the namespaces and add the links.
 
         Raises:
-            RuntimeError: the namespaces are not there after 30 s.
+            RuntimeError: the namespaces do not exist after 30 s.
         """
         deadline = time.monotonic() + _START_SECONDS
         while not self._is_named():
             if self._holder.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name} could not be made: this machine allows no network namespace.")
+                raise RuntimeError(f"{self.name} was not created: this machine allows no network namespace.")
             time.sleep(0.02)
         self._run("ip", "link", "set", "lo", "up")
         for server in Server:
-            self._lay_cable(server)
+            self._add_link(server)
 
     def stop(self) -> None:
-        """End the process that holds the namespaces. They end with the last process that runs in them."""
+        """Kill the process of the namespaces. They end with the last process that runs in them."""
         self._holder.kill()
         self._holder.wait()
 
@@ -65,31 +66,31 @@ class Host:
         return ["nsenter", "--target", str(self._holder.pid), "--net", "--uts", "--", *command]
 
     def get_address(self, server: Server) -> str:
-        """Return the host's own address on the cable to a server."""
+        """Return the host's own address on the link to a server."""
         return self._build_addresses(server)[1]
 
-    def unplug(self, servers: Iterable[Server] = Server) -> None:
-        """Pull the cables to these servers: packets are lost, and neither end gets an error."""
+    def disconnect(self, servers: Iterable[Server] = Server) -> None:
+        """Set the links to these servers down: packets are lost, and neither end gets an error."""
         for server in servers:
-            _run("ip", "link", "set", self._cable(server), "down")
+            _run("ip", "link", "set", self._name_near_end(server), "down")
 
-    def plug(self, servers: Iterable[Server] = Server) -> None:
-        """Put the cables to these servers back."""
+    def reconnect(self, servers: Iterable[Server] = Server) -> None:
+        """Set the links to these servers up again."""
         for server in servers:
-            _run("ip", "link", "set", self._cable(server), "up")
+            _run("ip", "link", "set", self._name_near_end(server), "up")
 
-    def slow(self, kilobits: int) -> None:
-        """Limit the rate of each cable in each direction; packets wait for up to 2 s and are then dropped."""
+    def limit_rate(self, kilobits: int) -> None:
+        """Limit each link to `kilobits` per second in each direction; drop packets that wait for 2 s."""
         for server in Server:
             limit = ("root", "tbf", "rate", f"{kilobits}kbit", *_SLOW_OPTIONS)
-            _run("tc", "qdisc", "replace", "dev", self._cable(server), *limit)
-            self._run("tc", "qdisc", "replace", "dev", _card(server), *limit)
+            _run("tc", "qdisc", "replace", "dev", self._name_near_end(server), *limit)
+            self._run("tc", "qdisc", "replace", "dev", _name_far_end(server), *limit)
 
-    def hurry(self) -> None:
-        """Take the limit of `slow` away."""
+    def remove_rate_limit(self) -> None:
+        """Remove the limit of `limit_rate`."""
         for server in Server:
-            _run("tc", "qdisc", "del", "dev", self._cable(server), "root")
-            self._run("tc", "qdisc", "del", "dev", _card(server), "root")
+            _run("tc", "qdisc", "del", "dev", self._name_near_end(server), "root")
+            self._run("tc", "qdisc", "del", "dev", _name_far_end(server), "root")
 
     def _is_named(self) -> bool:
         pid = str(self._holder.pid)
@@ -100,22 +101,22 @@ class Host:
         )
         return found.stdout.strip() == self.name
 
-    def _lay_cable(self, server: Server) -> None:
-        cable, card = self._cable(server), _card(server)
+    def _add_link(self, server: Server) -> None:
+        near_end, far_end = self._name_near_end(server), _name_far_end(server)
         near, far = self._build_addresses(server)
-        _run("ip", "link", "add", cable, "type", "veth", "peer", "name", card)
-        _run("ip", "link", "set", card, "netns", str(self._holder.pid))
-        _run("ip", "address", "add", f"{near}/30", "dev", cable)
-        _run("ip", "link", "set", cable, "up")
-        self._run("ip", "address", "add", f"{far}/30", "dev", card)
-        self._run("ip", "link", "set", card, "up")
-        self._run("ip", "route", "add", f"{server.address}/32", "via", near, "dev", card)
+        _run("ip", "link", "add", near_end, "type", "veth", "peer", "name", far_end)
+        _run("ip", "link", "set", far_end, "netns", str(self._holder.pid))
+        _run("ip", "address", "add", f"{near}/30", "dev", near_end)
+        _run("ip", "link", "set", near_end, "up")
+        self._run("ip", "address", "add", f"{far}/30", "dev", far_end)
+        self._run("ip", "link", "set", far_end, "up")
+        self._run("ip", "route", "add", f"{server.address}/32", "via", near, "dev", far_end)
 
     def _build_addresses(self, server: Server) -> tuple[str, str]:
-        """Return the addresses of both ends of a cable, the host's last."""
+        """Return the addresses of both ends of a link, that of the host last."""
         return f"10.77.{self._number}.{4 * server + 1}", f"10.77.{self._number}.{4 * server + 2}"
 
-    def _cable(self, server: Server) -> str:
+    def _name_near_end(self, server: Server) -> str:
         return f"h{self._number}-{server.name.lower()}"
 
     def _run(self, *command: str) -> None:
@@ -123,7 +124,7 @@ class Host:
 
 
 class HostNetwork(StartAndStop):
-    """Addresses of the servers in the namespace of this program, and hosts that reach them."""
+    """Hosts, and addresses of the servers in the namespace of this program."""
 
     def __init__(self, count: int) -> None:
         _run("ip", "link", "set", "lo", "up")
@@ -142,8 +143,8 @@ class HostNetwork(StartAndStop):
             host.stop()
 
 
-def _card(server: Server) -> str:
-    """Return the name of a cable at the host's end."""
+def _name_far_end(server: Server) -> str:
+    """Return the name of a link at the host's end."""
     return server.name.lower()
 
 
@@ -151,7 +152,7 @@ def _run(*command: str) -> None:
     """Run a command.
 
     Raises:
-        RuntimeError: it failed; the message has what it printed.
+        RuntimeError: the command failed; the message has its error output.
     """
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode != 0:

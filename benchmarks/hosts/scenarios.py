@@ -1,4 +1,4 @@
-"""Scenarios: disturbances of hosts during runs, and checks of the runs afterwards."""
+"""Scenarios: faults of hosts during runs, and checks of the runs afterwards."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +15,13 @@ from benchmarks.hosts.network import Host, HostNetwork, Server
 from benchmarks.hosts.stack import LEASE_SECONDS, HostsStack
 
 TRIALS = 30
-# A trial sends three requests, and a repeated one may send them again.
+# A trial sends three requests; each further execution may send three more.
 AMPLE_LIMIT, SCARCE_LIMIT = 12 * TRIALS, 2 * TRIALS
 SHORT_CUT_SECONDS = 1.0
 LONG_CUT_SECONDS = 2 * LEASE_SECONDS
-DEAD_CUT_SECONDS = 45.0  # connections are given up after 30 s
+DEAD_CUT_SECONDS = 45.0  # TCP connections fail after 30 s without an answer
 SLOW_KILOBITS = 96
-SLOW_ANSWER_SECONDS = 2.0  # a trial of three such answers outlasts a lease
+SLOW_ANSWER_SECONDS = 2.0  # a trial of three such answers takes longer than a lease
 CLOCK_SECONDS = 60
 _END_SECONDS = 180.0
 
@@ -29,14 +29,14 @@ _HOSTS_QUERY = """
 SELECT split_part(split_part(worker, '@', 2), ':', 1), count(*) FROM lab_trial WHERE run_id = ANY(%s)
     AND worker <> '' GROUP BY 1 ORDER BY 1
 """
-_HELD_QUERY = """
+_RUNNING_QUERY = """
 SELECT split_part(split_part(worker, '@', 2), ':', 1), count(*) FROM lab_trial WHERE run_id = ANY(%s)
     AND state = 'running' GROUP BY 1
 """
 _LOST_QUERY = """
 SELECT count(*) FILTER (WHERE execution > 1), count(*) FROM lab_trial WHERE run_id = ANY(%s) AND execution > 0
 """
-# Times of the run itself are by the clock of the database.
+# All times of a trial have to be those of the database's clock, which sets the times of the run.
 _ODD_TIMES_QUERY = """
 SELECT count(*) FROM lab_trial AS trial JOIN lab_run AS run ON run.id = trial.run_id WHERE run.id = ANY(%s)
     AND trial.execution > 0 AND NOT (run.created_at <= trial.started_at AND trial.started_at <= trial.finished_at
@@ -52,8 +52,8 @@ class HostsPlayer:
     """Player of scenarios: launches runs on several hosts and checks them.
 
     Attributes:
-        wrong: sentences about what is wrong with the runs of the scenario.
-        run_ids: runs of the scenario that is played.
+        wrong: sentences about what is wrong with the runs of the current scenario.
+        run_ids: names of the runs of the current scenario by id; "" for a run of a simulated model.
     """
 
     stack: HostsStack
@@ -79,36 +79,40 @@ class HostsPlayer:
         """Launch a run.
 
         Args:
-            limit: limit of its requests.
-            answer_seconds: time that the provider takes to answer; None for 0.4 s.
+            limit: its request budget.
+            answer_seconds: time that the provider takes for an answer; None for 0.4 s.
         """
         name = f"run-{next(self._numbers)}"
         base_url = self.provider.build_base_url(name, delay_seconds=answer_seconds)
-        more = {"trials": TRIALS, "cap": limit, "poisoned": False, "stream": False}
-        self.run_ids[self.lab.ask("launch_counted", base_url=base_url, **more)] = name
+        options = {"trials": TRIALS, "cap": limit, "poisoned": False, "stream": False}
+        self.run_ids[self.lab.ask("launch_counted", base_url=base_url, **options)] = name
 
     def launch_until_used(self, *hosts: Host) -> None:
-        """Launch runs, one after the other, until each of these hosts has claimed a trial of one."""
+        """Launch runs, one after another, until each of these hosts has claimed a trial.
+
+        Raises:
+            StackTimeoutError: one has claimed none after 180 s.
+        """
         deadline = time.monotonic() + _END_SECONDS
         while not {host.name for host in hosts} <= self.count_by_host().keys():
             if time.monotonic() > deadline:
-                raise StackTimeoutError(f"{', '.join(host.name for host in hosts)} took no trial")
+                raise StackTimeoutError(f"not each of {', '.join(host.name for host in hosts)} claimed a trial")
             self.launch()
             self.wait_for_ends()
 
     def wait_for_ends(self) -> None:
-        """Wait until every run of the scenario is finished or paused, and counted."""
+        """Wait until every run of the scenario is finished or paused, and its cells are counted."""
         ids = list(self.run_ids)
         wait_until(lambda: self.stack.query(BUSY_QUERY, [ids]) == [(0,)], "the runs' ends", seconds=_END_SECONDS)
 
     def wait_for_busy_host(self) -> Host:
-        """Return a host that runs a trial, as soon as there is one."""
+        """Wait until a host runs a trial, launch runs if none does, and return the host."""
         found: list[Host] = []
 
         def find() -> bool:
-            held = dict(self.stack.query(_HELD_QUERY, [list(self.run_ids)]))
-            found[:] = [host for host in self.network.hosts if held.get(host.name)]
-            if not held:
+            running = dict(self.stack.query(_RUNNING_QUERY, [list(self.run_ids)]))
+            found[:] = [host for host in self.network.hosts if running.get(host.name)]
+            if not running:
                 self.launch()
             return bool(found)
 
@@ -116,11 +120,11 @@ class HostsPlayer:
         return found[0]
 
     def count_by_host(self) -> dict[str, int]:
-        """Return the number of trials by the host that claimed each last."""
+        """Return the number of trials by the host that claimed them last."""
         return dict(self.stack.query(_HOSTS_QUERY, [list(self.run_ids)]))
 
     def read_clock_offset(self, host: Host) -> float:
-        """Return by how many seconds the clock of a host's worker is ahead, as its heartbeat says."""
+        """Return by how many seconds the clock of a host's worker is ahead, by its latest heartbeat."""
         rows = self.stack.query(_OFFSET_QUERY, [host.name])
         return float(rows[0][0]) if rows else 0.0
 
@@ -132,7 +136,7 @@ class HostsPlayer:
         checked = self.lab.ask("check", runs=runs)
         self.wrong += [f"{found['kind']}, run {found['run_id']}: {found['text']}" for found in checked["violations"]]
         if odd := self.stack.query(_ODD_TIMES_QUERY, [list(self.run_ids)])[0][0]:
-            self.wrong.append(f"{odd} trials have times that are not of the database's clock")
+            self.wrong.append(f"{odd} trials have times of another clock than the database's")
         ends = checked["ends"].values()
         outcomes = [outcome for end in ends for outcome in end["outcomes"].items()]
         if others := [f"{number} {outcome}" for outcome, number in outcomes if outcome not in ("pass", "queued")]:
@@ -150,7 +154,7 @@ class HostsPlayer:
 
 
 def share(player: HostsPlayer) -> None:
-    """Let all hosts work, undisturbed."""
+    """Let all hosts work, without a fault."""
     player.launch_until_used(*player.network.hosts)
     _expect_limit(player)
 
@@ -162,54 +166,56 @@ def cut_short(player: HostsPlayer) -> None:
 
 
 def cut_long(player: HostsPlayer) -> None:
-    """Cut a host off until its leases are lost, and bring it back."""
+    """Cut a host off until its leases are lost, and reconnect it."""
     player.launch(limit=SCARCE_LIMIT)
     host = _cut(player, LONG_CUT_SECONDS)
-    _expect_back(player, host)
+    _expect_claims(player, host)
 
 
 def cut_dead(player: HostsPlayer) -> None:
-    """Cut a host off until its connections are given up, and bring it back."""
+    """Cut a host off until its connections fail, and reconnect it."""
     player.launch()
     host = _cut(player, DEAD_CUT_SECONDS)
-    _expect_back(player, host)
+    _expect_claims(player, host)
 
 
 def cut_from_database(player: HostsPlayer) -> None:
-    """Cut a host off from the database alone, while its answers take so long that a trial outlasts its lease."""
+    """Cut a host off from the database alone, with answers so slow that a trial takes longer than a lease."""
     player.launch(answer_seconds=SLOW_ANSWER_SECONDS)
     host = _cut(player, LONG_CUT_SECONDS, servers=[Server.DATABASE])
-    _expect_back(player, host)
+    _expect_claims(player, host)
 
 
 def cut_from_broker(player: HostsPlayer) -> None:
     """Cut a host off from the broker alone."""
     player.launch()
     host = _cut(player, LONG_CUT_SECONDS, servers=[Server.BROKER])
-    _expect_back(player, host)
+    _expect_claims(player, host)
 
 
 def slow(player: HostsPlayer) -> None:
-    """Limit the rate of a host's cables."""
+    """Limit the rate of a host's links."""
     host = player.network.hosts[0]
-    host.slow(SLOW_KILOBITS)
+    host.limit_rate(SLOW_KILOBITS)
     player.launch_until_used(host)
-    host.hurry()
+    host.remove_rate_limit()
     _expect_limit(player)
 
 
 def wrong_clocks(player: HostsPlayer) -> None:
-    """Set the clock of one host ahead and that of another back, and cut one of them off as well."""
+    """Set the clock of one host ahead and that of another back; then cut one of them off."""
     offsets = dict(zip(player.network.hosts, (CLOCK_SECONDS, -CLOCK_SECONDS), strict=True))
     for host, seconds in offsets.items():
         player.stack.start_worker(host, clock_seconds=seconds)
     player.launch_until_used(*offsets)
     [(lost, claimed)] = player.stack.query(_LOST_QUERY, [list(player.run_ids)])
-    if lost > claimed / 4:  # a busy machine may lose some
+    if lost > claimed / 4:  # on a busy machine some may be lost
         player.wrong.append(f"{lost} of {claimed} leases were lost although no host was cut off")
     for host, seconds in offsets.items():
         if abs(player.read_clock_offset(host) - seconds) > CLOCK_SECONDS / 4:
-            player.wrong.append(f"{host.name} says that its clock is {player.read_clock_offset(host):+.1f} s ahead")
+            player.wrong.append(
+                f"the worker of {host.name} reports a clock offset of {player.read_clock_offset(host):+.1f} s"
+            )
     player.launch()
     _cut(player, LONG_CUT_SECONDS)
 
@@ -220,8 +226,8 @@ def served_elsewhere(player: HostsPlayer) -> None:
         run_id = player.lab.ask("launch_simulated", persona="perfect", trials=TRIALS // 3, until=False)
         player.run_ids[run_id] = ""
     player.wait_for_ends()
-    if used := player.count_by_host().keys() & {host.name for host in player.network.hosts}:
-        player.wrong.append(f"{', '.join(used)} claimed trials of a model that is served elsewhere")
+    if claimed := player.count_by_host().keys() & {host.name for host in player.network.hosts}:
+        player.wrong.append(f"{', '.join(claimed)} claimed trials of a model that only the first host serves")
 
 
 SCENARIOS: Mapping[str, Callable[[HostsPlayer], None]] = {
@@ -235,24 +241,26 @@ SCENARIOS: Mapping[str, Callable[[HostsPlayer], None]] = {
         cut_from_broker,
         slow,
         cut_dead,
-        wrong_clocks,  # the last one, since clocks stay wrong
+        wrong_clocks,  # the last one, since the clocks stay wrong
     )
 }
 
+WRONG_CLOCKS = wrong_clocks.__name__
+
 
 def _cut(player: HostsPlayer, seconds: float, *, servers: Sequence[Server] = tuple(Server)) -> Host:
-    """Cut a host with trials off, wait for the ends, and return it."""
+    """Cut off a host that runs trials, reconnect it, wait until the runs end, and return the host."""
     host = player.wait_for_busy_host()
-    host.unplug(servers)
+    host.disconnect(servers)
     time.sleep(seconds)
-    host.plug(servers)
+    host.reconnect(servers)
     player.wait_for_ends()
     _expect_limit(player)
     return host
 
 
-def _expect_back(player: HostsPlayer, host: Host) -> None:
-    """Expect that a host takes trials of a new run."""
+def _expect_claims(player: HostsPlayer, host: Host) -> None:
+    """Expect that a host claims trials of a new run."""
     earlier, player.run_ids = player.run_ids, {}
     try:
         player.launch_until_used(host)
@@ -261,10 +269,10 @@ def _expect_back(player: HostsPlayer, host: Host) -> None:
 
 
 def _expect_limit(player: HostsPlayer) -> None:
-    """Expect that no more requests were in flight than the provider's limit.
+    """Expect that no more requests were in flight than the concurrency limit of the provider.
 
-    One request of a lost execution may be, that was sent before its lease ended: its answer takes time, or it arrives
-    when the cable is plugged in again.
+    Each lost execution may have one more, which was sent before its lease ended: its answer takes time, or the request
+    arrives when the link is up again.
     """
     for run_id, name in player.run_ids.items():
         [(lost,)] = player.stack.query(

@@ -1,4 +1,4 @@
-"""Servers on one host, `make up` beside them, and workers on other hosts."""
+"""Servers and `make up` on one host, and workers on other hosts."""
 
 import os
 import signal
@@ -36,12 +36,12 @@ _LIBFAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 
 
 def has_libfaketime() -> bool:
-    """Return whether the clock of a worker can be set wrong (Debian: package libfaketime)."""
+    """Return whether libfaketime is installed, which sets the clock of a process."""
     return bool(_LIBFAKETIME)
 
 
 class HostsStack(TemporaryServers):
-    """Runs from `with` to its end, in the namespace of the network."""
+    """Stack that runs during a `with` block, in the namespace of the network."""
 
     def __init__(self, folder: Path, network: HostNetwork) -> None:
         super().__init__(folder)
@@ -65,7 +65,8 @@ class HostsStack(TemporaryServers):
         """Start a worker on a host, in place of the one that runs there.
 
         Args:
-            clock_seconds: how far its clock is ahead.
+            host: the host.
+            clock_seconds: seconds by which its clock is ahead; negative for a clock that is behind.
         """
         if running := self.children.pop(host.name, None):
             running.stop()
@@ -90,7 +91,7 @@ class HostsStack(TemporaryServers):
             return session.execute(statement.encode(), parameters).fetchall()
 
     def _build_var(self, host: Host) -> Path:
-        """Return the data folder of a host, which holds the key file of the first host and nothing else."""
+        """Return the data folder of a host, which at first has only the key file of the first host."""
         var = self.folder / host.name
         if not var.exists():
             var.mkdir()
