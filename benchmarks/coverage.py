@@ -1,9 +1,10 @@
-"""Whether intervals cover and tests err as often as they say: `python -m benchmarks.coverage`.
+"""Coverage of intervals and error rates of tests, as measured: `python -m benchmarks.coverage`.
 
-Outcomes are drawn from the source of chance by which a persona drifts, at the rates that it publishes; nothing is sent.
-The exact coverage of an interval at some n and rate is summed over all outcomes; what is measured has to lie within
-three Monte-Carlo standard errors of it. Equal personas may be called different in at most 5 of 100 comparisons, within
-the same tolerance."""
+Outcomes are drawn by the random generator that decides the faults of personas, at their published rates; no request is
+sent. The exact coverage of an interval for a number of trials and a rate is a sum over all outcomes; the measured one
+has to be within three Monte-Carlo standard errors of it. Two equal personas may differ significantly in at most 5 % of
+the comparisons, within the same tolerance. The exit code is 1 if a figure is outside its tolerance.
+"""
 
 import argparse
 import hashlib
@@ -26,7 +27,7 @@ from toolbench.providers.simulated.seeded_random import build_random
 PERSONAS = ("reliable-70", "reliable-90", "reliable-95")
 TRIALS = (10, 40, 100)
 DEFAULT_RUNS, DEFAULT_COMPARISONS = 2_000, 10_000
-TOLERANCE_STANDARD_ERRORS = 3  # standard errors
+TOLERANCE_STANDARD_ERRORS = 3
 INTERVALS: dict[str, Callable[[int, int], tuple[float, float]]] = {
     "Wilson": compute_wilson_interval,
     "exact": compute_exact_interval,
@@ -36,7 +37,14 @@ TRIALS_PER_SIDE, SCENARIOS = 40, 4
 
 @dataclass(frozen=True)
 class MeasuredShare:
-    """A share that was measured over `runs`, and what it has to be: equal to `exact`, or at most that."""
+    """Measured share, and what it has to be.
+
+    Attributes:
+        what: name of the figure.
+        runs: number of simulated runs.
+        exact: the share that is expected, or its upper bound.
+        at_most: whether `exact` is an upper bound.
+    """
 
     what: str
     runs: int
@@ -46,10 +54,12 @@ class MeasuredShare:
 
     @property
     def error(self) -> float:
+        """Monte-Carlo standard error."""
         return math.sqrt(self.exact * (1 - self.exact) / self.runs)
 
     @property
     def holds(self) -> bool:
+        """Whether the share is as expected, within the tolerance."""
         beyond = self.share - self.exact
         return (beyond if self.at_most else abs(beyond)) <= TOLERANCE_STANDARD_ERRORS * self.error + 1e-12
 
@@ -60,7 +70,7 @@ class MeasuredShare:
 
 
 def iter_outcomes(slug: str, purpose: str) -> Iterator[bool]:
-    """Passes and failures of one persona, for ever: every seed is one trial."""
+    """Yield whether trials of a persona pass, without end: each seed is one trial."""
     persona = load_personas()[slug]
     seed = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:6], "big")
     while True:
@@ -69,21 +79,20 @@ def iter_outcomes(slug: str, purpose: str) -> Iterator[bool]:
 
 
 def iter_pass_counts(slug: str, purpose: str, n: int) -> Iterator[int]:
-    """How many of `n` trials passed, run after run."""
+    """Yield how many of `n` trials pass, without end."""
     drawn = iter_outcomes(slug, purpose)
     while True:
         yield sum(islice(drawn, n))
 
 
 def get_true_rate(slug: str) -> float:
-    return float(
-        load_personas()[slug].true_rates["happy_path" if "happy_path" in load_personas()[slug].true_rates else "tools"][
-            "raw"
-        ]
-    )
+    """Return the published rate of a persona in scenario happy_path, in strategy raw."""
+    rates = load_personas()[slug].true_rates
+    return float(rates["happy_path" if "happy_path" in rates else "tools"]["raw"])
 
 
 def measure_coverages(runs: int) -> Iterator[MeasuredShare]:
+    """Yield the coverage of each interval of one rate, for each persona and number of trials."""
     for slug in PERSONAS:
         rate = get_true_rate(slug)
         for n in TRIALS:
@@ -95,7 +104,7 @@ def measure_coverages(runs: int) -> Iterator[MeasuredShare]:
 
 
 def measure_difference_coverages(runs: int) -> Iterator[MeasuredShare]:
-    """The interval of two personas' difference, at 40 trials a side."""
+    """Yield the coverage of the interval of two personas' difference, at 40 trials per side."""
     for first, second in (("reliable-70", "reliable-95"), ("reliable-90", "reliable-90")):
         apart = get_true_rate(second) - get_true_rate(first)
         one, two = (
@@ -132,7 +141,7 @@ def _compute_exact_coverage(first: float, second: float) -> float:
 
 
 def measure_false_differences(comparisons: int) -> Iterator[MeasuredShare]:
-    """How often equal personas are called different, by each of the page's tests."""
+    """Yield how often two equal personas differ significantly, by each test of the page Compare."""
     each = TRIALS_PER_SIDE // SCENARIOS
     for slug in PERSONAS:
         one, two = (iter_pass_counts(slug, side, each) for side in ("left", "right"))
@@ -169,7 +178,7 @@ def _measure_pairs(slug: str, comparisons: int) -> MeasuredShare:
 
 
 def measure_pair_coverages(runs: int) -> Iterator[MeasuredShare]:
-    """The interval of pairs is judged against 95 %: it is exact, so it covers more."""
+    """Yield how often the interval of pairs does not cover: at most 5 %, since it is exact."""
     first, second = "reliable-70", "reliable-95"
     one, two = iter_outcomes(first, "first pair"), iter_outcomes(second, "second pair")
     apart, missed = get_true_rate(second) - get_true_rate(first), 0
@@ -187,7 +196,7 @@ def measure_pair_coverages(runs: int) -> Iterator[MeasuredShare]:
 
 
 def measure_family_coverages(runs: int) -> Iterator[MeasuredShare]:
-    """How often at least one of the simultaneous intervals of a family leaves out its difference."""
+    """Yield how often at least one of several simultaneous intervals does not cover its difference."""
     for comparisons in (4, 12):
         sides = [
             iter_pass_counts(PERSONAS[place % 3], f"family {comparisons} {place}", TRIALS_PER_SIDE)
@@ -209,6 +218,7 @@ def measure_family_coverages(runs: int) -> Iterator[MeasuredShare]:
 
 
 def measure(runs: int, comparisons: int) -> Iterator[MeasuredShare]:
+    """Yield every figure."""
     yield from measure_coverages(runs)
     yield from measure_difference_coverages(runs)
     yield from measure_pair_coverages(runs)
@@ -217,13 +227,13 @@ def measure(runs: int, comparisons: int) -> Iterator[MeasuredShare]:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
-    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS)
-    parser.add_argument("--comparisons", type=int, default=DEFAULT_COMPARISONS)
-    given = parser.parse_args(None if arguments is None else list(arguments))
-    print("| what | runs | measured | should be | holds |\n|---|---|---|---|---|")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
+    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="of each interval (default 2000)")
+    parser.add_argument("--comparisons", type=int, default=DEFAULT_COMPARISONS, help="of each test (default 10000)")
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    print("| figure | runs | measured | expected | holds |\n|---|---|---|---|---|")
     failed = 0
-    for line in measure(given.runs, given.comparisons):
+    for line in measure(options.runs, options.comparisons):
         print(line, flush=True)
         failed += not line.holds
     return min(failed, 1)

@@ -1,5 +1,7 @@
-"""How often the drift test of schedules errs, and how soon it finds a drop, in simulated schedules on the published
-matrix's rates. `python -m benchmarks.drift`; `--schedules`, `--seed`, `--nights`."""
+"""Errors of the drift test of schedules, and how soon it finds a drop: `python -m benchmarks.drift`.
+
+Schedules are simulated with the rates of the published matrix; `--schedules`, `--seed`, `--nights`.
+"""
 
 import argparse
 import math
@@ -14,13 +16,19 @@ from benchmarks.sequential import list_published_rates
 from toolbench.evals.statistics.drift import RunSample, find_drift
 
 ERROR = 0.05
-SERIES, SCENARIOS, TRIALS = 12, 5, 5  # a night: 25 trials of each configuration
+SERIES, SCENARIOS, TRIALS = 12, 5, 5  # each night has 25 trials of each configuration
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A drop of one series: the share that was found, and the nights until then of half and of nine in ten."""
+    """Detection of a drop in the simulated schedules.
+
+    Attributes:
+        found: share of the schedules in which it was found.
+        median: nights until it was found in half of the schedules; infinite if it was found in fewer.
+        late: nights until it was found in nine of ten; infinite if it was found in fewer.
+    """
 
     found: float
     median: float
@@ -28,24 +36,30 @@ class Detection:
 
 
 def draw_nights(drawing: np.random.Generator, rates: Sequence[float], nights: int, spread: float = 0.0) -> list[Counts]:
-    """Passes by night and scenario for each rate. The scenarios' rates lie up to 8 points around it; `spread` is the
-    standard deviation of a night's own rate, in points."""
-    found = []
+    """Return passes by night and scenario for each rate.
+
+    Args:
+        drawing: random generator.
+        rates: mean rate of each series; the rates of its scenarios are at most 8 points above or below it.
+        nights: number of nights.
+        spread: standard deviation of the rate between nights, in percentage points.
+    """
+    passes = []
     for rate in rates:
         scenarios = np.clip(rate + np.linspace(-0.08, 0.08, SCENARIOS), 0.0, 1.0)
         nightly = np.clip(scenarios + drawing.normal(0, spread / 100, (nights, 1)), 0.0, 1.0)
-        found.append(drawing.binomial(TRIALS, nightly))
-    return found
+        passes.append(drawing.binomial(TRIALS, nightly))
+    return passes
 
 
 def build_samples(passed: Counts) -> tuple[RunSample, ...]:
-    """One sample a night, with the trials of every scenario."""
+    """Return one sample per night, with the trials of every scenario."""
     answered = tuple((f"s{number}", TRIALS) for number in range(SCENARIOS))
     return tuple(RunSample(int(night.sum()), answered) for night in passed)
 
 
 def simulate_false_alarms(*, baseline: int, nights: int, schedules: int, seed: int, spread: float = 0.0) -> float:
-    """The share of schedules of 12 series in which any series is ever marked, though nothing changed."""
+    """Return the share of schedules in which one of 12 series is marked although no rate changed."""
     drawing, published, marked = np.random.default_rng(seed), list_published_rates(), 0
     for _ in range(schedules):
         rates = drawing.choice(published, SERIES).tolist()
@@ -55,7 +69,10 @@ def simulate_false_alarms(*, baseline: int, nights: int, schedules: int, seed: i
 
 
 def simulate_nightly_test(*, baseline: int, nights: int, schedules: int, seed: int, corrected: bool) -> float:
-    """The same with an ordinary two-sided test of each night against the baseline."""
+    """Return this share for a two-sided test of each night against the baseline.
+
+    `corrected` means that the test is corrected for the number of series, but not for the number of nights.
+    """
     drawing, published, marked = np.random.default_rng(seed), list_published_rates(), 0
     limit = norm.isf(ERROR / (SERIES if corrected else 1) / 2)
     for _ in range(schedules):
@@ -68,7 +85,7 @@ def simulate_nightly_test(*, baseline: int, nights: int, schedules: int, seed: i
 
 
 def simulate_drop(before: float, after: float, *, baseline: int, nights: int, schedules: int, seed: int) -> Detection:
-    """A drop on the first night since the baseline, in one of 12 series."""
+    """Simulate a drop in one of 12 series, on the first night after the baseline."""
     drawing, waits = np.random.default_rng(seed), []
     for _ in range(schedules):
         (pinned,), (later,) = draw_nights(drawing, [before], baseline), draw_nights(drawing, [after], nights)
@@ -95,13 +112,13 @@ def _print_report(schedules: int, seed: int, nights: int) -> None:
     )
     for baseline in (1, 3, 7):
         share = simulate_false_alarms(baseline=baseline, nights=nights, schedules=schedules, seed=seed)
-        print(f"nothing changed, baseline of {baseline}: {share:.2%} of schedules have a false alarm")
+        print(f"no change, baseline of {baseline}: {share:.2%} of schedules have a false alarm")
     for spread in (2.0, 5.0):
         share = simulate_false_alarms(baseline=3, nights=nights, schedules=schedules, seed=seed, spread=spread)
-        print(f"rates vary by {spread:g} points a night, baseline of 3: {share:.2%} of schedules are marked")
+        print(f"rates vary by {spread:g} points between nights, baseline of 3: {share:.2%} of schedules are marked")
     for corrected in (False, True):
         share = simulate_nightly_test(baseline=3, nights=nights, schedules=schedules, seed=seed, corrected=corrected)
-        print(f"ordinary test every night{', corrected for the series' if corrected else ''}: {share:.2%}")
+        print(f"two-sided test every night{', corrected for the series' if corrected else ''}: {share:.2%}")
     for before, after in ((0.9, 0.8), (0.9, 0.7), (0.9, 0.5), (0.9, 0.1), (0.75, 0.55)):
         for baseline in (1, 3, 7):
             drop = simulate_drop(before, after, baseline=baseline, nights=nights, schedules=schedules, seed=seed)
@@ -112,9 +129,9 @@ def _print_report(schedules: int, seed: int, nights: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--schedules", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--nights", type=int, default=90)
-    given = parser.parse_args()
-    _print_report(given.schedules, given.seed, given.nights)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=1000, help="of each row (default 1000)")
+    parser.add_argument("--seed", type=int, default=11, help="default 11")
+    parser.add_argument("--nights", type=int, default=90, help="after the baseline (default 90)")
+    options = parser.parse_args()
+    _print_report(options.schedules, options.seed, options.nights)

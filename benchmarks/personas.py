@@ -1,8 +1,10 @@
-"""Whether personas pass as often as they publish: `python -m benchmarks.personas`.
+"""Success rates of simulated models, measured and as published: `python -m benchmarks.personas`.
 
-Every persona plays drawn tool scenarios through the real server, loop, driver and verdicts, in strategies raw and
-production, native and not streamed. What is counted has to lie within the exact binomial interval that holds 999 of
-1,000 counts; where the published rate is 0 or 1, it has to be that."""
+Every simulated model runs drawn tool scenarios through the real server, loop, driver and verdicts, in strategies raw
+and production, with native calls and without streaming. The number of passes has to be within the exact binomial
+interval that has 999 of 1,000 counts; for a published rate of 0 or 1, the share has to be equal to it. The exit code is
+1 if a rate is not as published.
+"""
 
 import argparse
 import sys
@@ -21,7 +23,7 @@ STRATEGIES = ("raw", "production")
 
 @dataclass(frozen=True)
 class MeasuredPersona:
-    """Passes of a persona in a strategy, over scenarios that publish the same rate."""
+    """Passes of a simulated model in a strategy, in the scenarios with one published rate."""
 
     persona: str
     strategy: str
@@ -31,6 +33,7 @@ class MeasuredPersona:
 
     @property
     def holds(self) -> bool:
+        """Whether the number of passes fits the published rate."""
         low, high = stats.binom.interval(CONFIDENCE, self.trials, self.rate)
         return bool(low <= self.passed <= high)
 
@@ -40,7 +43,7 @@ class MeasuredPersona:
 
 
 def iter_plans(persona: Persona, trials: int) -> Iterator[tuple[str, float, list[tuple[Cell, int]]]]:
-    """By strategy and published rate: which scenario is tried with which seed, `trials` for each strategy."""
+    """Yield strategy, published rate, and the cells with seeds to try: `trials` for each strategy."""
     members = scenarios.group_scenarios()["tools"]
     for strategy in STRATEGIES:
         by_rate: dict[float, list[tuple[Cell, int]]] = {}
@@ -48,29 +51,31 @@ def iter_plans(persona: Persona, trials: int) -> Iterator[tuple[str, float, list
             slug = members[seed % len(members)].slug
             rates = persona.true_rates[slug if slug in persona.true_rates else "tools"]
             by_rate.setdefault(rates[strategy], []).append((Cell((persona.slug,), slug, strategy), seed))
-        for rate, tried in by_rate.items():
-            yield strategy, rate, tried
+        for rate, cells in by_rate.items():
+            yield strategy, rate, cells
 
 
 def measure(slugs: Sequence[str], trials: int) -> int:
-    """Print a line per persona, strategy and rate; return how many do not hold."""
+    """Print a row for each model, strategy and rate; return how many rates are not as published."""
     failed = 0
     for slug in slugs:
-        for strategy, rate, tried in iter_plans(load_personas()[slug], trials):
-            passed = sum(one.verdict.task_pass is True for one in play_trials(tried))
-            line = MeasuredPersona(slug, strategy, rate, passed, len(tried))
-            print(line, flush=True)
-            failed += not line.holds
+        for strategy, rate, cells in iter_plans(load_personas()[slug], trials):
+            passed = sum(trial.verdict.task_pass is True for trial in play_trials(cells))
+            row = MeasuredPersona(slug, strategy, rate, passed, len(cells))
+            print(row, flush=True)
+            failed += not row.holds
     return failed
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks.personas", description=__doc__)
-    parser.add_argument("--trials", type=int, default=DEFAULT_TRIALS)
-    parser.add_argument("personas", nargs="*", default=list(load_personas()))
-    given = parser.parse_args(None if arguments is None else list(arguments))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.personas", description=__doc__)
+    parser.add_argument("--trials", type=int, default=DEFAULT_TRIALS, help="of each strategy (default 200)")
+    parser.add_argument("personas", nargs="*", metavar="persona", help="names of simulated models (default all)")
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    if unknown := set(options.personas) - load_personas().keys():
+        parser.error(f"no such persona: {', '.join(sorted(unknown))}")
     print("| persona | strategy | published | passed | holds |\n|---|---|---|---|---|")
-    return min(measure(given.personas, given.trials), 1)
+    return min(measure(options.personas or list(load_personas()), options.trials), 1)
 
 
 if __name__ == "__main__":
