@@ -1,10 +1,10 @@
-"""Cost of the gateway beside a direct request and LiteLLM's proxy: `python -m benchmarks.gateway`.
+"""Time and CPU of requests through the gateway, directly and through LiteLLM's proxy.
 
-A server in a process of its own answers at once. The same request goes to it directly, through the gateway, which
-checks the token, validates the call and stores every exchange, or none, and through LiteLLM's proxy if `--litellm`
-names its command. Prints times, throughput and CPU per request, the delay of the texts of streams, and the memory of
-the gateway under open streams; then each aim beside its figure. It ends within ten minutes: a line that takes too long
-has fewer requests.
+`python -m benchmarks.gateway`: a server in a process of its own answers at once. The same request is sent to it
+directly; through the gateway, which checks the token, validates the call and stores every exchange or none; and through
+LiteLLM's proxy if `--litellm` names its command. The benchmark prints times, throughput and CPU per request, the delay
+of texts in streams, and the memory of the gateway with open streams; then each aim beside its figure. It ends within
+ten minutes: a row that takes more than 20 s has fewer requests.
 """
 
 import argparse
@@ -24,18 +24,20 @@ CONCURRENCIES = (1, 10, 50)
 STREAMS_MEASURED, TEXTS, PAUSE_SECONDS = 10, 50, 0.02
 ALIASES = ("stored", "unstored")
 MAX_WARM_UP_SECONDS, MAX_LINE_SECONDS = 5, 20
-LITELLM_SHARE = 5  # it is slower, so that it gets a fifth of the requests
+LITELLM_DIVISOR = 5  # LiteLLM is slower, so it gets a fifth of the requests
 SETTLE_SECONDS = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description="Times the gateway.")
-    parser.add_argument("--requests", type=int, default=3000, help="of each line")
-    parser.add_argument("--streams", type=int, default=1000, help="open at once")
-    parser.add_argument("--litellm", type=Path, help="command litellm of an environment with litellm[proxy]")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__)
+    parser.add_argument("--requests", type=int, default=3000, help="of each row (default 3000)")
+    parser.add_argument("--streams", type=int, default=1000, help="open at the same time (default 1000)")
+    parser.add_argument(
+        "--litellm", type=Path, help="path of the command litellm, in an environment with litellm[proxy]"
+    )
     options = parser.parse_args(arguments)
-    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
     with ExitStack() as started:
         stack = started.enter_context(Stack())
         url, _ = started.enter_context(start_module("benchmarks.gateway.upstream"))
@@ -58,19 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 async def _measure_requests(
     targets: Sequence[Target], requests: int, read_postgres_ms: Callable[[], float]
 ) -> list[Line]:
-    print("| way | C | p50, ms | p95, ms | requests/s | CPU of the process, ms | PostgreSQL CPU, ms |")
+    print("| route | C | p50, ms | p95, ms | requests/s | CPU of the process, ms | PostgreSQL CPU, ms |")
     print("|---|---|---|---|---|---|---|")
     lines = []
     for concurrency in CONCURRENCIES:
         for target in targets:
-            count = requests // LITELLM_SHARE if target.name == LITELLM else requests
+            count = requests // LITELLM_DIVISOR if target.name == LITELLM else requests
             await send_requests(target, concurrency, WARM_UP_REQUESTS, MAX_WARM_UP_SECONDS)
             cpu, postgres = read_cpu_ms(target.pid) if target.pid else 0.0, read_postgres_ms()
             seconds, times = await send_requests(target, concurrency, count, MAX_LINE_SECONDS)
             if target.name == STORED:
                 await asyncio.sleep(1)  # until the last batch is stored
             line = Line(
-                way=target.name,
+                route=target.name,
                 concurrency=concurrency,
                 p50=_quantile(times, 0.5),
                 p95=_quantile(times, 0.95),
@@ -81,14 +83,14 @@ async def _measure_requests(
             lines.append(line)
             cpus = " | ".join("–" if value is None else f"{value:.2f}" for value in (line.cpu_ms, line.postgres_ms))
             figures = f"{line.p50:.2f} | {line.p95:.2f} | {line.per_second:.0f}"
-            print(f"| {line.way} | {concurrency} | {figures} | {cpus} |", flush=True)
+            print(f"| {line.route} | {concurrency} | {figures} | {cpus} |", flush=True)
     return lines
 
 
 async def _measure_delays(targets: Sequence[Target]) -> dict[str, Delay]:
-    """Print how long the texts of streams take from the provider to the client; return what each way adds."""
+    """Print the delay of texts in streams; return what each route adds to a direct stream."""
     print(f"\nDelay of a text, {STREAMS_MEASURED} streams, a text every {1000 * PAUSE_SECONDS:.0f} ms:\n")
-    print("| way | texts | p50, ms | p95, ms | added p50 | added p95 |")
+    print("| route | texts | p50, ms | p95, ms | added p50 | added p95 |")
     print("|---|---|---|---|---|---|")
     direct: Delay | None = None
     added = {}
@@ -104,7 +106,7 @@ async def _measure_delays(targets: Sequence[Target]) -> dict[str, Delay]:
 
 
 async def _measure_memory(target: Target, streams: int) -> Memory:
-    """Print the memory of a process before, while and after streams are open."""
+    """Print and return the memory of a process before, during and after streams are open."""
     during = 0
 
     async def read_memory() -> None:
@@ -121,7 +123,7 @@ async def _measure_memory(target: Target, streams: int) -> Memory:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values by nearest rank."""
+    """Return a quantile of sorted values, without interpolation."""
     return values[min(len(values) - 1, int(share * len(values)))]
 
 

@@ -1,4 +1,4 @@
-"""Load on a server of chat completions: requests one after another, delays of the texts of streams, open streams."""
+"""Load on a server of chat completions: requests, delays of texts in streams, open streams."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ class Target:
     """Server to send requests to.
 
     Attributes:
-        name: as the tables show it.
+        name: name in the tables.
         model: value of the field `model`.
         pid: process whose CPU and memory are read; 0 for none.
     """
@@ -38,10 +38,10 @@ class Target:
 async def send_requests(
     target: Target, concurrency: int, count: int, max_seconds: float = math.inf
 ) -> tuple[float, list[float]]:
-    """Send requests, fewer than `count` if they take too long.
+    """Send `count` requests, or fewer if they take more than `max_seconds`.
 
     Returns:
-        The seconds of all requests, and the sorted milliseconds of each that was sent.
+        The seconds of all requests together, and the sorted milliseconds of each.
     """
     left = iter(range(count))
     times: list[float] = []
@@ -65,9 +65,15 @@ async def send_requests(
 
 
 async def measure_delays(target: Target, streams: int, texts: int, pause: float) -> list[float]:
-    """Return the sorted milliseconds from the moment at which the provider sent a text to that at which it was read.
+    """Return the sorted milliseconds from sending a text at the provider to reading it here.
 
-    The clock is the monotonic one of the machine, which all processes share.
+    All processes of the machine share the monotonic clock.
+
+    Args:
+        target: the server.
+        streams: number of streams at the same time.
+        texts: number of texts in each.
+        pause: seconds between two texts.
     """
     delays: list[float] = []
 
@@ -81,7 +87,7 @@ async def measure_delays(target: Target, streams: int, texts: int, pause: float)
 
 
 async def hold_streams(target: Target, streams: int, while_open: Callable[[], Awaitable[None]]) -> int:
-    """Open streams, call a function once each has had a text, and close them.
+    """Open streams, call a function when each has received a text, and close them.
 
     Returns:
         The number of streams that were open.
@@ -105,7 +111,7 @@ async def hold_streams(target: Target, streams: int, while_open: Callable[[], Aw
 
 
 async def _stream(session: aiohttp.ClientSession, target: Target, texts: int, pause: float) -> AsyncIterator[int]:
-    """Yield the times that the texts of a stream hold; several texts may arrive in one event."""
+    """Yield the time at which each text of a stream was sent; several texts may arrive in one event."""
     body = {"model": target.model, "messages": [{"role": "user", "content": f"{texts} {pause}"}], "stream": True}
     async with session.post("/v1/chat/completions", json=body) as response:
         assert response.status == 200, await response.read()

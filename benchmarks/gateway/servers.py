@@ -1,4 +1,4 @@
-"""Processes that the benchmark of the gateway starts: the provider, the gateway and LiteLLM's proxy."""
+"""Processes that the benchmark of the gateway starts: provider, gateway and LiteLLM's proxy."""
 
 import asyncio
 import json
@@ -20,30 +20,13 @@ from benchmarks.gateway.load import Target
 LITELLM_KEY = "sk-benchmark"
 _START_SECONDS = 180
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SET_UP = """
-import django; django.setup()
-from django.contrib.auth.models import User
-from toolbench.lab.accounts.roles import Role, set_role
-from toolbench.lab.accounts.tokens import create_api_token
-from toolbench.lab.models import Model, Provider
-from toolbench.lab.serving.aliases import AliasChoice, save_alias
-import sys
-provider, _ = Provider.objects.get_or_create(name="bench", base_url=sys.argv[1], concurrency=2000)
-model, _ = Model.objects.get_or_create(provider=provider, name="m", canonical="m")
-for name, percent in (("stored", 100), ("unstored", 0)):
-    save_alias(AliasChoice(name, model.pk, keep_percent=percent), owner=None)
-user, _ = User.objects.get_or_create(username="bench")
-set_role(user, Role.OPERATOR)
-user.save()
-print(create_api_token(user, "bench", ["serve"], None)[1])
-"""
 
 
 @contextmanager
 def start_module(
     module: str, *arguments: str, environment: Mapping[str, str] = os.environ
 ) -> Iterator[tuple[str, int]]:
-    """Run a module that prints its address as JSON, and yield the address and the process id."""
+    """Run a module that prints its address as JSON during the block; yield the address and the process id."""
     command = [sys.executable, "-m", module, *arguments]
     process = subprocess.Popen(command, env=dict(environment), stdout=subprocess.PIPE, text=True)
     try:
@@ -56,13 +39,13 @@ def start_module(
 
 def create_aliases(upstream_url: str, environment: Mapping[str, str]) -> str:
     """Create the aliases `stored` and `unstored`, and return a token that may use them."""
-    command = [sys.executable, "-c", _SET_UP, upstream_url]
+    command = [sys.executable, "-m", "benchmarks.gateway.aliases", upstream_url]
     return subprocess.run(command, env=dict(environment), check=True, capture_output=True, text=True).stdout.strip()
 
 
 @contextmanager
 def start_litellm(program: Path, upstream_url: str) -> Iterator[Target]:
-    """Run LiteLLM's proxy with one process, a key and one model, and yield it.
+    """Run LiteLLM's proxy with one process, a key and one model during the block, and yield it.
 
     Args:
         program: the command `litellm` of an environment with the package `litellm[proxy]`.

@@ -1,7 +1,7 @@
-"""Provider that answers at once: with a call, or with a stream whose texts are the times at which they were sent.
+"""Provider that answers at once with a call, or streams texts with the time of their sending.
 
-Run it as a process of its own: `python -m benchmarks.gateway.upstream`. The last message of a streamed request holds
-the number of texts and the seconds between them.
+`python -m benchmarks.gateway.upstream` prints its address as JSON. The last message of a streamed request has the
+number of texts and the seconds between them.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ async def _answer(request: web.Request) -> web.StreamResponse:
     count, pause = body["messages"][-1]["content"].split()
     response = web.StreamResponse(headers={"content-type": "text/event-stream"})
     await response.prepare(request)
-    with suppress(ConnectionError):  # the client left
+    with suppress(ConnectionError):  # the client has closed the connection
         for _ in range(int(count)):
             await response.write(_render_event({"role": "assistant", "content": f"{time.monotonic_ns()} "}, None))
             await asyncio.sleep(float(pause))
