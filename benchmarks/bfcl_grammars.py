@@ -1,12 +1,14 @@
-"""Whether our grammars take every call that the Berkeley Function Calling Leaderboard holds for right, and refuse it
-once something is wrong with it.
+"""Grammars of BFCL's tools (Berkeley Function Calling Leaderboard): do they accept right calls only?
 
-`python -m benchmarks.bfcl_grammars`. Needs the package bfcl-eval, installed without its requirements; only its data
-files are read. Each right call is tried as it stands, then with a required field left out, a value outside its enum, a
-value of another type, and the name of no tool. Calls that are right for the leaderboard but break their tool's own
-schema, or name what it does not declare, are counted apart and not tried. llguidance runs the grammars."""
+`python -m benchmarks.bfcl_grammars` needs the package bfcl-eval, installed without its requirements; only its data
+files are read. Each golden call is tried as it is, then without a required field, with a value outside its enum, with a
+value of another type, and with the name of no tool. Golden calls that break their tool's own schema, or have a key that
+it does not declare, are counted separately and not tried. llguidance runs the grammars. The exit code is 1 if a grammar
+refuses a right call or accepts a wrong one.
+"""
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,30 +26,35 @@ MUTATION_KINDS = ("missing field", "wrong enum", "wrong type", "unknown name")
 
 
 def try_case(case: BfclCase, counts: Counter[str]) -> Iterator[str]:
-    """Counts what became of a case's calls, and tells of those that were not as they should be."""
-    asked = ConstraintOptions(allows_final=False)
-    oracles = {way: GrammarMatcher(compile_constraint(case.tools, way, asked).grammar) for way in GRAMMAR_KINDS}
+    """Try the golden calls of a case; yield a line for each call that a grammar judges wrongly.
+
+    Args:
+        case: the case.
+        counts: counts the calls by what they are, and by grammar what it does with them.
+    """
+    options = ConstraintOptions(allows_final=False)
+    matchers = {kind: GrammarMatcher(compile_constraint(case.tools, kind, options).grammar) for kind in GRAMMAR_KINDS}
     parameters = {tool["function"]["name"]: tool["function"]["parameters"] for tool in case.tools}
-    for name, given in build_golden_calls(case):
+    for name, arguments in build_golden_calls(case):
         schema = parameters[name]
-        call = (name, _order_keys(given, schema))
+        call = (name, _order_keys(arguments, schema))
         if not jsonschema_rs.is_valid(schema, call[1]):
             counts["against their own schema"] += 1
             continue
         if not jsonschema_rs.is_valid(_close_schema(schema), call[1]):
-            counts["name what is not declared"] += 1
+            counts["with undeclared keys"] += 1
             continue
         counts["right"] += 1
-        for way, oracle in oracles.items():
-            yield from _check_expected(oracle, call, f"{way}: taken", taken=True, counts=counts)
+        for grammar_kind, matcher in matchers.items():
+            yield from _check_expected(matcher, call, f"{grammar_kind}: taken", taken=True, counts=counts)
         for kind, wrong in iter_mutants(call, schema, tuple(parameters)):
             counts[kind] += 1
-            for way, oracle in oracles.items():
-                yield from _check_expected(oracle, wrong, f"{way}: {kind}", taken=False, counts=counts)
+            for grammar_kind, matcher in matchers.items():
+                yield from _check_expected(matcher, wrong, f"{grammar_kind}: {kind}", taken=False, counts=counts)
 
 
 def iter_mutants(call: BfclCall, schema: JsonObject, names: Sequence[str]) -> Iterator[tuple[str, BfclCall]]:
-    """The call with one thing wrong, as far as its schema knows better."""
+    """Yield the call with one fault each, and the kind of the fault, if the schema excludes it."""
     name, arguments = call
     properties = schema.get("properties", {})
     required = [key for key in schema.get("required", ()) if key in arguments]
@@ -66,16 +73,16 @@ def iter_mutants(call: BfclCall, schema: JsonObject, names: Sequence[str]) -> It
 
 
 def _check_expected(
-    oracle: GrammarMatcher, call: BfclCall, count: str, *, taken: bool, counts: Counter[str]
+    matcher: GrammarMatcher, call: BfclCall, count: str, *, taken: bool, counts: Counter[str]
 ) -> Iterator[str]:
-    if oracle.accepts_call(*call) is taken:
+    if matcher.accepts_call(*call) is taken:
         counts[count] += 1
     else:
-        yield f"{count} {'not taken' if taken else 'taken'}: {render_call(*call)[:300]}"
+        yield f"{count}, but {'refused' if taken else 'accepted'}: {render_call(*call)[:300]}"
 
 
 def _close_schema(schema: Any) -> Any:
-    """The same without keys that it does not declare."""
+    """Return the schema with other keys than the declared ones forbidden, also in inner objects."""
     if not isinstance(schema, dict):
         return schema
     inner = {name: _close_schema(part) for name, part in schema.get("properties", {}).items()}
@@ -84,7 +91,7 @@ def _close_schema(schema: Any) -> Any:
 
 
 def _order_keys(value: Any, schema: Any) -> Any:
-    """The same with the keys of objects in the order of their schema, as grammars have them."""
+    """Return the value with the keys of objects in the order of their schema, which grammars require."""
     if isinstance(value, list):
         return [_order_keys(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
@@ -94,23 +101,28 @@ def _order_keys(value: Any, schema: Any) -> Any:
     return {name: _order_keys(value[name], properties.get(name, {})) for name in order}
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bfcl_grammars", description=__doc__)
-    parser.add_argument("--sets", nargs="+", choices=CATEGORIES, default=list(CATEGORIES))
-    parser.add_argument("--every", type=int, default=1, help="only every so many questions (default 1: all)")
+    parser.add_argument(
+        "--sets", nargs="+", choices=CATEGORIES, default=list(CATEGORIES), help="categories (default all)"
+    )
+    parser.add_argument("--every", type=int, default=1, help="try every n-th case (default 1: all)")
     options = parser.parse_args()
     total: Counter[str] = Counter()
+    misjudged = 0
     for name in options.sets:
         counts: Counter[str] = Counter()
         for place, case in enumerate(iter_cases([name])):
             if place % options.every == 0:
-                counts["questions"] += 1
-                for wrong in try_case(case, counts):
-                    print(f"  {case.id}: {wrong}")
+                counts["cases"] += 1
+                for line in try_case(case, counts):
+                    misjudged += 1
+                    print(f"  {case.id}: {line}")
         total += counts
         print(name, dict(counts), flush=True)
     print("all", dict(total))
+    return min(misjudged, 1)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

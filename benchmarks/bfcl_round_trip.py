@@ -1,8 +1,10 @@
-"""BFCL's golden calls, written in every format that can hold them, read back, and judged by BFCL's own checker.
+"""Round trips of BFCL's golden calls through every text format, judged by BFCL's own checker.
 
-`python -m benchmarks.bfcl_round_trip` does all cases in all formats; `--every 50` takes each fiftieth. A call is read
-four ways: as it is written, in pieces cut at seeded places, behind prose and reasoning, and by `auto`; the last two
-where the format has markers of its own. Names with dots are written with `_` where a format cannot hold them."""
+`python -m benchmarks.bfcl_round_trip` tries all cases in all formats; `--every 50` tries each fiftieth. The calls of a
+case are rendered, and the text is parsed in four ways: as a whole, in chunks of random sizes, after prose and
+reasoning, and by `auto`; the last two only if the format has markers. Names with dots are written with `_` if a format
+cannot hold dots. The exit code is 1 if a round trip failed.
+"""
 
 import argparse
 import random
@@ -26,7 +28,14 @@ MAX_CHUNK_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """One answer that was written and read. `text_matches`: text and reasoning came back as well."""
+    """An answer that was rendered and parsed.
+
+    Attributes:
+        way: how it was parsed, one of READ_MODES.
+        written: the rendered text.
+        calls: the parsed calls.
+        text_matches: whether text and reasoning were parsed as they were written, without a finding.
+    """
 
     format: str
     way: str
@@ -38,7 +47,13 @@ class RoundTrip:
 
 @dataclass(frozen=True, slots=True)
 class FormatTally:
-    """`case_count`: cases that the format can hold; `right`: trips that the checker passed, by way."""
+    """Counts of one format.
+
+    Attributes:
+        case_count: number of cases that the format can hold.
+        tried: number of round trips by read mode, in the order of READ_MODES.
+        right: number of those that are right.
+    """
 
     format: str
     case_count: int
@@ -47,13 +62,13 @@ class FormatTally:
 
 
 def has_markers(form: str) -> bool:
-    """Whether a format has markers of its own."""
+    """Return whether a format has markers."""
     definition = get_format(form)
     return bool(definition.blocks or definition.build_named_blocks(["f"]))
 
 
 def iter_round_trips(chosen: Sequence[BfclCase], form: str, seed: int) -> Iterator[RoundTrip]:
-    """Every way of reading every case that the format can hold."""
+    """Yield the round trips of every case that the format can hold."""
     for case in chosen:
         calls, tools, own_names = _rename_for_format(case, form)
         if not is_round_trip_safe(calls, format=form, tools=tools):
@@ -65,15 +80,15 @@ def iter_round_trips(chosen: Sequence[BfclCase], form: str, seed: int) -> Iterat
             form, READ_MODES[1], case, plain, _parse_in_chunks(plain, form, tools, sizes), own_names
         )
         if has_markers(form):
-            said = render(calls, format=form, text=PROSE_TEXT, reasoning=REASONING_TEXT)
+            full = render(calls, format=form, text=PROSE_TEXT, reasoning=REASONING_TEXT)
             yield _build_round_trip(
-                form, READ_MODES[2], case, said, _parse_in_chunks(said, form, tools, sizes), own_names
+                form, READ_MODES[2], case, full, _parse_in_chunks(full, form, tools, sizes), own_names
             )
             yield _build_round_trip(form, READ_MODES[3], case, plain, parse(plain, format=AUTO, tools=tools), own_names)
 
 
 def count_by_format(made: Sequence[RoundTrip], right: Sequence[bool]) -> list[FormatTally]:
-    """Counts by format."""
+    """Return the counts of each format, sorted by its name."""
     rows = sorted(zip(made, right, strict=True), key=lambda pair: pair[0].format)
     tallies = []
     for form, group in groupby(rows, lambda pair: pair[0].format):
@@ -84,22 +99,22 @@ def count_by_format(made: Sequence[RoundTrip], right: Sequence[bool]) -> list[Fo
 
 
 def judge_round_trips(made: Sequence[RoundTrip]) -> list[bool]:
-    """Whether each trip gave what BFCL accepts, with the text and the reasoning told apart."""
+    """Return whether BFCL's checker accepts the calls of each round trip, and its text matches."""
     verdicts = check_answers([(trip.case, trip.calls) for trip in made])
     return [verdict.valid and trip.text_matches for trip, verdict in zip(made, verdicts, strict=True)]
 
 
 def filter_valid_cases(chosen: Sequence[BfclCase]) -> list[BfclCase]:
-    """The cases whose golden calls BFCL's checker accepts before anything was written."""
+    """Return the cases whose golden calls BFCL's checker accepts as they are."""
     verdicts = check_answers([(case, build_golden_calls(case)) for case in chosen])
     return [case for case, verdict in zip(chosen, verdicts, strict=True) if verdict.valid]
 
 
 def _rename_for_format(case: BfclCase, form: str) -> tuple[list[TextCall], list[JsonObject], dict[str, str]]:
-    """The calls and tools of a case under names that the format can hold, and BFCL's own name for each."""
+    """Return calls and tools with names that the format can hold, and BFCL's name by each of these."""
     listed = [tool["function"]["name"] for tool in case.tools]
-    dotted = all(is_round_trip_safe([TextCall(name, {})], format=form) for name in listed)
-    spelled = {name: name if dotted else name.replace(".", "_") for name in listed}
+    can_hold_dots = all(is_round_trip_safe([TextCall(name, {})], format=form) for name in listed)
+    spelled = {name: name if can_hold_dots else name.replace(".", "_") for name in listed}
     tools = [
         {**tool, "function": {**tool["function"], "name": spelled[tool["function"]["name"]]}} for tool in case.tools
     ]
@@ -114,8 +129,8 @@ def _build_round_trip(
     form: str, way: str, case: BfclCase, written: str, parsed: ParsedText, own_names: dict[str, str]
 ) -> RoundTrip:
     calls = tuple((own_names.get(call.name, call.name), call.arguments) for call in parsed.calls)
-    said = (PROSE_TEXT, REASONING_TEXT) if way == READ_MODES[2] else ("", "")
-    return RoundTrip(form, way, case, written, calls, (parsed.text, parsed.reasoning) == said and not parsed.findings)
+    texts = (PROSE_TEXT, REASONING_TEXT) if way == READ_MODES[2] else ("", "")
+    return RoundTrip(form, way, case, written, calls, (parsed.text, parsed.reasoning) == texts and not parsed.findings)
 
 
 def _parse_in_chunks(written: str, form: str, tools: list[JsonObject], sizes: random.Random) -> ParsedText:
@@ -130,16 +145,18 @@ def _parse_in_chunks(written: str, form: str, tools: list[JsonObject], sizes: ra
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bfcl_round_trip", description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="take each n-th case (default: all)")
-    parser.add_argument("--formats", nargs="*", default=[name for name in list_format_names() if name != AUTO])
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="try every n-th case (default 1: all)")
+    parser.add_argument(
+        "--formats", nargs="*", default=[name for name in list_format_names() if name != AUTO], help="default: all"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="for the sizes of chunks (default 1)")
     options = parser.parse_args()
     listed = list(iter_cases())[:: options.every]
     chosen = filter_valid_cases(listed)
     refused = len(listed) - len(chosen)
-    print(f"{len(listed)} cases; {refused} whose golden calls BFCL's checker itself refuses are left out")
+    print(f"{len(listed)} cases; {refused} are left out, since BFCL's checker refuses their golden calls")
     wrong = 0
-    print(f"{'format':24} {'held':>6} " + " ".join(f"{way:>27}" for way in READ_MODES))
+    print(f"{'format':24} {'cases':>6} " + " ".join(f"{way:>27}" for way in READ_MODES))
     for form in options.formats:
         made = list(iter_round_trips(chosen, form, options.seed))
         right = judge_round_trips(made)

@@ -1,4 +1,4 @@
-"""Runs a grammar of ours against strings with no model: llguidance reads it, one character a token."""
+"""Matcher of texts against a grammar, without a model: llguidance runs it with one token per byte."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ PARSER_LIMITS = LLParserLimits(max_items_in_row=20_000, step_max_items=500_000)
 
 
 class GrammarMatcher:
-    """Says which texts a grammar takes, in GBNF or in llguidance's own words."""
+    """Matcher of a grammar in GBNF or in the syntax of llguidance."""
 
     def __init__(self, grammar: str) -> None:
         lark = grammar if grammar.startswith("%llguidance") else split_literals(grammar)
@@ -20,23 +20,26 @@ class GrammarMatcher:
         assert not self._matcher.is_error(), self._matcher.get_error()
 
     def accepts(self, text: str) -> bool:
-        """Whether this is a whole answer."""
+        """Return whether a text is a complete answer."""
         self._matcher.reset()
-        sent = list(text.encode())
-        taken = self._matcher.try_consume_tokens(sent)
-        return taken == len(sent) and self._matcher.is_accepting()
+        tokens = list(text.encode())
+        return self._matcher.try_consume_tokens(tokens) == len(tokens) and self._matcher.is_accepting()
 
     def accepts_call(self, name: str, arguments: Any) -> bool:
+        """Return whether a call is a complete answer."""
         return self.accepts(render_call(name, arguments))
 
 
 def render_call(name: str, arguments: Any) -> str:
+    """Return a call as JSON without white space."""
     return json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False, separators=(",", ":"))
 
 
 def split_literals(grammar: str) -> str:
-    """GBNF as Lark without tokens of more than one character: a lexer that takes the longest would see words where
-    llama.cpp sees characters."""
+    """Return a GBNF grammar in the syntax of Lark, with literals split into single characters.
+
+    The lexer of Lark prefers the longest token; llama.cpp reads single characters.
+    """
     rules = GrammarParser().parse(grammar)
     resolve(rules)
     lines = ["%llguidance {}"]
@@ -66,8 +69,8 @@ def _split_literal(literal: LiteralNode) -> ASTNode:
 
 
 def _iter_characters(text: str) -> Iterable[str]:
-    at = 0
-    while at < len(text):
-        size = 2 if text[at] == "\\" else 1
-        yield text[at : at + size]
-        at += size
+    start = 0
+    while start < len(text):
+        size = 2 if text[start] == "\\" else 1
+        yield text[start : start + size]
+        start += size
