@@ -1,10 +1,11 @@
-"""Whether a key leaks anywhere: the whole product against a provider that repeats every key it is sent.
+"""Search for leaked keys in the whole product, with a provider that repeats every key it receives.
 
-`python -m benchmarks.canaries` starts what `make up` starts, in a folder that is thrown away, runs trials and probes by
-every method on every wire, and then searches every decoded row of every table, every file and log of the folder, every
-page that links lead to, and every export, also inside archives. It exits 1 and prints the places where a key was found.
-`--self-test` plants a key in a row and in a log first, and exits 1 unless the search finds it in row, page, file and
-export."""
+`python -m benchmarks.canaries` starts what `make up` starts, except the local model, in a temporary folder, and runs
+trials and probes by every method in two wire formats. Then it searches every decoded row of every table, every file and
+log of the folder, every page that is linked, and every export, also inside archives. It prints the places with a key;
+the exit code is 1 if there are any, if a key was never sent, or if work did not end. `--self-test` writes a key to a
+row and a log; the exit code is 1 unless the search finds it in a row, a page, a file and an export.
+"""
 
 import argparse
 import json
@@ -28,7 +29,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx
 import psycopg
 
-from benchmarks.canary_commands import KEY_NAME
+from benchmarks.canary_commands import KEY_NAME, RESULT_VARIABLE
 from benchmarks.canary_provider import HostileProvider
 from benchmarks.canary_search import CanarySearch
 from toolbench.installation import ROOT
@@ -46,19 +47,25 @@ TIMEOUT_SECONDS = 180
 MAX_PAGES_PER_PATH = 150
 _LINK = re.compile(r'(?:href|src|hx-get|data-url)="([^"]+)"')
 _EXCLUDED_LINKS = re.compile(r"^/(?:sign-in|sign-out|static)/")
-_DATABASE_FOLDERS = ("postgres", "valkey")  # their own files; rows are searched decoded
-_REQUIRED_COLUMNS = {("lab_provider", "base_url")}  # sent as it is: only an older version took a key there
+_DATABASE_FOLDERS = ("postgres", "valkey")  # files of the servers are not searched, since rows are searched decoded
+_REQUIRED_COLUMNS = {("lab_provider", "base_url")}  # the address itself, which has a canary on purpose
 
 
 @dataclass(slots=True)
 class SearchResult:
-    """What was searched, in numbers, and where a canary was found."""
+    """Counts of what was searched, and places where a canary was found.
+
+    Attributes:
+        counts: searched values, files, pages, commands and exports by kind, rows, and bytes of all.
+        hits: places with a canary, and pages with a server error.
+    """
 
     search: CanarySearch
     counts: Counter[str] = field(default_factory=Counter)
     hits: list[str] = field(default_factory=list)
 
     def search_bytes(self, kind: str, place: str, data: bytes) -> None:
+        """Search data and note its place if it has a canary."""
         self.counts[kind] += 1
         self.counts["bytes"] += len(data)
         if self.search.has_canary(data):
@@ -66,25 +73,27 @@ class SearchResult:
 
 
 class RunningProduct:
-    """Everything that `make up` starts but the local model, from `with` to its end."""
+    """A `make up` without the local model, which runs during a `with` block."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tb-canary-", dir="/tmp"))
         self.var = self.folder / "var"
-        self.output = self.folder / "said"
+        self.output = self.folder / "output"
         port = _find_free_port()
         self.base = f"http://127.0.0.1:{port}"
-        own = {"TOOLBENCH_VAR": str(self.var), "PORT": str(port), "LOCAL_MODEL": "0", "PYTHONPATH": str(ROOT)}
-        own |= {KEY_NAME: CANARY_BY_PLACE["environment"], "DJANGO_SETTINGS_MODULE": "toolbench.settings"}
+        settings = {"TOOLBENCH_VAR": str(self.var), "PORT": str(port), "LOCAL_MODEL": "0", "PYTHONPATH": str(ROOT)}
+        settings |= {KEY_NAME: CANARY_BY_PLACE["environment"], "DJANGO_SETTINGS_MODULE": "toolbench.settings"}
         kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-        self.environment = {**kept, **own, "CANARY_TOLD": str(self.folder / "told")}
+        self.environment = {**kept, **settings, RESULT_VARIABLE: str(self.folder / "result")}
 
     def __enter__(self) -> "RunningProduct":
         with self.output.open("wb") as out:
             command = [sys.executable, "-m", "toolbench.running", "up"]
             self._up = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
         try:
-            _wait_until(lambda: "simulated is ready" in self.output.read_text() or self._up.poll() is not None)
+            _wait_until(
+                lambda: "simulated is ready" in self.output.read_text() or self._up.poll() is not None, "make up"
+            )
             if self._up.poll() is not None:
                 raise RuntimeError(f"make up did not start:\n{self.output.read_text()}")
         except BaseException:
@@ -105,14 +114,20 @@ class RunningProduct:
 
     @property
     def database_url(self) -> str:
+        """Address of the product's database."""
         return str(json.loads((self.var / "running.json").read_text())["environment"]["DATABASE_URL"])
 
-    def ask(self, *arguments: str) -> Any:
+    def run_command(self, *arguments: str) -> Any:
+        """Run a command of `benchmarks.canary_commands` and return its result."""
         self.run("-m", "benchmarks.canary_commands", *arguments)
-        return json.loads(Path(self.environment["CANARY_TOLD"]).read_text())
+        return json.loads(Path(self.environment[RESULT_VARIABLE]).read_text())
 
     def run(self, *arguments: str, check: bool = True) -> bytes:
-        """Run Python on the product's settings; what it printed."""
+        """Run Python with the product's settings; return what it printed.
+
+        Raises:
+            RuntimeError: it failed, and `check` is set.
+        """
         command = [sys.executable, *arguments]
         done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, check=False)
         if check and done.returncode:
@@ -120,7 +135,7 @@ class RunningProduct:
         return done.stdout + done.stderr
 
     def sign_in(self) -> httpx.Client:
-        """A client that is signed in, on the site."""
+        """Return a client with a signed-in session."""
         link = re.search(r"http://\S+/sign-in/\S+", self.run("manage.py", "link").decode())
         assert link is not None
         client = httpx.Client(base_url=self.base, follow_redirects=True, timeout=120)
@@ -131,16 +146,16 @@ class RunningProduct:
         return client
 
 
-def _connect_by_hand(client: httpx.Client, base_url: str) -> None:
-    """Connect a provider by the form, as a person does, with a key that is pasted."""
+def _connect_by_form(client: httpx.Client, base_url: str) -> None:
+    """Connect a provider with the form, as a person does, with a pasted key."""
     page = client.get("/providers/new/")
-    given = {
+    fields = {
         "name": "canary typed",
         "base_url": base_url,
         "key": CANARY_BY_PLACE["typed"],
         "csrfmiddlewaretoken": _find_csrf_token(page.text),
     }
-    answer = client.post("/providers/new/", data=given, headers={"referer": f"{client.base_url}/providers/new/"})
+    answer = client.post("/providers/new/", data=fields, headers={"referer": f"{client.base_url}/providers/new/"})
     assert answer.status_code < 400, answer.text
 
 
@@ -177,9 +192,9 @@ def _search_files(product: RunningProduct, searched: SearchResult) -> None:
 
 
 def _search_pages(client: httpx.Client, searched: SearchResult, *, runs: list[int], per_kind: int) -> None:
-    """Follow every link of the site; of pages of one kind at most `per_kind`.
+    """Follow the links of the site, to at most `per_kind` pages of one kind.
 
-    Facets and sorts give a list hundreds of kinds of addresses, so the pages of one path have a limit as well.
+    Filters and sorts give a list hundreds of kinds of addresses, so the pages of one path have a limit as well.
     """
     exports = [
         f"/runs/{run}/{name}"
@@ -205,21 +220,21 @@ def _search_pages(client: httpx.Client, searched: SearchResult, *, runs: list[in
 
 
 def _iter_links(page: httpx.Response) -> Iterator[str]:
-    for given in _LINK.findall(page.text):
-        target = urlsplit(urldefrag(urljoin(str(page.url), unescape(given))).url)
+    for link in _LINK.findall(page.text):
+        target = urlsplit(urldefrag(urljoin(str(page.url), unescape(link))).url)
         path = target.path + (f"?{target.query}" if target.query else "")
         if target.netloc == urlsplit(str(page.url)).netloc and not _EXCLUDED_LINKS.match(path):
             yield path
 
 
 def _normalise_link(link: str) -> str:
-    """The address without its numbers and the values of its query."""
+    """Return the link with N for each number of its path, and without the values of its query."""
     path, _, query = link.partition("?")
     return re.sub(r"\d+", "N", path) + "?" + ",".join(sorted(pair.partition("=")[0] for pair in query.split("&")))
 
 
 def _search_commands(product: RunningProduct, searched: SearchResult, runs: list[int]) -> None:
-    """What the command line prints and writes."""
+    """Search what commands print and write."""
     out = product.folder / "out"
     for run in runs:
         for command in (
@@ -236,14 +251,14 @@ def _search_commands(product: RunningProduct, searched: SearchResult, runs: list
 
 
 def _search_all(
-    product: RunningProduct, client: httpx.Client, told: Any, *, canaries: list[str], per_kind: int
+    product: RunningProduct, client: httpx.Client, runs: list[int], *, canaries: list[str], per_kind: int
 ) -> SearchResult:
     searched = SearchResult(CanarySearch(canaries))
     steps: dict[str, Callable[[], None]] = {
         "rows": lambda: _search_rows(product, searched),
         "files": lambda: _search_files(product, searched),
-        "command line": lambda: _search_commands(product, searched, told["runs"][:: len(told["runs"]) - 1]),
-        "pages": lambda: _search_pages(client, searched, runs=told["runs"], per_kind=per_kind),
+        "command line": lambda: _search_commands(product, searched, runs[:: len(runs) - 1]),
+        "pages": lambda: _search_pages(client, searched, runs=runs, per_kind=per_kind),
     }
     for name, step in steps.items():
         began = time.monotonic()
@@ -255,17 +270,17 @@ def _search_all(
 def _print_result(searched: SearchResult) -> None:
     for kind, count in sorted(searched.counts.items()):
         print(f"  {kind}: {count:,}")
-    print(f"  texts, decoded: {searched.search.texts:,}")
+    print(f"  decoded texts: {searched.search.texts:,}")
     for hit in searched.hits[:200]:
         print(f"FOUND in {hit}")
 
 
-def _check_search(product: RunningProduct, client: httpx.Client, told: Any, per_kind: int) -> int:
-    """Whether what is planted is found in a row, on a page, in a file and in an export."""
-    product.ask("plant", PLANTED_CANARY)
+def _check_search(product: RunningProduct, client: httpx.Client, runs: list[int], per_kind: int) -> int:
+    """Write a key to a row and a log; return 0 if the search finds it everywhere, else 1."""
+    product.run_command("plant", PLANTED_CANARY)
     with (product.var / "log" / "web.log").open("a") as log:
         log.write(f"planted {PLANTED_CANARY}\n")
-    searched = _search_all(product, client, told, canaries=[PLANTED_CANARY], per_kind=per_kind)
+    searched = _search_all(product, client, runs, canaries=[PLANTED_CANARY], per_kind=per_kind)
     _print_result(searched)
     missed = [
         kind
@@ -278,11 +293,11 @@ def _check_search(product: RunningProduct, client: httpx.Client, told: Any, per_
     return 1 if missed else 0
 
 
-def _wait_until(is_so: Callable[[], bool]) -> None:
+def _wait_until(is_met: Callable[[], bool], what: str) -> None:
     until = time.monotonic() + TIMEOUT_SECONDS
-    while not is_so():
+    while not is_met():
         if time.monotonic() > until:
-            raise TimeoutError("it did not come about")
+            raise TimeoutError(f"{what}: not after {TIMEOUT_SECONDS} s")
         time.sleep(0.1)
 
 
@@ -293,9 +308,11 @@ def _find_free_port() -> int:
 
 def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=2, help="of each cell (default 2)")
-    parser.add_argument("--per-kind", type=int, default=6, help="pages of one kind that are read (default 6)")
-    parser.add_argument("--self-test", action="store_true", help="plant a key and see that it is found")
+    parser.add_argument("--trials", type=int, default=2, help="trials of each cell (default 2)")
+    parser.add_argument("--per-kind", type=int, default=6, help="searched pages of one kind (default 6)")
+    parser.add_argument(
+        "--self-test", action="store_true", help="write a key to a row and a log, and check that it is found"
+    )
     return parser.parse_args()
 
 
@@ -304,19 +321,26 @@ def main() -> int:
     options, began, hostile = _parse_options(), time.monotonic(), HostileProvider()
     with ScriptedServer(hostile) as provider, RunningProduct() as product:
         client = product.sign_in()
-        _connect_by_hand(client, provider.base_url)
-        told = product.ask("prepare", provider.base_url, json.dumps(CANARY_BY_PLACE), str(options.trials))
-        ended = product.ask("wait", "300")
-        probes, requests = len(told["probes"]), len(provider.seen)
-        print(f"{ended['trials']} trials, {probes} probes, {requests:,} requests, {ended['open']} still open.")
-        print(f"{len(hostile.played)} pairs of place and spelling played; {len(hostile.sent)} keys seen.", flush=True)
+        _connect_by_form(client, provider.base_url)
+        prepared = product.run_command("prepare", provider.base_url, json.dumps(CANARY_BY_PLACE), str(options.trials))
+        ended = product.run_command("wait", "300")
+        probes, requests = len(prepared["probes"]), len(provider.seen)
+        print(
+            f"{ended['trials']} trials, {probes} probes, {requests:,} requests; "
+            f"{ended['open']} trials and probes did not end."
+        )
+        print(
+            f"{len(hostile.played)} pairs of place and spelling were answered; {len(hostile.sent)} keys were received.",
+            flush=True,
+        )
         if options.self_test:
-            return _check_search(product, client, told, options.per_kind)
-        searched = _search_all(product, client, told, canaries=[*CANARY_BY_PLACE.values()], per_kind=options.per_kind)
+            return _check_search(product, client, prepared["runs"], options.per_kind)
+        canaries = [*CANARY_BY_PLACE.values()]
+        searched = _search_all(product, client, prepared["runs"], canaries=canaries, per_kind=options.per_kind)
     _print_result(searched)
-    unseen = {*CANARY_BY_PLACE.values()} - hostile.sent
-    print(f"{len(searched.hits)} places hold a key; {len(unseen)} keys were never sent.")
-    print(f"It took {time.monotonic() - began:.0f} s.")
+    unseen = {*canaries} - hostile.sent
+    print(f"{len(searched.hits)} places have a key; {len(unseen)} keys were never sent.")
+    print(f"Duration: {time.monotonic() - began:.0f} s.")
     return 1 if searched.hits or unseen or ended["open"] else 0
 
 

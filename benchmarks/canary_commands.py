@@ -1,6 +1,7 @@
-"""What `benchmarks.canaries` asks of a process with the product's own settings: rows, runs, probes and their end.
+"""Commands of `benchmarks.canaries` with the product's settings: create rows, launch runs, wait.
 
-`python -m benchmarks.canary_commands VERB …` prints JSON."""
+`python -m benchmarks.canary_commands VERB …` writes its result as JSON to the file that CANARY_RESULT names.
+"""
 
 import json
 import os
@@ -18,38 +19,42 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 
 KEY_NAME = "TOOLBENCH_CANARY_KEY"
+RESULT_VARIABLE = "CANARY_RESULT"
 POLL_SECONDS = 0.5
 SCENARIOS = ("happy_path", "chat_only")
 
 
 def prepare(base_url: str, canaries: str, trials: str) -> dict[str, Any]:
-    """Connect one provider for each place of a key and each wire, and launch every method, streamed and whole."""
-    known = json.loads(canaries)
-    runs = [_launch_run(model, int(trials)) for model in _make_models(base_url, known)]
+    """Connect a provider for each place of a key and each wire format; launch a run and a probe of each.
+
+    A run tries every method with and without streaming. All arguments are texts, `canaries` a JSON object by place.
+    """
+    canary_by_place = json.loads(canaries)
+    runs = [_launch_run(model, int(trials)) for model in _create_models(base_url, canary_by_place)]
     probes = [
         queue_probe(model, Probe.Kind.CONFORMANCE, why="canaries").pk for model in Model.objects.filter(note="canary")
     ]
     return {"runs": runs, "probes": probes, "providers": [*Provider.objects.values_list("pk", flat=True)]}
 
 
-def _make_models(base_url: str, known: dict[str, str]) -> list[Model]:
-    """Each wire with the key in the environment, pasted, in an extra header and in the address."""
+def _create_models(base_url: str, canary_by_place: dict[str, str]) -> list[Model]:
+    """Create models with the key in the environment, stored, in an extra header and in the address."""
     places: dict[str, dict[str, Any]] = {
         "environment": {"key_source": "environment", "key_env": KEY_NAME},
-        "pasted": {"key_source": "stored", "key_encrypted": encrypt(known["pasted"])},
+        "pasted": {"key_source": "stored", "key_encrypted": encrypt(canary_by_place["pasted"])},
         "header": {
             "header_names": ["x-tenant"],
-            "headers_encrypted": encrypt(json.dumps({"x-tenant": known["header"]})),
+            "headers_encrypted": encrypt(json.dumps({"x-tenant": canary_by_place["header"]})),
         },
-        "address": {"base_url": f"{base_url}/{known['address']}"},
+        "address": {"base_url": f"{base_url}/{canary_by_place['address']}"},
     }
-    made = []
+    models = []
     for wire in ("chat", "anthropic"):
         for place, fields in places.items():
             columns = {"base_url": base_url, "wire": wire, "max_attempts": 2, "kind": "openai"} | fields
             provider = Provider.objects.create(name=f"canary {place} {wire}", **columns)
-            made.append(Model.objects.create(provider=provider, name="canary", canonical="canary", note="canary"))
-    return made
+            models.append(Model.objects.create(provider=provider, name="canary", canonical="canary", note="canary"))
+    return models
 
 
 def _launch_run(model: Model, trials: int) -> int:
@@ -71,12 +76,12 @@ def _launch_run(model: Model, trials: int) -> int:
 
 
 def wait_until_done(seconds: str) -> dict[str, Any]:
-    """Wait until every trial and probe is done, at most so long."""
-    until = time.monotonic() + float(seconds)
-    while (still := _count_unfinished()) and time.monotonic() < until:
+    """Wait until every trial and probe is done; return the number of unfinished ones and how trials ended."""
+    deadline = time.monotonic() + float(seconds)
+    while (unfinished := _count_unfinished()) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     ends = [*Trial.objects.values_list("end", "failure_class").distinct()]
-    return {"open": still, "trials": Trial.objects.count(), "ends": ends}
+    return {"open": unfinished, "trials": Trial.objects.count(), "ends": ends}
 
 
 def _count_unfinished() -> int:
@@ -85,7 +90,7 @@ def _count_unfinished() -> int:
 
 
 def plant_canary(canary: str) -> dict[str, Any]:
-    """Put a canary where nothing masks it: into one row."""
+    """Write a canary to a row of a trial, without masking."""
     run = Run.objects.order_by("pk")[0]
     trial = Trial.objects.filter(run=run).order_by("pk")[0]
     Trial.objects.filter(pk=trial.pk).update(sentence=f"Planted {canary}.")
@@ -99,8 +104,8 @@ def main() -> None:
         "wait": wait_until_done,
         "plant": plant_canary,
     }
-    told = verbs[verb](*arguments)
-    Path(os.environ["CANARY_TOLD"]).write_text(json.dumps(told))
+    result = verbs[verb](*arguments)
+    Path(os.environ[RESULT_VARIABLE]).write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A hostile provider on real HTTP: it repeats every secret that it is sent, in every spelling and every place."""
+"""Hostile provider: it repeats every secret that it receives, in every spelling and every place."""
 
 import itertools
 import json
@@ -14,7 +14,12 @@ _TOOL_NAME = "get_weather"
 
 
 class HostileProvider:
-    """Plays in turn all answers that fit a request, with the next spelling each time. `sent` are the secrets seen."""
+    """Gives each answer that fits a request in turn, with the next spelling each time.
+
+    Attributes:
+        sent: the secrets that it received.
+        played: pairs of place and spelling that were answered.
+    """
 
     def __init__(self) -> None:
         self.sent: set[str] = set()
@@ -27,30 +32,30 @@ class HostileProvider:
         turn = next(self._turns)
         spellings = [*SPELLING_BY_NAME.items()]
         spelling, spell = spellings[turn % len(spellings)]
-        said = " ".join(map(spell, secrets))
-        headers = {"x-echo": secrets[0] if secrets else "none", "x-request-id": f"req-{said[:40]!r}"}
+        spelled = " ".join(map(spell, secrets))
+        headers = {"x-echo": secrets[0] if secrets else "none", "x-request-id": f"req-{spelled[:40]!r}"}
         if seen.method == "GET":
             return _build_json(200, {"data": [{"id": f"model-{secret}"} for secret in secrets]}, headers)
         request = seen.json()
         streams, whole = _list_fitting_answers(seen.path)
         if request.get("stream"):
-            place, events = [*streams.items()][turn % len(streams)]
+            place, build_events = [*streams.items()][turn % len(streams)]
             self.played.add(f"{place}, {spelling}")
-            return _build_stream(events(said), headers)
-        place, (status, make) = [*whole.items()][turn % len(whole)]
+            return _build_stream(build_events(spelled), headers)
+        place, (status, build_answer) = [*whole.items()][turn % len(whole)]
         self.played.add(f"{place}, {spelling}")
-        value = make(said)
+        value = build_answer(spelled)
         text = value if isinstance(value, str) else json.dumps(value)
         return ScriptedReply(status, headers, text.replace(_TOOL_NAME, _find_offered_tool(request)).encode())
 
 
 def _list_fitting_answers(path: str) -> tuple[dict[str, BuildEvents], dict[str, tuple[int, Callable[[str], object]]]]:
-    """The streams and the whole answers of the API that a path belongs to."""
+    """Return streams and whole answers by place, for the API that a path belongs to."""
     kind = "messages" if path.endswith("messages") else "chat" if path.endswith("chat/completions") else "template"
     streams = {name: events for name, (_, events) in STREAM_BY_PLACE.items() if _find_api(name) == kind}
     whole = {
-        name: (status, make)
-        for name, (_, status, make) in WHOLE_ANSWER_BY_PLACE.items()
+        name: (status, build_answer)
+        for name, (_, status, build_answer) in WHOLE_ANSWER_BY_PLACE.items()
         if _find_api(name) in (kind, "any")
     }
     return streams, whole
@@ -70,7 +75,7 @@ def _find_secrets(seen: ReceivedRequest) -> list[str]:
 
 
 def _find_offered_tool(request: JsonObject) -> str:
-    """The first tool of the request, so that its call runs."""
+    """Return the name of the first tool of the request, so that its call runs."""
     tools = request.get("tools") or [{}]
     function = tools[0].get("function") or tools[0]
     return str(function.get("name", _TOOL_NAME))

@@ -1,7 +1,8 @@
-"""Searches anything for planted keys, however they are written. It shares no code with what masks them.
+"""Search for keys in any spelling. It shares no code with the masking of the product.
 
-Everything is taken apart with the standard library: JSON and streams of events into their texts, parts of one path
-joined; texts are unescaped, percent-decoded and base64-decoded, again and again; archives are opened."""
+JSON and streams of events are split into their texts, and texts at one path are joined. Texts are unescaped and decoded
+from percent encoding, entities and base64, up to five times in a row. Archives are opened.
+"""
 
 import base64
 import binascii
@@ -22,30 +23,34 @@ _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([\"\\/'])")
 
 
 class CanarySearch:
-    """Knows the canaries. `texts` counts what was looked at."""
+    """Search for canaries.
+
+    Attributes:
+        texts: number of texts that were searched.
+    """
 
     def __init__(self, canaries: Iterable[str]) -> None:
         self._canaries = tuple(canary.lower() for canary in canaries)
         self.texts = 0
 
     def has_canary(self, data: bytes) -> bool:
-        """Return whether a canary is in `data` or in anything that `data` says when it is decoded."""
+        """Return whether a canary is in `data` or in anything that it decodes to."""
         if data[:2] == b"PK" and zipfile.is_zipfile(io.BytesIO(data)):
             return self._in_archive(data)
         text = data.decode("utf-8", "replace")
         return self.has_canary_in_text(text) or any(
-            self.has_canary_in_text(said) for said in _iter_document_texts(text)
+            self.has_canary_in_text(part) for part in _iter_document_texts(text)
         )
 
     def has_canary_in_text(self, text: str) -> bool:
         """Return whether a canary is in a text or in what it decodes to."""
         self.texts += 1
         seen, views = {text}, [text]
-        for deep in range(_MAX_DEPTH):
+        for depth in range(_MAX_DEPTH):
             if any(canary in view.lower() for view in views for canary in self._canaries):
                 return True
-            made = (view for one in views for view in _iter_decoded(one, in_base64=deep < _MAX_BASE64_DEPTH))
-            views = [view for view in dict.fromkeys(made) if view not in seen]
+            decoded = (result for view in views for result in _iter_decoded(view, in_base64=depth < _MAX_BASE64_DEPTH))
+            views = [view for view in dict.fromkeys(decoded) if view not in seen]
             seen.update(views)
         return any(canary in view.lower() for view in views for canary in self._canaries)
 
@@ -80,13 +85,13 @@ def _decode_base64(token: str, begin: int) -> str:
 
 
 def _iter_document_texts(text: str) -> Iterator[str]:
-    """Yield the texts of a JSON document or of a stream of events: each, and those of one path joined."""
+    """Yield the texts of a JSON document or stream of events, and the joined texts of each path and name."""
     by_path: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     by_name: defaultdict[object, list[str]] = defaultdict(list)
     for value in _iter_json_values(text):
-        for path, said in _iter_leaves(value, ()):
-            by_path[path].append(said)
-            by_name[path[-1] if path else ""].append(said)
+        for path, leaf in _iter_leaves(value, ()):
+            by_path[path].append(leaf)
+            by_name[path[-1] if path else ""].append(leaf)
     for group in (*by_path.values(), *by_name.values()):
         yield from dict.fromkeys(("".join(group), *group))
 
