@@ -1,4 +1,4 @@
-"""Second measurement: does a failed trial of a simulated model with two faults get a cause of one of them?"""
+"""Second measurement: does a failed trial of a model with two faults get a cause of one of them?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -46,12 +46,12 @@ class JudgedTrial:
 
 
 def draw_pairs(count: int = DEFAULT_PAIRS, seed: int = DEFAULT_SEED) -> list[tuple[Cell, int]]:
-    """Return each pair's cell and seed. A pair whose second fault would have nothing left to change is drawn again."""
+    """Return each pair's cell and seed; a second fault that would have nothing to change is drawn again."""
     return list(islice(_iter_pairs(Random(seed)), count))
 
 
 def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENARIOS) -> list[JudgedTrial]:
-    """Play each pair and each of its faults alone with one seed, in all scenarios; return failed trials of pairs."""
+    """Play each pair in every scenario, and its faults alone; return the failed trials of the pairs."""
     together = [(replace(cell, scenario=slug), seed) for cell, seed in pairs for slug in slugs]
     alone = {(replace(cell, personas=(persona,)), seed) for cell, seed in together for persona in cell.personas}
     order = sorted(alone)
@@ -74,7 +74,7 @@ def iter_report_lines(judged: Sequence[JudgedTrial], pairs: int) -> Iterator[str
 
 
 def compute_share(judged: Sequence[JudgedTrial]) -> float:
-    """Return the share of accepted causes among the trials that one fault alone fails too; 1 if there are none."""
+    """Return the share of accepted causes where one fault alone fails the trial too; 1 without trials."""
     alone = [item for item in judged if item.accepted]
     return sum(item.right for item in alone) / len(alone) if alone else 1.0
 

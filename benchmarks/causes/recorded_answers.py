@@ -74,7 +74,7 @@ class RecordedAnswer:
 
 @cache
 def list_recorded_answers() -> tuple[RecordedAnswer, ...]:
-    """Return the texts of model families, the unusual arguments and the exchanges with a local model, each once."""
+    """Return texts of model families, unusual arguments and exchanges with a local model, each once."""
     found = (*_iter_text_answers(), *_iter_argument_answers(), *_iter_exchange_answers())
     return tuple({item.name: item for item in found}.values())
 
@@ -109,7 +109,7 @@ def find_table_cause(answer: RecordedAnswer) -> str:
 
 
 def iter_report_lines(labels: dict[str, str]) -> Iterator[str]:
-    """Yield the agreement with the labels as lines, and a line for every answer without a label or with another one."""
+    """Yield lines: the agreement with the labels, and every answer without a label or with another one."""
     answers = list_recorded_answers()
     labelled = [answer for answer in answers if answer.name in labels]
     differing = [(item, find_table_cause(item)) for item in labelled if labels[item.name] != find_table_cause(item)]

@@ -1,4 +1,4 @@
-"""First measurement: does a failed trial of a simulated model with one fault get a cause of this fault?"""
+"""First measurement: does a failed trial of a model with one fault get a cause of this fault?"""
 
 import json
 from collections import Counter
@@ -77,7 +77,7 @@ def iter_cells(
 
 
 def list_expected_causes(cell: Cell, seed: int) -> tuple[str, ...]:
-    """Return the causes that a failed trial of a cell with one persona may get; empty if the fault fails no trial."""
+    """Return the causes that a failed trial of one persona may get; empty if its fault fails no trial."""
     persona = load_personas()[cell.personas[0]]
     row = _read_rows()[persona.drift]
     if "one_of" in row:
@@ -111,7 +111,7 @@ def list_misses(played: Iterable[PlayedTrial]) -> list[PlayedTrial]:
 
 
 def iter_report_lines(played: Sequence[PlayedTrial]) -> Iterator[str]:
-    """Yield a Markdown table with a row for each persona and every cause that its failed trials got, and a summary."""
+    """Yield a Markdown table of each persona with the causes of its failed trials, and a summary."""
     rows = count_causes(played)
     yield "| persona | expected causes | failed trials | with an expected cause | causes found |"
     yield "|---|---|---|---|---|"

@@ -1,4 +1,4 @@
-"""Crashes at every step of workers, probes and scheduler: their real code is killed, cut off or frozen.
+"""Crashes at every step of workers, probes and scheduler: killed, cut off or frozen.
 
 `python -m benchmarks.crashes --schedules 10000 --seed 1` starts a PostgreSQL with `fsync` and `synchronous_commit` in a
 temporary folder, plays the schedules in several processes, and prints a table. The exit code is 1 if a schedule broke

@@ -1,4 +1,4 @@
-"""Simulated processes of the product, which are killed, cut off or frozen at a chosen statement, commit or request.
+"""Simulated processes that are killed, cut off or frozen at a chosen statement, commit or request.
 
 They run in threads of this process, while `install_hooks` is active. Other code in this process runs as usual.
 """
@@ -137,7 +137,9 @@ class SimulatedProcess:
         self._thawed.set()
 
     def count_event(self, description: str) -> Callable[[Moment], Fault | None]:
-        """Count an event; return a function that finds the fault before or after it. Wait while the process is frozen.
+        """Count an event; return a function that finds the fault before or after it.
+
+        It waits while the process is frozen.
 
         Raises:
             ProcessKilledError: the process has ended.
@@ -317,7 +319,7 @@ async def _inject_request_fault(process: SimulatedProcess, exchange: Exchange, f
 
 
 def _cancel_tasks(loop: VirtualTimeLoop) -> None:
-    """Cancel all tasks again and again until the loop ends: `wait_for` of Python 3.11 may lose a cancellation."""
+    """Cancel all tasks until the loop ends, since `wait_for` of Python 3.11 may lose a cancellation."""
     for task in asyncio.all_tasks(loop):
         task.cancel()
     loop.call_later(_CANCEL_SECONDS, _cancel_tasks, loop)

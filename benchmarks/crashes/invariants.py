@@ -1,4 +1,4 @@
-"""Invariants after a crash, besides those of the chaos rounds. The database holds the rows of one schedule."""
+"""Further invariants after a crash, for a database with the rows of one schedule."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Kinds of work during which a process crashes: prepared rows, the work itself, and actions of people afterwards."""
+"""Kinds of work during which a process crashes: rows, the work, and actions of people afterwards."""
 
 import asyncio
 import sys

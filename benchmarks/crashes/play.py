@@ -24,7 +24,7 @@ from benchmarks.crashes.schedules import CrashSchedule, draw_schedules
 
 
 def describe(played: Played) -> dict[str, Any]:
-    """Return a result as plain data, with the event at which the fault happened and the number of all events."""
+    """Return a result as plain data; of its events the number, and the one at which the fault happened."""
     point = played.point
     number = point.number if point else 0
     return {

@@ -1,4 +1,4 @@
-"""Player of schedules on one database: a process crashes, other processes continue, and the invariants are checked."""
+"""Player of schedules: a process crashes, others finish its work, and the invariants are checked."""
 
 import threading
 import time
@@ -128,7 +128,7 @@ class _CrashingProcess:
 
 
 class Player:
-    """Plays schedules one after another. Before each, the database gets the rows of its kind and no others."""
+    """Plays schedules one after another, each on the rows of its kind and no others."""
 
     def __init__(self) -> None:
         self._provider = CountingProvider(delay_seconds=0, intervene=self._intervene)
@@ -212,7 +212,7 @@ class Player:
         return violations
 
     def _finish_work(self, process: SimulatedProcess, kind: Kind, context: ScheduleContext) -> None:
-        """Let other processes and people finish the work. Messages to workers are lost, except those of a sweep."""
+        """Let other processes and people finish the work. Only messages of a sweep reach workers."""
         _wait_for_rollback(process)
         for _ in range(MAX_ROUNDS):
             _end_leases()

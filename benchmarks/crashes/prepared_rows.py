@@ -1,4 +1,4 @@
-"""Rows with which schedules of one kind begin: created once, kept in a schema, and written before each schedule."""
+"""Rows with which schedules of one kind begin: kept in a schema and written before each schedule."""
 
 from django.db import connection
 from psycopg import sql

@@ -40,7 +40,9 @@ class IdleConnections:
 
 
 class ProcessConnections:
-    """Connections of one process. psycopg takes it for a pool: `Connection.close` calls `putconn`. Thread-safe.
+    """Connections of one process. Thread-safe.
+
+    psycopg takes it for a pool: `Connection.close` calls `putconn`.
 
     Attributes:
         backends: process ids of the backends of all connections that the process had.

@@ -1,4 +1,4 @@
-"""Schedules: each fault before and after each event of every kind of work, in an order drawn by a seed."""
+"""Schedules: each fault before and after each event of every kind of work, in a random order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,11 @@ class CrashSchedule:
 
 
 def list_schedules(event_counts: Mapping[str, int]) -> list[CrashSchedule]:
-    """Return all schedules; `event_counts` has the number of events of each kind in a schedule without a crash."""
+    """Return all schedules.
+
+    Args:
+        event_counts: number of events of each kind in a schedule without a crash.
+    """
     return [
         CrashSchedule(kind, CrashPoint(number, moment, fault))
         for kind, count in event_counts.items()

@@ -1,6 +1,7 @@
-"""Event loop in virtual time: its clock stops during work in threads and requests, and else jumps to the next timer.
+"""Event loop in virtual time.
 
-So pauses of a worker session take no real time, and their order does not depend on the speed of the machine.
+Its clock stops during work in threads and during requests, and otherwise jumps to the next timer. So pauses of a worker
+session take no real time, and their order does not depend on the speed of the machine.
 """
 
 import asyncio

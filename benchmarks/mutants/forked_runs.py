@@ -1,4 +1,4 @@
-"""Runs of the tests on a module's mirrored path, each in a forked process that loads one mutant of the module."""
+"""Runs of the tests of a module, each in a forked process that loads one mutant of the module."""
 
 import gc
 import importlib
@@ -26,7 +26,7 @@ from benchmarks.mutants.mutation import Mutant, build_mutated_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 IGNORE_PATTERNS = shutil.ignore_patterns(".git", ".venv", "var", "reports", ".*_cache", ".hypothesis", "node_modules")
-# Imported once, before the forks. They hold nothing of this project, so no mutant can change what they are.
+# Imported once, before the forks. They import nothing of this project, so no mutant affects them.
 PRELOADED = (
     "aiohttp", "anyio", "celery.app.base", "celery.app.task", "dj_database_url", "django.contrib.staticfiles",
     "django.core.management", "django.db.backends.postgresql.base", "django.test", "httpx", "hypothesis.strategies",
@@ -46,7 +46,13 @@ WAIT_FACTOR = 20  # wall-clock seconds a run may take for each second of CPU it 
 
 @dataclass(frozen=True, slots=True)
 class MutantJob:
-    """One run of tests. `mutant` is None for the source as it is, `timeout` in seconds of CPU."""
+    """Run of the tests of one module.
+
+    Attributes:
+        path: the module.
+        mutant: the mutant; None for the unchanged module.
+        timeout: CPU seconds that the tests may use.
+    """
 
     path: str
     mutant: Mutant | None
@@ -55,7 +61,12 @@ class MutantJob:
 
 @dataclass(frozen=True, slots=True)
 class MutantResult:
-    """How a run of tests ended. `exit_code` is None where it was still waiting, negative after a signal."""
+    """Result of a run.
+
+    Attributes:
+        exit_code: None if the run took too long by the clock; negative after a signal.
+        seconds: duration by the clock.
+    """
 
     job: MutantJob
     exit_code: int | None
@@ -63,18 +74,22 @@ class MutantResult:
 
     @property
     def passed(self) -> bool:
+        """Whether every test passed, or there is none."""
         return self.exit_code in (0, NO_TESTS_EXIT_CODE)
 
     @property
     def outcome(self) -> str:
+        """One of survived, killed and timeout."""
         if self.exit_code in (None, -signal.SIGXCPU):
             return "timeout"
         return "survived" if self.passed else "killed"
 
 
 def list_mirrored_tests(root: Path, path: str) -> list[str]:
-    """Return the test files on the mirrored path of a module: `test_<module>.py` and `test_<module>_*.py`, else every
-    test of the mirrored package."""
+    """Return the test files of a module: `test_<module>.py` and `test_<module>_*.py` on the mirrored path.
+
+    Without such files, the whole mirrored package is returned.
+    """
     module = Path(path)
     package = root / "tests" / module.parent.relative_to("toolbench")
     own = [*package.glob(f"test_{module.stem}.py"), *package.glob(f"test_{module.stem}_*.py")]
@@ -84,13 +99,16 @@ def list_mirrored_tests(root: Path, path: str) -> list[str]:
 
 
 def _belongs_to_another(tested: str, module: str, siblings: set[str]) -> bool:
-    """Tell `test_sequential_differences.py` from a further file of tests of `sequential.py`."""
+    """Return whether a test file is that of another module with a longer name.
+
+    So `test_sequential_differences.py` is not taken for a test file of `sequential.py`.
+    """
     return any(len(name) > len(module) and (tested == name or tested.startswith(f"{name}_")) for name in siblings)
 
 
 @contextmanager
 def copy_tree(tree: Path) -> Iterator[Path]:
-    """Copy a checkout and work in the copy, so that it may be changed during the runs."""
+    """Copy a checkout and change to the copy during the block, so that the checkout may be edited."""
     with tempfile.TemporaryDirectory(prefix="tb-mutants-") as folder:
         copy = Path(folder) / "tree"
         shutil.copytree(tree, copy, ignore=IGNORE_PATTERNS, symlinks=True)
@@ -106,14 +124,14 @@ def copy_tree(tree: Path) -> Iterator[Path]:
             os.chdir(tree)
 
 
-def run_jobs(root: Path, jobs: Sequence[MutantJob], at_once: int) -> Iterator[MutantResult]:
-    """Run the tests of each job, several at once, and yield each result when it is there."""
+def run_jobs(root: Path, jobs: Sequence[MutantJob], max_runs: int) -> Iterator[MutantResult]:
+    """Run the tests of each job, at most `max_runs` at the same time; yield each result when its run ends."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(jobs))
     running: dict[BaseProcess, tuple[MutantJob, float, Path]] = {}
     try:
         while waiting or running:
-            while waiting and len(running) < at_once:
+            while waiting and len(running) < max_runs:
                 job = waiting.pop()
                 folder = Path(tempfile.mkdtemp(prefix="run-", dir=root.parent))
                 process: BaseProcess = context.Process(target=_run_tests, args=(root, job, folder))
@@ -137,7 +155,7 @@ def _is_over(process: BaseProcess, run: tuple[MutantJob, float, Path]) -> bool:
 
 
 def _end_process(process: BaseProcess, folder: Path) -> None:
-    """Kill the process group of a run, which may have started processes of its own, and delete its folder."""
+    """Kill the process group of a run, since tests may have started processes, and delete its folder."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid or 0, signal.SIGKILL)
     process.join()
@@ -145,7 +163,7 @@ def _end_process(process: BaseProcess, folder: Path) -> None:
 
 
 def _run_tests(root: Path, job: MutantJob, folder: Path) -> None:
-    """Run pytest in this process, a child of its own, and exit with its code."""
+    """Run pytest in this process, which is a fork, and exit with its code."""
     os.setpgid(0, 0)
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(job.timeout), math.ceil(job.timeout) + 5))
     os.environ |= {"TOOLBENCH_TEST_FOLDER": str(folder), "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis")}
@@ -160,7 +178,7 @@ def _run_tests(root: Path, job: MutantJob, folder: Path) -> None:
 
 
 class _MutantFinder(importlib.abc.MetaPathFinder):
-    """Finds one module: the mutated one."""
+    """Import finder for the mutated module only."""
 
     def __init__(self, root: Path, mutant: Mutant) -> None:
         self._module = mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -170,6 +188,7 @@ class _MutantFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of the mutated module; None for any other."""
         if fullname != self._module:
             return None
         loader = _MutantLoader(fullname, str(self._file), self._index)
@@ -177,12 +196,13 @@ class _MutantFinder(importlib.abc.MetaPathFinder):
 
 
 class _MutantLoader(importlib.machinery.SourceFileLoader):
-    """Compiles the mutated source; nothing of it is written to a bytecode cache."""
+    """Import loader that compiles the mutated source and writes no bytecode cache."""
 
     def __init__(self, fullname: str, path: str, index: int) -> None:
         super().__init__(fullname, path)
         self._index = index
 
     def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the mutated module."""
         tree = build_mutated_tree(Path(self.path).read_text(), self._index)
         return compile(tree, self.path, "exec", dont_inherit=True)

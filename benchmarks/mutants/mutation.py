@@ -30,15 +30,15 @@ Slot = tuple[ast.AST, str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one module.
+    """Change of one place in a module.
 
     Attributes:
         path: the module, relative to the root of the tree.
         index: position among all mutants of the module.
         kind: comparison, boolean, constant, plus and minus, or swapped branches.
         scope: qualified name of the function or class, "" for the module itself.
-        before: source around the change, normalised, at most `CONTEXT_CHARACTERS` where it can be.
-        after: the same with the change.
+        before: normalised source around the change, if possible at most `CONTEXT_CHARACTERS`.
+        after: the same source with the change.
         occurrence: 1 for the first mutant of this scope with this text, 2 for the second.
     """
 
@@ -53,14 +53,14 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """Identify the mutant independently of line numbers and of changes elsewhere in the module."""
+        """Name that does not depend on line numbers and on changes elsewhere in the module."""
         number = f" #{self.occurrence}" if self.occurrence > 1 else ""
         return f"{self.path}:{self.scope}: {self.before} -> {self.after}{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """Put `replacement` into `slot`. `parents` are the enclosing nodes, outermost first."""
+    """Replacement of the node in `slot`. `parents` are the enclosing nodes, the outermost first."""
 
     kind: str
     slot: Slot
@@ -104,7 +104,7 @@ def build_mutated_tree(source: str, index: int) -> ast.Module:
 
 
 def _iter_edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_Edit]:
-    """Walk the tree depth first. The tree may be changed between two steps if the change is undone."""
+    """Yield the edits of a tree, depth first. An edit may be applied if it is undone before the next one."""
     parents = (*parents, node)
     for name, value in ast.iter_fields(node):
         if name in UNMUTATED_FIELDS or not isinstance(value, ast.AST | list):
@@ -122,7 +122,7 @@ def _iter_edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_E
 
 
 def _is_strict_zip(node: ast.AST, child: ast.AST) -> bool:
-    """Tell the `strict` of `zip`, which only checks the code itself, as an assertion does."""
+    """Return whether a keyword is the `strict` of `zip`, which only checks the code, as an assertion does."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
