@@ -1,4 +1,4 @@
-"""The trial that every way of the benchmark runs: happy_path as the case study words it, under the default layers."""
+"""Trial of the loop benchmark: happy_path in the published wording and in strategy production."""
 
 from dataclasses import dataclass
 
@@ -18,12 +18,15 @@ STRATEGY = "production"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTrial:
+    """Scenario, instance and loop plan of the trial."""
+
     scenario: Scenario
     instance: Instance
     plan: LoopPlan
 
 
 def build_trial() -> BenchmarkTrial:
+    """Return the trial; each call returns an equal one."""
     scenario = scenarios.lookup_scenario(SCENARIO)
     instance = scenario.draw_instance(1, kind=PUBLISHED_WORDING)
     plan = LoopPlan(
@@ -36,26 +39,26 @@ def build_trial() -> BenchmarkTrial:
     return BenchmarkTrial(scenario, instance, plan)
 
 
-def list_request_bodies(played: BenchmarkTrial) -> tuple[bytes, ...]:
-    """The bytes that one trial sends."""
-    workspace = played.scenario.open(played.instance)
-    loop = run_loop(played.plan, ignore_event)
+def list_request_bodies(trial: BenchmarkTrial) -> tuple[bytes, ...]:
+    """Return the bodies of the requests that the trial sends, in order."""
+    workspace = trial.scenario.open(trial.instance)
+    loop = run_loop(trial.plan, ignore_event)
     answers = iter(TRIAL_ANSWERS)
-    sent: list[bytes] = []
-    wanted = next(loop)
+    bodies: list[bytes] = []
+    event = next(loop)
     try:
         while True:
             outcome: LoopInput
-            if isinstance(wanted, Ask):
-                sent.append(wanted.request.body)
-                wanted.decoder.feed(next(answers))
-                outcome = wanted.decoder.close()
+            if isinstance(event, Ask):
+                bodies.append(event.request.body)
+                event.decoder.feed(next(answers))
+                outcome = event.decoder.close()
             else:
-                outcome = tuple(Outcome(workspace.call(call.name, call.arguments, call.id)) for call in wanted.calls)
-            wanted = loop.send(outcome)
+                outcome = tuple(Outcome(workspace.call(call.name, call.arguments, call.id)) for call in event.calls)
+            event = loop.send(outcome)
     except StopIteration:
-        return tuple(sent)
+        return tuple(bodies)
 
 
 def ignore_event(event: Event) -> None:
-    """Nobody listens."""
+    """Do nothing with an event of the loop."""

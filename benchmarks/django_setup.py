@@ -1,4 +1,4 @@
-"""Sets Django up when imported, before anything that needs its models."""
+"""Set-up of Django at import. Import it before modules that need Django's models."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""CPU of one tool call in the engine, by part: schemas, grammars, masks and reading of answers; and memory.
+"""CPU of one tool call in the engine, by part: schemas, grammars, masks, reading; and memory.
 
 `python -m benchmarks.engine --runs 200 --rounds 5` prints microseconds of this process's CPU: medians over rounds, with
 minimum and maximum in brackets. Ratios are to json.loads with jsonschema-rs on the same bytes, or to llguidance alone.

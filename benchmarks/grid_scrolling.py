@@ -1,11 +1,11 @@
-"""Stalls of the grid while it scrolls, in Chromium: `python -m benchmarks.grid_scrolling LINK [PATH]`.
+"""Long tasks of the browser while a grid scrolls: `python -m benchmarks.grid_scrolling LINK [PATH]`.
 
 LINK is a sign-in link of a running Toolbench (`make link`), PATH a page with a grid, such as `/matrix/?scope=demo`. For
 150 configurations × 8 scenarios, first run `manage.py eval --provider Simulated --models all --scenarios all --yes`.
 
-The rows of all pages are put into the first one, so that they scroll in one table. The table is scrolled by the mouse
-wheel, down and up and to the sides, with the pointer over its cells, so that cards open. Prints for each round the
-number of rows and cells, and the tasks of the main thread: by the clock, and by their CPU time, which other work on the
+The rows of all pages are added to the first page, so that they scroll in one table. The mouse wheel scrolls the table
+down, up and to both sides with the pointer over its cells, so that cards open. The benchmark prints the number of rows
+and cells, and for each round the tasks of the main thread: their duration, and their CPU time, which other work on the
 machine does not lengthen.
 """
 
@@ -43,12 +43,12 @@ TRACED = ["toplevel", "disabled-by-default-devtools.timeline", "__metadata"]
 
 @dataclass(frozen=True, slots=True)
 class Scrolling:
-    """What one round measured.
+    """Figures of one round.
 
     Attributes:
-        pixels: how far it scrolled.
+        pixels: height that was scrolled.
         cpu_ms: CPU time of each task of the page's main thread, the longest first.
-        wall_ms: the same as the clock saw it, with the time in which other processes had the CPU.
+        wall_ms: duration of each task, with the time in which other processes had the CPU, the longest first.
     """
 
     pixels: float
@@ -59,16 +59,18 @@ class Scrolling:
         stalls = [sum(task >= STALL_MS for task in tasks) for tasks in (self.cpu_ms, self.wall_ms)]
         return (
             f"{self.pixels:.0f} px down and back, {len(self.cpu_ms):,} tasks; of {STALL_MS} ms or more "
-            f"by CPU time {stalls[0]}, longest {self.cpu_ms[0]:.0f} ms; by the clock {stalls[1]}, "
+            f"CPU time {stalls[0]}, longest {self.cpu_ms[0]:.0f} ms; of duration {stalls[1]}, "
             f"longest {self.wall_ms[0]:.0f} ms"
         )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.grid_scrolling", description="Scrolls the grid.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.grid_scrolling", description=__doc__)
     parser.add_argument("link", help="a sign-in link")
-    parser.add_argument("path", nargs="?", default="/matrix/?scope=demo")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "path", nargs="?", default="/matrix/?scope=demo", help="page with a grid (default /matrix/?scope=demo)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="default 3")
     options = parser.parse_args(arguments)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=list_chromium_flags())
@@ -102,7 +104,7 @@ def measure_scrolling(browser: Browser, page: Page) -> Scrolling:
 
 
 def list_main_tasks(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the tasks of the main thread of the renderer that had most of them."""
+    """Return the tasks of the main thread of the renderer with the most tasks."""
     threads = {
         (event["pid"], event["tid"])
         for event in events

@@ -1,4 +1,4 @@
-"""Everything that reads what a user, a file or a provider wrote, each with an input of a given size."""
+"""Readers of input from users, files and providers, each with an input of a given size."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -38,21 +38,22 @@ _CALL = '{"name": "t0", "arguments": {}}'
 
 @dataclass(frozen=True, slots=True)
 class InputReader:
-    """Something that reads an input.
+    """Reader and its input.
 
     Attributes:
-        make: returns an input of about so many characters.
-        take: reads it; a refusal is a result like any other.
-        steps: lines and calls per character, at most.
+        build_input: returns an input of about so many characters.
+        read_input: reads it; it may refuse it with one of the errors for refused inputs.
+        steps: largest number of executed lines and calls per character.
     """
 
-    make: Callable[[int], Any]
-    take: Callable[[Any], object]
+    build_input: Callable[[int], Any]
+    read_input: Callable[[Any], object]
     steps: float = 3.0
 
-    def read(self, given: Any) -> None:
+    def read(self, text: Any) -> None:
+        """Read an input, and ignore a refusal."""
         with suppress(*_REFUSAL_ERRORS):
-            self.take(given)
+            self.read_input(text)
 
 
 def _build_keys(size: int) -> str:
@@ -86,21 +87,21 @@ def _count_events(body: bytes) -> int:
 
 
 def _build_stream(delta: Callable[[int], Any]) -> Callable[[int], bytes]:
-    """Bytes of an answer whose events each bring what `delta` gives for their number."""
+    """Return a function that builds a stream; `delta` gives the delta of each event by its number."""
 
-    def made(size: int) -> bytes:
+    def build(size: int) -> bytes:
         choices = ([{"index": 0, "delta": delta(number)}] for number in range(size // 110))
         return b"".join(b"data: %b\n\n" % json.dumps({"choices": choice}).encode() for choice in choices)
 
-    return made
+    return build
 
 
-def _build_call_delta(**known: Any) -> Any:
-    return {"tool_calls": [{**known, "function": {"name": "f", "arguments": '{"a":1}'}}]}
+def _build_call_delta(**fields: Any) -> Any:
+    return {"tool_calls": [{**fields, "function": {"name": "f", "arguments": '{"a":1}'}}]}
 
 
 def _read_stream(body: bytes) -> None:
-    decoder = StreamDecoder(cast(Any, lambda answer: answer))  # what follows is not measured
+    decoder = StreamDecoder(cast(Any, lambda answer: answer))  # the parsing of the answer is not measured
     for at in range(0, len(body), 100):
         decoder.feed(body[at : at + 100])
     decoder.close()
@@ -112,7 +113,7 @@ def _build_tool_set(size: int) -> list[ToolDefinition]:
 
 
 def _mask_stream(text: str) -> None:
-    """Mask a text that comes in events of 900 characters, for those who listen."""
+    """Mask a text in events of 900 characters, as they are shown while an answer arrives."""
     live = StreamMasker(Masker([SECRET_KEY]))
     for at in range(0, len(text), 900):
         live.mask({"text": text[at : at + 900], "reasoning": ""})
@@ -153,19 +154,19 @@ READER_BY_NAME: Mapping[str, InputReader] = {
     "YAML, one key twice": InputReader(lambda size: f"{_build_block(size)}key1: 2", read_document, 16),
     "YAML, lists in lists": InputReader(lambda size: "a: [" + ",".join(["[1]"] * (size // 4)) + "]", read_document, 70),
     "YAML, too deep": InputReader(lambda size: "a: " + "[" * size, read_document),
-    "YAML, half a character": InputReader(lambda size: f'a: "\\ud83d"\n{_build_block(size)}', read_document, 170),
+    "YAML, a lone surrogate": InputReader(lambda size: f'a: "\\ud83d"\n{_build_block(size)}', read_document, 170),
     "a case, tools with faults": InputReader(
         lambda size: CaseDraft(tools=_build_tools(size, "{{nme: t{}}}"), message="hi", expect=_CALL), parse_draft, 20
     ),
-    "a case, tools twice": InputReader(
+    "a case, tools of one name": InputReader(
         lambda size: CaseDraft(tools=_build_tools(size, "{{name: t, x: {}}}"), message="hi", expect=_CALL),
         parse_draft,
         30,
     ),
     "a case, calls of unknown tools": InputReader(_build_unknown_calls, parse_case, 20),
     "JSON": InputReader(lambda size: f"{{{_build_keys(size)}}}", read_json),
-    "JSON that is being written": InputReader(lambda size: f"{{{_build_keys(size)}", read_partial),
-    "where JSON ends, fed in pieces": InputReader(lambda size: f"{{{_build_keys(size)}", _find_extent, 6),
+    "JSON, incomplete": InputReader(lambda size: f"{{{_build_keys(size)}", read_partial),
+    "end of JSON, fed in chunks": InputReader(lambda size: f"{{{_build_keys(size)}", _find_extent, 6),
     "arguments": InputReader(
         lambda size: f"```json\n{{{_build_keys(size)}}}\n```", lambda text: read_arguments(text, 1 << 24)
     ),
@@ -201,13 +202,13 @@ READER_BY_NAME: Mapping[str, InputReader] = {
     ),
     "calls as text, markers without an end": InputReader(lambda size: "<tool_call>" * (size // 11), formats.parse, 40),
     "calls as text, tokens at the end": InputReader(lambda size: "a" + "</s>" * (size // 4), formats.parse, 40),
-    "calls as text, closers at the end": InputReader(
+    "calls as text, end markers at the end": InputReader(
         lambda size: "a" + "</s></think>" * (size // 12), formats.parse, 40
     ),
     "calls as text, brackets": InputReader(lambda size: "[" * size, formats.parse, 20),
-    "masking for listeners, JSON": InputReader(lambda size: '\\"a\\": ' * (size // 7), _mask_stream),
-    "masking for listeners, escapes": InputReader(lambda size: "%41" * (size // 3), _mask_stream, 10),
-    "masking for listeners, open escapes": InputReader(lambda size: "&" * size, _mask_stream),
+    "masking of streamed texts, JSON": InputReader(lambda size: '\\"a\\": ' * (size // 7), _mask_stream),
+    "masking of streamed texts, escapes": InputReader(lambda size: "%41" * (size // 3), _mask_stream, 10),
+    "masking of streamed texts, open escapes": InputReader(lambda size: "&" * size, _mask_stream),
     "masking, the key in parts": InputReader(
         lambda size: b"".join(b'data: {"a": "%c"}\n\n' % byte for byte in (SECRET_KEY * size)[: size // 14].encode()),
         Masker([SECRET_KEY]).mask_body,

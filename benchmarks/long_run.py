@@ -1,7 +1,8 @@
-"""Whether a trial costs the same at the end of a long run as at its beginning, with every byte stored.
+"""CPU of a trial at the beginning and at the end of a long run, with every byte stored.
 
-One run is spread over several cells, so that counting its cells reads all of its trials. The trials are those of
-`benchmarks.loop`. CPU is read from /proc each time that another part of the trials has ended."""
+The run has several cells, so that counting them reads all trials. The trials are those of `benchmarks.loop`. CPU is
+read from /proc each time another part of the trials has ended.
+"""
 
 import argparse
 import os
@@ -24,7 +25,15 @@ _COUNT_ENDED = "SELECT count(*) FROM lab_trial WHERE run_id = (SELECT max(id) FR
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """State after so many ended trials."""
+    """Figures so far.
+
+    Attributes:
+        ended: number of ended trials.
+        seconds: time of the monotonic clock.
+        worker_ms: CPU of the worker.
+        postgres_ms: CPU of PostgreSQL.
+        worker_mb: resident memory of the worker now.
+    """
 
     ended: int
     seconds: float
@@ -44,6 +53,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def take_sample(stack: Stack, database: psycopg.Connection[tuple[int]]) -> Sample:
+    """Read the figures now."""
     row = database.execute(_COUNT_ENDED).fetchone()
     resident_pages = int(Path(f"/proc/{stack.worker_pid}/statm").read_text().split()[1])
     worker_mb = resident_pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -51,7 +61,13 @@ def take_sample(stack: Stack, database: psycopg.Connection[tuple[int]]) -> Sampl
 
 
 def iter_parts(stack: Stack, run: subprocess.Popen[bytes], part: int) -> Iterator[tuple[Sample, Sample]]:
-    """Yield the samples before and after each part of the run; fewer trials than a part at its end are left out."""
+    """Yield the samples before and after each part of the run, when the part has ended.
+
+    Args:
+        stack: servers and worker of the run.
+        run: process that launches the run and waits for its end.
+        part: trials of a part; fewer trials at the end of the run are left out.
+    """
     with psycopg.connect(stack.environment["DATABASE_URL"], autocommit=True) as database:
         runs_before = database.execute("SELECT count(*) FROM lab_run").fetchone()
         while database.execute("SELECT count(*) FROM lab_run").fetchone() == runs_before and run.poll() is None:
@@ -66,14 +82,14 @@ def iter_parts(stack: Stack, run: subprocess.Popen[bytes], part: int) -> Iterato
 
 
 def main() -> None:
-    chosen = parse_options()
+    options = parse_options()
     command = [sys.executable, "-m", "benchmarks.stored_run"]
-    with run_slow_server(chosen.latency) as base_url, Stack() as stack:
+    with run_slow_server(options.latency) as base_url, Stack() as stack:
         stack.measure_stored_run(base_url, trials=100, concurrency=50)  # imports, connections, caches
-        arguments = [base_url, *map(str, (chosen.trials, chosen.concurrency, chosen.models))]
+        arguments = [base_url, *map(str, (options.trials, options.concurrency, options.models))]
         print("ended trials   worker ms   PostgreSQL ms    sum   trials/s   worker MB   load", flush=True)
         with subprocess.Popen([*command, *arguments], cwd=ROOT, env=dict(stack.environment)) as run:
-            for before, after in iter_parts(stack, run, chosen.trials // chosen.parts):
+            for before, after in iter_parts(stack, run, options.trials // options.parts):
                 trials = after.ended - before.ended
                 worker, postgres = after.worker_ms - before.worker_ms, after.postgres_ms - before.postgres_ms
                 print(

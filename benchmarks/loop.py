@@ -1,8 +1,9 @@
-"""What a trial costs in CPU and in time, from bare aiohttp to a launched run with every byte stored.
+"""CPU and throughput of a trial, from bare aiohttp to a launched run with every byte stored.
 
 A trial is three requests and two tool executions against an endpoint that takes a fixed time for every answer; at
-concurrency C its limit is C / (3 * latency) trials a second. The ways take turns, round by round, so that a busy
-machine harms all alike: trust the ratios to bare aiohttp of the same run, and look at the load average."""
+concurrency C the limit is C / (3 * latency) trials per second. The ways take turns, round by round, so that other work
+on the machine affects all of them. Compare ratios to bare aiohttp of the same run, and note the load average.
+"""
 
 import argparse
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from benchmarks.benchmark_trial import MODEL_NAME
-from benchmarks.layers import LayerFigures, measure_bare_client, measure_http_client, measure_layer, measure_loop
+from benchmarks.layers import LayerFigures, measure_layer, run_bare_client, run_http_client, run_loop
 from benchmarks.stack import SECRET_KEY, Stack
 from toolbench.providers.endpoint import Endpoint
 
@@ -21,14 +22,14 @@ REQUESTS_PER_TRIAL = 3
 TRIALS_PER_SLOT = 20
 NAME_BY_LAYER = {
     "bare": "bare aiohttp",
-    "door": "our HTTP client",
+    "door": "HTTP client",
     "driven": "loop, nothing stored",
     "stored": "worker, all stored",
     "two": "two workers, all stored",
 }
 DEFAULT_LAYERS = ("bare", "driven", "stored", "two")
-AIM_BY_CONCURRENCY = {50: 90, 200: 78, 500: 50}  # per cent of the limit, everything stored
-MAX_TOTAL_MS = 4.2  # the aim for the CPU of worker and PostgreSQL per trial
+AIM_BY_CONCURRENCY = {50: 90, 200: 78, 500: 50}  # throughput with all stored, in per cent of the limit
+MAX_TOTAL_MS = 4.2  # aim for the CPU of worker and PostgreSQL, per trial
 
 RunRound = Callable[[], LayerFigures]
 Figures = dict[str, list[LayerFigures]]
@@ -50,7 +51,7 @@ def parse_options() -> argparse.Namespace:
 
 @contextmanager
 def run_slow_server(latency: float) -> Iterator[str]:
-    """The address of a slow server that runs meanwhile."""
+    """Run a slow server during the block, and yield its address."""
     command = [sys.executable, "-m", "benchmarks.slow_server", str(latency)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -61,6 +62,7 @@ def run_slow_server(latency: float) -> Iterator[str]:
 
 
 def measure_rounds(rounds: dict[str, RunRound], count: int) -> Figures:
+    """Measure `count` rounds of each way, the ways in turn."""
     figures: Figures = {name: [] for name in rounds}
     for number in range(1, count + 1):
         for name, measure_once in rounds.items():
@@ -74,15 +76,15 @@ def measure_rounds(rounds: dict[str, RunRound], count: int) -> Figures:
 
 
 def print_report(figures: Figures, concurrency: int, limit: float) -> None:
-    """Medians, with least and most in brackets."""
+    """Print medians, with minimum and maximum in brackets."""
     print(f"{'per trial':23} {'CPU ms':>20} {'/ bare':>7} {'of the limit':>19} {'PostgreSQL ms':>15} {'sum':>6}")
-    bare_cpu = statistics.median(one.cpu_ms for one in figures["bare"]) if "bare" in figures else None
-    for name, ones in figures.items():
-        cpu = [one.cpu_ms for one in ones]
-        share = [one.per_second / limit * 100 for one in ones]
+    bare_cpu = statistics.median(figure.cpu_ms for figure in figures["bare"]) if "bare" in figures else None
+    for name, of_layer in figures.items():
+        cpu = [figure.cpu_ms for figure in of_layer]
+        share = [figure.per_second / limit * 100 for figure in of_layer]
         ratio = f"{statistics.median(cpu) / bare_cpu:.1f}" if bare_cpu else ""
-        postgres = statistics.median(one.postgres_ms for one in ones)
-        total = statistics.median(one.cpu_ms + one.postgres_ms for one in ones)
+        postgres = statistics.median(figure.postgres_ms for figure in of_layer)
+        total = statistics.median(figure.cpu_ms + figure.postgres_ms for figure in of_layer)
         print(
             f"{NAME_BY_LAYER[name]:23} {_render_spread(cpu, 2):>20} {ratio:>7} {_render_spread(share, 0) + ' %':>19} "
             f"{f'{postgres:.2f}' if postgres else '':>15} {f'{total:.2f}' if postgres else '':>6}"
@@ -92,12 +94,11 @@ def print_report(figures: Figures, concurrency: int, limit: float) -> None:
 
 
 def _render_spread(values: list[float], digits: int) -> str:
-    middle, least, most = statistics.median(values), min(values), max(values)
-    return f"{middle:.{digits}f} ({least:.{digits}f}-{most:.{digits}f})"
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 
 
 def _warm_up(stack: Stack, base_url: str) -> None:
-    """Let the workers import, connect and fill their caches: the first session of a process takes seconds of CPU."""
+    """Let the workers import, connect and fill their caches, which takes seconds of CPU."""
     stack.measure_stored_run(base_url, trials=200, concurrency=50)
 
 
@@ -110,25 +111,25 @@ def _build_rounds(stack: Stack, base_url: str, *, trials: int, concurrency: int)
             return stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency)
 
     return {
-        "bare": lambda: measure_layer(measure_bare_client, endpoint, trials=trials, concurrency=concurrency),
-        "door": lambda: measure_layer(measure_http_client, endpoint, trials=trials, concurrency=concurrency),
-        "driven": lambda: measure_layer(measure_loop, endpoint, trials=trials, concurrency=concurrency),
+        "bare": lambda: measure_layer(run_bare_client, endpoint, trials=trials, concurrency=concurrency),
+        "door": lambda: measure_layer(run_http_client, endpoint, trials=trials, concurrency=concurrency),
+        "driven": lambda: measure_layer(run_loop, endpoint, trials=trials, concurrency=concurrency),
         "stored": lambda: stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency),
         "two": measure_two_workers,
     }
 
 
 def main() -> None:
-    chosen = parse_options()
-    with run_slow_server(chosen.latency) as base_url, Stack() as stack:
-        if {"stored", "two"} & set(chosen.ways):
+    options = parse_options()
+    with run_slow_server(options.latency) as base_url, Stack() as stack:
+        if {"stored", "two"} & set(options.ways):
             _warm_up(stack, base_url)
-        for concurrency in chosen.concurrency:
-            trials = chosen.trials or TRIALS_PER_SLOT * concurrency
+        for concurrency in options.concurrency:
+            trials = options.trials or TRIALS_PER_SLOT * concurrency
             rounds = _build_rounds(stack, base_url, trials=trials, concurrency=concurrency)
-            figures = measure_rounds({name: rounds[name] for name in rounds if name in chosen.ways}, chosen.rounds)
-            print(f"\nC = {concurrency}, latency {chosen.latency} s, {trials} trials, {chosen.rounds} rounds")
-            print_report(figures, concurrency, concurrency / (REQUESTS_PER_TRIAL * chosen.latency))
+            figures = measure_rounds({name: rounds[name] for name in rounds if name in options.ways}, options.rounds)
+            print(f"\nC = {concurrency}, latency {options.latency} s, {trials} trials, {options.rounds} rounds")
+            print_report(figures, concurrency, concurrency / (REQUESTS_PER_TRIAL * options.latency))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The same small model asked in every way: how often its first answer is a valid call, how often the task is done, how
-long a trial takes and what it costs in tokens.
+"""Every method with the same small local model: valid calls, success, seconds and tokens of a trial.
 
-`python -m benchmarks.methods --trials 30`, beside a running `make up` with its local model. Launches one run of
-`weather` at the case study's own wording, waits for its end, and prints a table. The run stays, with every trace."""
+`python -m benchmarks.methods --trials 30`, beside a running `make up` with its local model, launches one run of
+scenario `weather` in the published wording, waits for its end, and prints a table. The run and its traces are kept.
+"""
 
 import argparse
 import time
@@ -18,7 +18,7 @@ from toolbench.lab.runs.local_demo import EXAMPLE_SET, OWN_SERVICE, TOOLS_SERVIC
 
 METHOD_LABELS = {
     ("native", OWN_SERVICE, ""): "native, the model's own template",
-    ("native", TOOLS_SERVICE, ""): "native, our tool template",
+    ("native", TOOLS_SERVICE, ""): "native, Toolbench's tool template",
     ("native", TOOLS_SERVICE, EXAMPLE_SET): "native + examples",
     ("text_json", TOOLS_SERVICE, ""): "prompt (text JSON)",
     ("text_json", TOOLS_SERVICE, EXAMPLE_SET): "text JSON + examples",
@@ -27,28 +27,30 @@ METHOD_LABELS = {
     ("constrained", TOOLS_SERVICE, ""): "constrained",
     ("constrained", TOOLS_SERVICE, EXAMPLE_SET): "constrained + examples",
 }
-TABLE_HEAD = ("way", "valid", "right", "median trial s", "tokens read", "tokens written")
-POLL_SECONDS = 2.0
+TABLE_HEAD = ("method", "valid", "right", "median trial s", "tokens read", "tokens written")
+POLL_SECONDS = 20.0
 
 
 def build_request(trials: int) -> RunRequest:
-    model = {name: Model.objects.get(provider__service=name).pk for name in (OWN_SERVICE, TOOLS_SERVICE)}
+    """Return a request with a configuration for each method."""
+    model_ids = {name: Model.objects.get(provider__service=name).pk for name in (OWN_SERVICE, TOOLS_SERVICE)}
     configs = tuple(
-        ConfigChoice(model=model[service], method=method, examples=examples)
+        ConfigChoice(model=model_ids[service], method=method, examples=examples)
         for method, service, examples in METHOD_LABELS
     )
     return RunRequest(title="One tiny model, every method", configs=configs, scenarios=("weather",), trials=trials)
 
 
 def wait_for_end(run: Run) -> None:
+    """Wait until every trial is done; print the number of the others every 20 s."""
     open_trials = Trial.objects.filter(run=run).exclude(state=Trial.State.DONE)
-    while left := open_trials.count():
-        print(f"{left} trials left", flush=True)
-        time.sleep(POLL_SECONDS * 10)
+    while count := open_trials.count():
+        print(f"{count} trials are not done", flush=True)
+        time.sleep(POLL_SECONDS)
 
 
 def iter_table_rows(run: Run) -> Iterator[Sequence[str]]:
-    """One row per way. `valid`: the trials with an answer in which a call fitted the tool's schema."""
+    """Yield a row for each configuration; *valid* counts trials with a call that fits the tool's schema."""
     for config in RunConfig.objects.filter(run=run).order_by("position"):
         done = list(Trial.objects.filter(config=config, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]))
         yield (
@@ -66,8 +68,8 @@ def _render_rate(rate: Rate) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=30)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.methods", description=__doc__)
+    parser.add_argument("--trials", type=int, default=30, help="of each method (default 30)")
     run = launch(build_request(parser.parse_args().trials))
     wait_for_end(run)
     for row in (TABLE_HEAD, ("---",) * len(TABLE_HEAD), *iter_table_rows(run)):

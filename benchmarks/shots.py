@@ -1,8 +1,8 @@
 """Screenshots of every page at two widths in both themes: `python -m benchmarks.shots LINK`.
 
 LINK is a sign-in link of a running Toolbench (`make link`). Writes one PNG for each page, width and theme, and prints
-the pages that are wider than their window. Addresses may be named; without them, every page of the navigation is taken,
-and the newest run, its first failed trial and one page of each list.
+the pages that are wider than their window. Without named paths, it takes every page of the navigation and one page of
+each kind to which a list links, if there is one.
 """
 
 import argparse
@@ -34,8 +34,8 @@ GATEWAY_TRACE = r"^/gateway/traces/\d+/$"
 ALIAS, CASE = r"^/gateway/\d+/$", r"^/cases/(?!new|mcp|drafts|bring)[\w-]+/$"
 CONVERSATION = r"^/playground/[\w-]+/$"
 PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
-# Pages that exist once something was made: where links to them are, and what the links look like. The place is a path,
-# or the pattern of a link that was found before.
+# Pages of rows that users create: patterns of their links, by the page that has the links. That page is given by its
+# path, or by the pattern of a link that was found before.
 LINKED_PAGES = {
     "/runs/": (RUN,),
     RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/schedules/new/\?"),
@@ -70,10 +70,10 @@ LINKED_PAGES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.shots", description="Takes a screenshot of every page.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.shots", description=__doc__)
     parser.add_argument("link", help="a sign-in link")
     parser.add_argument("addresses", nargs="*", help="only these paths, such as /matrix/")
-    parser.add_argument("--folder", type=Path, default=Path("shots"))
+    parser.add_argument("--folder", type=Path, default=Path("shots"), help="for the PNG files (default shots)")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -133,7 +133,7 @@ def _find_linked_pages(page: Page, base: str) -> Iterator[str]:
                 found[pattern] = path
                 yield path
     if RUN in found:
-        yield f"{found[RUN]}judgements/"  # linked only after trials were judged again
+        yield f"{found[RUN]}judgements/"  # linked only after trials were re-judged
 
 
 def _name_file(path: str) -> str:

@@ -1,7 +1,7 @@
-"""Whole trials of simulated models: the real scenarios, loop, driver and HTTP, without the database.
+"""Trials of simulated models with the real scenarios, loop, driver and HTTP, without the database.
 
-Whoever measures or tests simulated models plays them here: benchmarks.personas, benchmarks.causes and the tests of the
-personas."""
+`benchmarks.personas`, `benchmarks.causes` and the tests of simulated models use them.
+"""
 
 import asyncio
 import time
@@ -23,14 +23,20 @@ from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
-AT_ONCE = 20
-READ_SECONDS, READ_SECONDS_OF_SILENT = 120, 3  # a busy machine is slow; one persona never answers
+MAX_CONCURRENT_TRIALS = 20
+READ_SECONDS = 120  # for an answer; a busy machine is slow
+SILENT_READ_SECONDS = 3  # for an answer of a model that never answers
 NEVER_ANSWERS = "never_answers"
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One simulated model, or two whose drifts it has, in one scenario."""
+    """Simulated model in one scenario.
+
+    Attributes:
+        personas: the persona of the model, or two if it has the faults of both.
+        kind: instance kind, drawn or published wording.
+    """
 
     personas: tuple[str, ...]
     scenario: str
@@ -42,26 +48,30 @@ class Cell:
 
     @property
     def model(self) -> str:
+        """Name of the model at the simulated provider."""
         return "+".join(self.personas)
 
 
 @dataclass
 class Recorder:
-    """A gate that lets everything pass without waiting, and keeps the steps."""
+    """Recorder and request gate: keeps the steps, allows every request, and does not wait before retries."""
 
     steps: list[ExchangeStep | ToolStep] = field(default_factory=list)
 
     def record(self, step: ExchangeStep | ToolStep) -> None:
+        """Keep a step."""
         self.steps.append(step)
 
-    async def reserve(self) -> None: ...
+    async def reserve(self) -> None:
+        """Allow a request at once."""
 
-    async def back_off(self, seconds: float) -> None: ...
+    async def back_off(self, seconds: float) -> None:
+        """Return at once."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial that was played, and what it left."""
+    """Finished trial, with its verdict and steps."""
 
     cell: Cell
     seed: int
@@ -76,52 +86,55 @@ def play_trials(
     trials: Iterable[tuple[Cell, int]],
     *,
     server: SimulatedServer | None = None,
-    silent_seconds: float = READ_SECONDS_OF_SILENT,
+    silent_seconds: float = SILENT_READ_SECONDS,
 ) -> list[Trial]:
-    """Return the trial of each cell and seed, in their order.
+    """Run a trial of each cell and seed; return them in this order.
 
     Args:
-        server: who answers; a server of the published personas where none is given.
-        silent_seconds: how long is waited for a model that never answers.
+        trials: pairs of cell and seed.
+        server: simulated provider, not started; None for one with the published personas.
+        silent_seconds: time limit for answers of a model that never answers.
     """
     return asyncio.run(_play(tuple(trials), server or SimulatedServer(latency_factor=0), silent_seconds))
 
 
 def judge_trials(cell: Cell, seeds: Iterable[int]) -> list[Verdict]:
-    """Return one verdict per seed, in order."""
-    return [one.verdict for one in play_trials((cell, seed) for seed in seeds)]
+    """Run a trial of a cell for each seed; return the verdicts in this order."""
+    return [trial.verdict for trial in play_trials((cell, seed) for seed in seeds)]
 
 
 async def _play(trials: Sequence[tuple[Cell, int]], server: SimulatedServer, silent_seconds: float) -> list[Trial]:
-    free = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(MAX_CONCURRENT_TRIALS)
     await server.start()
 
-    async def one(cell: Cell, seed: int, door: HttpClient) -> Trial:
+    async def run(cell: Cell, seed: int, client: HttpClient) -> Trial:
         read = silent_seconds if _is_silent(cell) else READ_SECONDS
         timeouts = Timeouts(connect=30, read=read, deadline=600)
         endpoint = Endpoint(server.url, cell.model, key=server.key, sends_seed=True, timeouts=timeouts, wire=cell.wire)
-        async with free:
-            return await _trial(cell, seed, endpoint, door)
+        async with slots:
+            return await _run_trial(cell, seed, endpoint, client)
 
     try:
-        async with HttpClient() as door:
-            return await asyncio.gather(*(one(cell, seed, door) for cell, seed in trials))
+        async with HttpClient() as client:
+            return await asyncio.gather(*(run(cell, seed, client) for cell, seed in trials))
     finally:
         await server.stop()
 
 
-async def _trial(cell: Cell, seed: int, endpoint: Endpoint, door: HttpClient) -> Trial:
+async def _run_trial(cell: Cell, seed: int, endpoint: Endpoint, client: HttpClient) -> Trial:
     scenario = scenarios.lookup_scenario(cell.scenario)
     instance = scenario.draw_instance(seed, kind=cell.kind)
     workspace, recorder = scenario.open(instance), Recorder()
-    world = RunContext(endpoint, door, workspace.call, recorder, recorder, time.monotonic, CancellationToken(), _ignore)
-    ended = await drive(_plan(cell, instance, seed), world)
+    context = RunContext(
+        endpoint, client, workspace.call, recorder, recorder, time.monotonic, CancellationToken(), _ignore_event
+    )
+    ended = await drive(_build_plan(cell, instance, seed), context)
     verdict = scenario.judge(instance, ended, workspace)
     return Trial(cell, seed, scenario, instance, ended, verdict, tuple(recorder.steps))
 
 
-def _plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
-    presets = [preset for one in cell.personas for preset in load_personas()[one].workarounds]
+def _build_plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
+    presets = [preset for slug in cell.personas for preset in load_personas()[slug].workarounds]
     method = ("method", {"method": cell.method, "constraint": "response_format"})
     layers = [*build_layers(cell.strategy, workarounds=presets), method, ("scenario", instance.layer)]
     return LoopPlan(
@@ -138,7 +151,7 @@ def _plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
 
 
 def _is_silent(cell: Cell) -> bool:
-    return any(load_personas()[one].drift == NEVER_ANSWERS for one in cell.personas)
+    return any(load_personas()[slug].drift == NEVER_ANSWERS for slug in cell.personas)
 
 
-def _ignore(event: Event) -> None: ...
+def _ignore_event(event: Event) -> None: ...

@@ -1,6 +1,8 @@
-"""A chat endpoint that takes a fixed time for every answer and hardly any CPU, in a process of its own.
+"""Chat endpoint that takes a fixed time for every answer and hardly any CPU.
 
-`python -m benchmarks.slow_server SECONDS` prints its port. One trial is three requests and two tool executions."""
+`python -m benchmarks.slow_server SECONDS` prints its port and serves until it is terminated. It gives the answers of
+the benchmark's trial.
+"""
 
 import asyncio
 import sys
@@ -14,6 +16,8 @@ RESPONSE_HEAD = (
 
 
 class SlowConnection(asyncio.Protocol):
+    """Connection of one client, which sends one request after another."""
+
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._received = bytearray()
@@ -31,11 +35,12 @@ class SlowConnection(asyncio.Protocol):
         if len(body) >= length:
             self._received.clear()
             answer = choose_answer(body)
-            answered = RESPONSE_HEAD % len(answer) + answer
-            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answered)
+            response = RESPONSE_HEAD % len(answer) + answer
+            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, response)
 
 
 async def serve(seconds: float) -> None:
+    """Print the port and serve."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: SlowConnection(seconds), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)

@@ -1,5 +1,4 @@
-"""The back of `make up`: PostgreSQL with all its safety, a broker and one Celery worker, in a folder that is thrown
-away."""
+"""Processes of `make up` without the web server: PostgreSQL, broker and one Celery worker."""
 
 import json
 import os
@@ -20,16 +19,18 @@ from toolbench.running.processes import build_environment, build_worker_command
 from toolbench.running.servers import Postgres, Valkey
 
 KEY_NAME = "TOOLBENCH_BENCHMARK_KEY"
-SECRET_KEY = "sk-benchmark-0123456789abcdef"  # of no endpoint; there to be masked
+SECRET_KEY = "sk-benchmark-0123456789abcdef"  # no real key; it is there to be masked
 _SECOND_WORKER = "worker-2"
 _TICKS_PER_MS = os.sysconf("SC_CLK_TCK") / 1000
 
 
 class Stack(TemporaryServers):
-    """Runs from `with` to its end. Linux only: CPU is read from /proc, in steps of 10 ms.
+    """PostgreSQL with `fsync` on, a broker and a worker, which run during a `with` block.
+
+    Linux only: CPU is read from /proc, in steps of 10 ms.
 
     Args:
-        folder: holds the data and is kept; without it, a folder of its own is thrown away at the end.
+        folder: folder for the data, which is kept; None for a temporary one.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -38,11 +39,14 @@ class Stack(TemporaryServers):
 
     @property
     def worker_pid(self) -> int:
+        """Process id of the first worker."""
         return self.children["worker"].pid
 
     def measure_stored_run(self, base_url: str, *, trials: int, concurrency: int) -> LayerFigures:
-        """Launches a run and waits for its end. CPU is counted of the workers; PostgreSQL's is that of all its
-        processes, launching and looking on included."""
+        """Launch a run, wait for its end, and return its figures.
+
+        CPU is that of the workers. PostgreSQL's is that of all its processes, also for the launch and for polling.
+        """
         worker, postgres = self.read_worker_ms(), self.read_postgres_ms()
         printed = self.run_module("benchmarks.stored_run", base_url, str(trials), str(concurrency))
         worker, postgres = self.read_worker_ms() - worker, self.read_postgres_ms() - postgres
@@ -51,11 +55,11 @@ class Stack(TemporaryServers):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Environment of processes that use the servers."""
+        """Environment for processes that use the servers."""
         return self._environment
 
     def run_module(self, module: str, *arguments: str) -> str:
-        """Run a module with this database and broker, and return what it printed to stdout."""
+        """Run a module with this database and broker; return what it printed."""
         command = [sys.executable, "-m", module, *arguments]
         return subprocess.run(
             command, cwd=ROOT, env=self._environment, check=True, stdout=subprocess.PIPE, text=True
@@ -87,7 +91,7 @@ class Stack(TemporaryServers):
 
     @contextmanager
     def run_second_worker(self) -> Iterator[None]:
-        """Run another worker process in the block."""
+        """Run another worker process during the block."""
         self._start_worker(_SECOND_WORKER)
         try:
             yield
@@ -95,12 +99,12 @@ class Stack(TemporaryServers):
             self.children.pop(_SECOND_WORKER).stop()
 
     def read_worker_ms(self) -> float:
-        """Of all workers that run."""
+        """Return the CPU time of all running workers."""
         pids = [child.pid for name, child in self.children.items() if name in ("worker", _SECOND_WORKER)]
         return sum(sum(_read_cpu_ticks(pid)[:2]) for pid in pids) / _TICKS_PER_MS
 
     def read_postgres_ms(self) -> float:
-        """Of the postmaster, of its children, and of those that are gone."""
+        """Return the CPU time of the postmaster and of its children, ended ones included."""
         postmaster = self.children["postgres"].pid
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
         living = sum(sum(_read_cpu_ticks(int(pid))[:2]) for pid in children)
@@ -108,7 +112,7 @@ class Stack(TemporaryServers):
 
 
 def _read_cpu_ticks(pid: int) -> tuple[int, int, int, int]:
-    """User, system, and the same of children waited for; zeros for a process that is gone."""
+    """Return user and system time, and both of ended children; zeros for a process that has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,8 +1,9 @@
-"""Launches one run in the database of the environment and waits until the workers have ended it.
+"""Process that launches a run in the database of the environment and waits until it is finished.
 
-`python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY [MODELS]` prints {"seconds": from the first claim to the
-last end}. The trials are spread evenly over MODELS cells; a remainder is left out. It fails when a trial did not pass
-or a byte of it is missing."""
+`python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY [MODELS]` prints {"seconds": …}, from the first claim to
+the last end. Each of MODELS cells gets the same number of trials; a remainder is left out. It fails if a trial did not
+pass or if a byte that was sent or received is not stored.
+"""
 
 import json
 import sys
@@ -26,6 +27,15 @@ POLL_SECONDS = 0.5
 
 
 def launch_run(base_url: str, trials: int, concurrency: int, *, models: int = 1, **settings: Any) -> Run:
+    """Launch a run of the benchmark's trial at a new provider.
+
+    Args:
+        base_url: address of the provider.
+        trials: number of trials.
+        concurrency: concurrency limit of the provider.
+        models: number of models, and so of cells.
+        settings: further columns of the provider.
+    """
     provider = Provider.objects.create(
         name=f"bench {uuid.uuid4().hex[:12]}",
         base_url=base_url,
@@ -43,7 +53,7 @@ def launch_run(base_url: str, trials: int, concurrency: int, *, models: int = 1,
 
 
 def wait_for_end(run: Run) -> float:
-    """Seconds from the first claim to the last end."""
+    """Wait until the run has ended; return the seconds from the first claim to the last end."""
     open_trials = Trial.objects.filter(run=run).exclude(state=Trial.State.DONE)
     while open_trials.exists():
         time.sleep(POLL_SECONDS)
@@ -53,18 +63,22 @@ def wait_for_end(run: Run) -> float:
 
 
 def check_run(run: Run, trials: int) -> None:
-    """Every trial passed, and every byte that was sent and answered is stored."""
+    """Check that every trial passed and that every byte that was sent and received is stored.
+
+    Raises:
+        SystemExit: a trial, a step or a byte is missing.
+    """
     passed = Trial.objects.filter(run=run, outcome=Trial.Outcome.PASS, execution=1).count()
     steps = Step.objects.filter(trial__run=run)
     stored = StepBody.objects.filter(step__in=steps.filter(kind=Step.Kind.EXCHANGE)).aggregate(
         sent=Sum(Length("request")), answered=Sum(Length("response"))
     )
-    wanted = {
+    expected = {
         "sent": trials * sum(map(len, list_request_bodies(build_trial()))),
         "answered": trials * sum(map(len, TRIAL_ANSWERS)),
     }
-    if (passed, steps.count(), stored) != (trials, trials * STEPS_PER_TRIAL, wanted):
-        raise SystemExit(f"{passed} of {trials} passed, {steps.count()} steps, bytes {stored}, wanted {wanted}")
+    if (passed, steps.count(), stored) != (trials, trials * STEPS_PER_TRIAL, expected):
+        raise SystemExit(f"{passed} of {trials} passed, {steps.count()} steps, bytes {stored}, expected {expected}")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Servers that a benchmark starts at the beginning of a `with` block and stops at its end."""
+"""Servers that run during a `with` block of a benchmark."""
 
 import shutil
 import time
@@ -13,11 +13,11 @@ _START_SECONDS = 300
 
 
 class TemporaryServers(StartAndStop):
-    """Child processes that `start` starts, in a folder that is deleted after they have stopped.
+    """Child processes with a folder for data, logs and sockets, which is deleted after they have stopped.
 
     Args:
-        folder: holds the data, logs and sockets; it exists.
-        is_kept: whether the folder is not deleted.
+        folder: the folder.
+        is_kept: whether the folder is kept.
     """
 
     def __init__(self, folder: Path, *, is_kept: bool = False) -> None:
@@ -36,7 +36,7 @@ class TemporaryServers(StartAndStop):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_server(self, name: str, server: Postgres | Valkey) -> None:
-        """Start a server that is prepared, and wait until it is ready."""
+        """Start a prepared server, and wait until it is ready."""
         spec = ChildSpec(name, server.build_command(), server.environment, self.folder / name, server.stop_signal)
         self.start_child(spec, lambda child: server.is_ready())
 
@@ -44,7 +44,7 @@ class TemporaryServers(StartAndStop):
         """Start a process, and wait until it is ready.
 
         Raises:
-            RuntimeError: it has ended, or is not ready after 300 s.
+            RuntimeError: the process has ended, or is not ready after 300 s.
         """
         child = self.children[spec.name] = ChildProcess(spec, self.folder)
         deadline = time.monotonic() + _START_SECONDS

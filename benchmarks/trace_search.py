@@ -1,9 +1,9 @@
-"""Time of `source:gateway` searches on many traces: `python -m benchmarks.trace_search`.
+"""Time of searches among many traces of the gateway: `python -m benchmarks.trace_search`.
 
-Makes a database with traces and their search texts, and prints for each search the median and the slowest time of the
-calls, and the CPU of one, with the part of the database. The searches name frequent and rare words, words that only the
-oldest traces have, words that no trace has together, and quoted parts. `--folder` keeps the database: the next call
-with it only measures.
+It creates a database with traces and their search texts. For each search it prints the median and the longest time, and
+the CPU of one call with the part of the database. The searches are for frequent and rare words, words of the oldest
+traces, words that no trace has together, and quoted texts. `--folder` keeps the database; the next call with the same
+folder only measures.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from benchmarks.million.cpu_clock import CpuClock
 from benchmarks.stack import Stack
 from toolbench.lab.results.site_search import search_site
 
-# Few words are frequent and many are rare; the alias `retired` answered only the oldest tenth.
-_MAKE_TRACES = """
+# Few words are frequent and many are rare. Only the oldest tenth has the alias `retired`.
+_INSERT_TRACES = """
 INSERT INTO lab_gatewaytrace (alias, served_by, model_name, token_name, simulated, dialect, stream, at, status, code,
     sentence, path, calls, changes, requests, duration_ms, upstream_ms, text_stale)
 SELECT CASE WHEN n <= %(count)s / 10 THEN 'retired' ELSE 'alias-' || n %% 7 END, '', 'vendor/model-' || n %% 40,
@@ -29,7 +29,7 @@ SELECT CASE WHEN n <= %(count)s / 10 THEN 'retired' ELSE 'alias-' || n %% 7 END,
     '', 'native', 1, '[]', 1, 5, 4, false
 FROM generate_series(1, %(count)s) AS made(n)
 """
-_MAKE_TEXTS = """
+_INSERT_TEXTS = """
 INSERT INTO lab_gatewaytracetext (trace_id, text, words)
 SELECT id, content, to_tsvector('simple', regexp_replace(content, '[^[:alnum:]]+', ' ', 'g'))
 FROM (
@@ -68,7 +68,7 @@ _SEARCHES = (
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parse_arguments(arguments)
     if options.inside:
-        _make_traces(options.traces)
+        _create_traces(options.traces)
         _measure(options.repeats)
         return
     with Stack(options.folder) as stack:
@@ -76,18 +76,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(stack.run_module("benchmarks.trace_search", *inside), end="")
 
 
-def _make_traces(count: int) -> None:
-    """Make the traces, unless the database has them; indexes of the texts are made last, since that is faster."""
+def _create_traces(count: int) -> None:
+    """Create the traces unless the database has them; create the indexes of their texts last."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM lab_gatewaytracetext")
         if cursor.fetchone() == (count,):
             return
-        cursor.execute(_MAKE_TRACES, {"count": count})
+        cursor.execute(_INSERT_TRACES, {"count": count})
         cursor.execute(_SELECT_INDEXES)
         indexes = cursor.fetchall()
         for name, _ in indexes:
             cursor.execute(f"DROP INDEX {name}")
-        cursor.execute(_MAKE_TEXTS)
+        cursor.execute(_INSERT_TEXTS)
         cursor.execute("SET maintenance_work_mem = '512MB'")
         for _, definition in indexes:
             cursor.execute(definition)
@@ -95,7 +95,7 @@ def _make_traces(count: int) -> None:
 
 
 def _measure(repeats: int) -> None:
-    print("| search | median ms | slowest ms | CPU ms | of the database | hits |\n|---|---|---|---|---|---|")
+    print("| search | median, ms | longest, ms | CPU, ms | of the database, ms | hits |\n|---|---|---|---|---|---|")
     for search in _SEARCHES:
         times: list[float] = []
         with CpuClock() as clock:
@@ -111,9 +111,9 @@ def _measure(repeats: int) -> None:
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trace_search", description="Times searches of traces.")
-    parser.add_argument("--traces", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--folder", type=Path, help="keeps the database here")
+    parser.add_argument("--traces", type=int, default=1_000_000, help="default 1000000")
+    parser.add_argument("--repeats", type=int, default=5, help="calls of each search (default 5)")
+    parser.add_argument("--folder", type=Path, help="folder for the database, which is kept")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

@@ -1,4 +1,4 @@
-"""What the benchmarks' model says in one trial of happy_path, as a model's endpoint words it: read, change, Done."""
+"""Answers of the benchmarks' model in a trial of happy_path: read the state, change it, final answer."""
 
 import json
 from collections.abc import Sequence
@@ -8,19 +8,20 @@ PATCH_CALL: tuple[str, object] = (
     "state_patch",
     {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]},
 )
-_TOOL_ROLE = b'"role":"tool"'  # never part of a text: there the quotes are escaped
+_TOOL_ROLE = b'"role":"tool"'  # not part of any text, in which quotes are escaped
 
 
-def build_calling_answer(*wanted: tuple[str, object]) -> bytes:
-    """An answer with these calls."""
+def build_calling_answer(*named_arguments: tuple[str, object]) -> bytes:
+    """Return the body of an answer with calls; each is given by its name and arguments."""
     calls = [
         {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for place, (name, arguments) in enumerate(wanted)
+        for place, (name, arguments) in enumerate(named_arguments)
     ]
     return _build_answer({"content": None, "tool_calls": calls}, "tool_calls")
 
 
 def build_text_answer(text: str) -> bytes:
+    """Return the body of an answer with a text."""
     return _build_answer({"content": text}, "stop")
 
 
@@ -45,5 +46,5 @@ TRIAL_ANSWERS: Sequence[bytes] = (
 
 
 def choose_answer(body: bytes) -> bytes:
-    """The next answer of the trial whose request this is."""
+    """Return the answer to a request of the trial, by the number of tool results in it."""
     return TRIAL_ANSWERS[min(body.count(_TOOL_ROLE), len(TRIAL_ANSWERS) - 1)]

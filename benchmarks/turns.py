@@ -1,7 +1,8 @@
-"""The engine alone: CPU of a turn with two tool calls, and what it is made of. No sockets, no clock, no storing.
+"""CPU of a turn with two tool calls in the engine, and of its parts, without network and storage.
 
-`python -m benchmarks.turns --runs 400 --rounds 5`. A run is two turns with two calls each and a final answer; the
-figures are microseconds of this process's CPU, medians over rounds, with least and most in brackets."""
+`python -m benchmarks.turns --runs 400 --rounds 5`. A run has two turns with two calls each and a final answer. The
+figures are microseconds of this process's CPU: medians over rounds, with minimum and maximum in brackets.
+"""
 
 import argparse
 import os
@@ -30,29 +31,29 @@ TOOL_RESULT: JsonObject = {
 
 
 def build_two_call_plan() -> LoopPlan:
-    """The benchmark's trial with parallel calls left alone, so that both calls of an answer are kept."""
+    """Return the plan of the benchmark's trial with parallel calls, so that both calls of an answer run."""
     plan = build_trial().plan
     overrides = {name: value for name, value in plan.policy.request_overrides.items() if name != "parallel_tool_calls"}
     return replace(plan, policy=replace(plan.policy, request_overrides=overrides, max_tool_calls_per_turn=None))
 
 
 def run_loop_once(plan: LoopPlan) -> LoopResult:
-    """One run of the loop, its answers and outcomes at hand."""
+    """Run the loop once with prepared answers and tool outcomes."""
     loop = run_loop(plan, ignore_event)
     answers = iter(ANSWERS)
-    wanted = next(loop)
+    event = next(loop)
     try:
         while True:
-            wanted = loop.send(_respond(wanted, answers.__next__))
-    except StopIteration as end:
-        ended: LoopResult = end.value
-        return ended
+            event = loop.send(_respond(event, answers.__next__))
+    except StopIteration as stopped:
+        result: LoopResult = stopped.value
+        return result
 
 
-def _respond(wanted: Ask | Execute, answer: Callable[[], bytes]) -> LoopInput:
-    if isinstance(wanted, Ask):
-        return _read_answer(wanted, answer())
-    return tuple(Outcome(TOOL_RESULT) for _ in wanted.calls)
+def _respond(event: Ask | Execute, get_answer: Callable[[], bytes]) -> LoopInput:
+    if isinstance(event, Ask):
+        return _read_answer(event, get_answer())
+    return tuple(Outcome(TOOL_RESULT) for _ in event.calls)
 
 
 def _read_answer(ask: Ask, body: bytes) -> Turn:
@@ -61,7 +62,7 @@ def _read_answer(ask: Ask, body: bytes) -> Turn:
 
 
 def list_parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
-    """Each part of a turn as the loop does it, on the second turn's conversation; dispatching means both calls."""
+    """Return the parts of a turn by name, as in the second turn of the loop; dispatch is for both calls."""
 
     def prepare() -> object:
         return prepare_turns(
@@ -78,20 +79,20 @@ def list_parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
     calls = _read_answer(ask, TWO_CALL_ANSWER).calls
     assert len(calls) == 2
 
-    def dispatched() -> object:
-        ready = [dispatch(call, setup.tools, plan.policy) for call in calls]
-        return [build_tool_result(call, Outcome(TOOL_RESULT), plan.policy) for call in ready]
+    def dispatch_calls() -> object:
+        dispatched = [dispatch(call, setup.tools, plan.policy) for call in calls]
+        return [build_tool_result(call, Outcome(TOOL_RESULT), plan.policy) for call in dispatched]
 
     return {
         "prepare, once per run": prepare,
         "build the request": lambda: build_ask(setup, 1, messages, has_tools=True),
         "decode the answer": lambda: _read_answer(ask, TWO_CALL_ANSWER),
-        "dispatch, write results": dispatched,
+        "dispatch, write results": dispatch_calls,
     }
 
 
 def measure_cpu_us(work: Callable[[], object], runs: int) -> float:
-    """Microseconds per call."""
+    """Return the mean CPU time of a call."""
     began = time.process_time()
     for _ in range(runs):
         work()

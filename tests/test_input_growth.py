@@ -48,7 +48,7 @@ class _WorkCounter:
 @pytest.mark.parametrize("name", READER_BY_NAME)
 def test_input_reader_does_linear_work(name: str) -> None:
     reader, work = READER_BY_NAME[name], _WorkCounter()
-    text, larger_text = reader.make(SIZE), reader.make(4 * SIZE)
+    text, larger_text = reader.build_input(SIZE), reader.build_input(4 * SIZE)
     work.count(reader, text)  # values that are made on first use do not count
 
     small, large = work.count(reader, text), work.count(reader, larger_text)

@@ -1,4 +1,4 @@
-"""Share of an endpoint's hidden limits that adaptive concurrency uses, and share of answers with status 429.
+"""Use of an endpoint's hidden limits by adaptive concurrency, and share of answers with status 429.
 
 A real Celery worker runs the trials of a launched run against an endpoint that limits the requests in flight and the
 requests per minute, and states neither limit. The endpoint counts. `--virtual` runs the same rate control in virtual

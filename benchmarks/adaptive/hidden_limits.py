@@ -1,6 +1,7 @@
-"""Limits that an endpoint applies without stating them: requests in flight, and requests per minute in three forms.
+"""Hidden limits of an endpoint: requests in flight, and requests per minute in three forms.
 
-Time is an argument, so that a real server and the simulation share this code."""
+Time is an argument, so that a real server and the simulation share this code.
+"""
 
 import math
 from collections import deque

@@ -58,7 +58,10 @@ class ViolationError(AssertionError):
 
 
 def fuzz_formats(text: str, cuts: Sequence[int]) -> None:
-    """Parse a text in chunks and as a whole. An odd first character chooses the format, any other one `auto`."""
+    """Parse a text in chunks and as a whole.
+
+    A first character with an odd number chooses the format, any other one `auto`.
+    """
     form = FORMATS[ord(text[0]) % len(FORMATS)] if text and ord(text[0]) % 2 else "auto"
     decoder = stream(form, TOOLS)
     for chunk in _iter_chunks(text[1:], cuts):
