@@ -27,7 +27,7 @@ UNION ALL
 SELECT 0, format('probe %%s is %%s, ok %%s, with %%s exchanges: %%s', id, state, ok,
     (SELECT count(*) FROM lab_probeexchange WHERE probe_id = probe.id AND execution = probe.execution), sentence)
 FROM lab_probe AS probe WHERE state <> 'done' OR lease IS NOT NULL
-    OR ok IS NOT TRUE AND sentence <> 'Inconclusive: the connection was cut (answer_cut)'
+    OR ok IS NOT TRUE AND error <> 'answer_cut'
     OR NOT EXISTS (SELECT 1 FROM lab_probeexchange WHERE probe_id = probe.id AND execution = probe.execution)
 """
 

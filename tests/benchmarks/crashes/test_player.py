@@ -4,6 +4,7 @@ from benchmarks.crashes.crash_points import CrashPoint, Fault, Moment
 from benchmarks.crashes.kinds import KINDS
 from benchmarks.crashes.player import Player
 from benchmarks.crashes.schedules import draw_schedules
+from toolbench.lab.models import Probe
 
 SEED, SCHEDULES = 20, 18  # of each kind
 
@@ -34,3 +35,11 @@ def test_play_frozen_process_breaks_no_rule_after_resume(player: Player) -> None
     played = player.play("resumed", CrashPoint(2, Moment.BEFORE, Fault.FREEZE))
     assert played.was_hit
     assert played.violations == ()
+
+
+def test_play_probe_with_cut_answer_may_be_inconclusive(player: Player) -> None:
+    first_request = player.play("probe").events.index("request") + 1
+    played = player.play("probe", CrashPoint(first_request, Moment.AFTER, Fault.CUT))
+    assert played.was_hit
+    assert played.violations == ()
+    assert Probe.objects.get().error == "answer_cut"
