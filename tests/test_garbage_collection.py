@@ -8,12 +8,13 @@ from toolbench.installation import ROOT
 
 _SCRIPT = """
 import gc
-from toolbench.garbage_collection import freeze_loaded_objects
+from toolbench.garbage_collection import collect_rarely, freeze_loaded_objects
 freeze_loaded_objects()
+collect_rarely()
 print(gc.get_threshold()[0], gc.get_freeze_count() > 1000, gc.isenabled())
 """
 
 
-def test_freeze_loaded_objects_leaves_the_collector_enabled() -> None:
+def test_freeze_loaded_objects_leaves_collector_enabled() -> None:
     printed = subprocess.run([sys.executable, "-c", _SCRIPT], cwd=ROOT, check=True, capture_output=True, text=True)
     assert printed.stdout.split() == [str(ALLOCATION_THRESHOLD), "True", "True"]

@@ -8,10 +8,15 @@ ALLOCATION_THRESHOLD = 100_000
 
 
 def freeze_loaded_objects() -> None:
-    """Exclude the objects loaded so far from garbage collection, and collect less often.
+    """Exclude the objects loaded so far from garbage collection.
 
-    Reference counting frees most objects of a trial or request, so that the collector finds little. Without this, a
-    full collection visits every loaded module and stops the process for a tenth of a second.
+    Otherwise a full collection visits every loaded module and every cached result, and stops the process for tenths of
+    a second.
     """
+    gc.collect()
     gc.freeze()
+
+
+def collect_rarely() -> None:
+    """Collect garbage less often. Reference counting frees most objects of a trial or request."""
     gc.set_threshold(ALLOCATION_THRESHOLD)

@@ -6,6 +6,8 @@ from importlib import import_module
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
+from toolbench.garbage_collection import freeze_loaded_objects
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 application = get_wsgi_application()
@@ -16,4 +18,5 @@ warm_up.prepare_pages()
 def prepare_application() -> WSGIHandler:
     """Return the application after computing the result pages once. gunicorn calls it in its worker."""
     warm_up.prepare_results()
+    freeze_loaded_objects()
     return application

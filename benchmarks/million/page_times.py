@@ -38,7 +38,7 @@ def main() -> int:
     addresses = [address for address in list_addresses() if not only or address.startswith(only)]
     while refresh_pools():  # as the sweep does in the background
         pass
-    toolbench.wsgi.warm_up.prepare_results()
+    toolbench.wsgi.prepare_application()
     print(f"{_HEAD}\n|{'---|' * _HEAD.count(' | ')}---|")
     costs = []
     for address in addresses:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import django
 
-from toolbench.garbage_collection import freeze_loaded_objects
+from toolbench.garbage_collection import collect_rarely, freeze_loaded_objects
 from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parse_arguments(arguments)
     freeze_loaded_objects()
+    collect_rarely()
     try:
         asyncio.run(_serve(options.host, options.port))
     except ServerStartError as error:

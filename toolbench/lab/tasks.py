@@ -7,7 +7,7 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.db import DatabaseError, connection
 
 from toolbench.celery import app
-from toolbench.garbage_collection import freeze_loaded_objects
+from toolbench.garbage_collection import collect_rarely, freeze_loaded_objects
 from toolbench.lab.endpoints.probe_job import run_probe
 from toolbench.lab.interchange.queue import REPLAY_KINDS
 from toolbench.lab.maintenance import check_runs, sweep
@@ -33,6 +33,7 @@ session_registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
 def set_up_garbage_collection(**_: Any) -> None:
     """Collect less garbage in a worker."""
     freeze_loaded_objects()
+    collect_rarely()
 
 
 @worker_shutting_down.connect
