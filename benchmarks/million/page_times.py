@@ -2,8 +2,9 @@
 
 `python -m benchmarks.million.page_times REPEATS [ADDRESS …]`; the database is that of the environment. A process is a
 fork after the web server's module was imported and had prepared the result pages: its first call connects to the
-database. Other work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it. Exits
-with 1 if an address misses an aim, by the time that passed or by CPU time.
+database. Other work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it. A busy
+host of a virtual machine lengthens both, so reference work is measured before each address. Exits with 1 if an address
+misses an aim, by the time that passed or by CPU time.
 """
 
 import gzip
@@ -24,6 +25,7 @@ import toolbench.wsgi
 from benchmarks.million.addresses import list_addresses
 from benchmarks.million.aims import PageCost, find_exit_code, render_missed
 from benchmarks.million.cpu_clock import CpuClock
+from benchmarks.reference_work import measure_reference_ms, render_reference
 from toolbench.lab.metrics.pools import refresh_pools
 
 TIMEOUT_SECONDS = 600
@@ -40,10 +42,12 @@ def main() -> int:
         pass
     toolbench.wsgi.prepare_application()
     print(f"{_HEAD}\n|{'---|' * _HEAD.count(' | ')}---|")
-    costs = []
+    costs, reference_times = [], [measure_reference_ms()]
     for address in addresses:
+        reference_times.append(measure_reference_ms())
         costs.append(_measure_in_fork(address, repeats))
         print(costs[-1], flush=True)
+    print(f"\n{render_reference(reference_times)}")
     for by_cpu in (False, True):
         print(f"\n{render_missed(costs, by_cpu=by_cpu)}")
     return find_exit_code(costs)
