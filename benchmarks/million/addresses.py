@@ -80,6 +80,7 @@ def _list_trial_filters(failed: Trial) -> list[dict[str, object]]:
         {"cluster": failed.cause_signature},
         {"seen": failed.cause},
         {"had": "retry"},
+        {"had": "retry", "model": failed.config.model_name},
         {"search": "draft"},
         {"search": "no such words anywhere"},
         *(dict[str, object](search=text) for text in _TRIAL_QUERIES),

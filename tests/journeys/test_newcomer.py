@@ -37,7 +37,12 @@ def test_newcomer_printed_link_opens_first_page_with_all_regions(visitor_page: P
 
     headings = visitor_page.locator("main h2")
     expect(headings).to_contain_text(
-        ["Connect a provider", "One small model, six methods", "Published matrix, February 2026", "Failed trials"]
+        [
+            "Connect a provider",
+            "One small model, six configurations",
+            "Published matrix, February 2026",
+            "Failed trials",
+        ]
     )
     expect(visitor_page.get_by_text("published, not measured here", exact=True)).to_be_visible()
     expect(visitor_page.get_by_text("Getting ready")).to_be_visible()  # no local model runs in this test

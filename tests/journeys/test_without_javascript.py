@@ -91,7 +91,7 @@ def test_provider_is_connected_edited_deleted_without_javascript(
     expect(page.get_by_text("1 model added")).to_be_visible()
 
     page.get_by_text("Limits, timeouts, headers, defaults").click()
-    page.get_by_label("Trials at once", exact=True).fill("3")
+    page.get_by_label("Concurrency limit", exact=True).fill("3")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     assert Provider.objects.get(name="Plain").concurrency == 3

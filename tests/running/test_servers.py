@@ -48,7 +48,8 @@ def test_check_database_names_an_unreachable_one_without_its_password(url: str, 
     [(512, "128MB", "4MB"), (2_048, "256MB", "8MB"), (4_096, "512MB", "16MB"), (65_536, "512MB", "32MB")],
 )
 def test_build_memory_settings_grow_with_memory_up_to_limit(memory_mb: int, buffers: str, work: str) -> None:
-    assert build_memory_settings(memory_mb) == {"shared_buffers": buffers, "work_mem": work}
+    settings_by_name = {"shared_buffers": buffers, "work_mem": work, "min_dynamic_shared_memory": "256MB"}
+    assert build_memory_settings(memory_mb) == settings_by_name
 
 
 def test_read_memory_mb_follows_limit_of_container(tmp_path: Path) -> None:

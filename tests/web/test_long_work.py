@@ -18,6 +18,7 @@ from pytest_django.live_server_helper import LiveServer
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import RunInThread, elsewhere, wait_for_blocked_sessions
 from tests.lab.interchange.inspect_ai.test_log import HEADER, make_sample
+from tests.wait import wait_until
 from toolbench.lab.interchange.queue import get_import
 from toolbench.lab.models import Replay, Run
 from toolbench.web.forms import imports
@@ -69,8 +70,7 @@ def test_pages_answer_while_worker_imports(
         wait_for_blocked_sessions()
         assert get_statuses(live_server, owner_client) == [200] * len(PAGES)
         assert get_import(row_id).is_open
-    while get_import(row_id).is_open:
-        pass
+    wait_until(lambda: not get_import(row_id).is_open)
     assert Run.objects.get(imported=True).trial_count == 300
 
 

@@ -32,6 +32,8 @@ _MEMORY_PER_BUFFERS = 8
 # several times at once.
 _WORK_MB = (4, 32)
 _MEMORY_PER_WORK = 256
+# Hash tables that parallel workers share. Without it they are in /dev/shm, which has 64 MB in a container by default.
+_PARALLEL_MEMORY = "256MB"
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -77,7 +79,7 @@ def build_memory_settings(memory_mb: int) -> Mapping[str, str]:
     """Return PostgreSQL's settings for a machine with so many megabytes of memory."""
     buffers = _clamp(memory_mb // _MEMORY_PER_BUFFERS, *_BUFFERS_MB)
     work = _clamp(memory_mb // _MEMORY_PER_WORK, *_WORK_MB)
-    return {"shared_buffers": f"{buffers}MB", "work_mem": f"{work}MB"}
+    return {"shared_buffers": f"{buffers}MB", "work_mem": f"{work}MB", "min_dynamic_shared_memory": _PARALLEL_MEMORY}
 
 
 def read_memory_mb(limits: tuple[Path, ...] = _CGROUP_LIMITS) -> int:

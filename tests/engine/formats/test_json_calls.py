@@ -3,7 +3,7 @@ import pytest
 from toolbench.engine.formats.json_calls import parse_object
 
 
-@pytest.mark.parametrize("value", [None, "", "  \n", "null"])
+@pytest.mark.parametrize("value", [None, "", "  \n", "null", '""'])
 def test_parse_object_of_no_or_blank_arguments_returns_empty_object(value: object) -> None:
     assert parse_object(value) == {}
 

@@ -58,6 +58,14 @@ def test_edit_provider_blank_network_secrets_keep_stored_ones() -> None:
     assert (network.proxy_login, network.certificate_key) == (f"ana:{PASSWORD}", KEY.strip())
 
 
+def test_edit_provider_equal_network_secrets_keep_stored_bytes() -> None:
+    provider = connect_with(FULL)
+    stored = bytes(provider.network_encrypted or b"")
+    assert bytes(edit(provider, FULL).network_encrypted or b"") == stored
+    resubmitted = replace(FULL, proxy="http://proxy.test:3128", client_key="")
+    assert bytes(edit(provider, resubmitted).network_encrypted or b"") == stored
+
+
 def test_edit_provider_new_proxy_or_certificate_drops_its_secret() -> None:
     provider = connect_with(FULL)
     moved = edit(provider, replace(FULL, proxy="http://other.test:3128", client_key=""))

@@ -1,10 +1,13 @@
 """The list of models that a provider offers: requested by a user, stored, discarded with the address."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.connect import ConnectionSettings
+from toolbench.lab.endpoints.network import NetworkSettings
 from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
 from toolbench.providers.scripted_server import ScriptedServer, json_reply
 
@@ -51,7 +54,7 @@ def test_edit_provider_other_address_discards_offered_models() -> None:
         assert get_offered_models(provider.pk).listed_at is None
 
 
-def test_list_of_another_key_is_forgotten() -> None:
+def test_edit_provider_other_key_discards_offered_models() -> None:
     with ScriptedServer([LISTED]) as server:
         provider = connect.connect_provider(ConnectionSettings("Mine", server.base_url, key="key-of-the-first-account"))
         request_models(provider.pk)
@@ -60,4 +63,21 @@ def test_list_of_another_key_is_forgotten() -> None:
         settings = ConnectionSettings("Mine", server.base_url, key="key-of-the-second-account")
         connect.edit_provider(provider.pk, settings)
 
+        assert get_offered_models(provider.pk).listed_at is None
+
+
+def test_edit_provider_other_name_keeps_offered_models() -> None:
+    """Key and proxy login stay blank in the form, which keeps them."""
+    with ScriptedServer([LISTED]) as server:
+        network = NetworkSettings("http://ana:secret-of-the-proxy@127.0.0.1:9")
+        settings = ConnectionSettings("Mine", server.base_url, key="key-of-the-account", network=network)
+        provider = connect.connect_provider(settings)
+        request_models(provider.pk)
+        listed_at = get_offered_models(provider.pk).listed_at
+        assert listed_at is not None
+        renamed = replace(settings, name="Other", key="", network=NetworkSettings("http://127.0.0.1:9"))
+        connect.edit_provider(provider.pk, renamed)
+        assert get_offered_models(provider.pk).listed_at == listed_at
+
+        connect.edit_provider(provider.pk, replace(renamed, network=NetworkSettings()))
         assert get_offered_models(provider.pk).listed_at is None

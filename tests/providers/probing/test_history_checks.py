@@ -26,7 +26,7 @@ async def _run_check(prober: Prober) -> AsyncIterator[ProbeCheck]:
         ({"error": {}}, "failed", NO_REASON),
     ],
 )
-def test_check_error_bodies_wants_a_reason_in_the_body(body: object, outcome: str, sentence: str) -> None:
+def test_check_error_bodies_without_reason_fails(body: object, outcome: str, sentence: str) -> None:
     with ScriptedServer([json_reply(body, status=400)]) as provider:
         check = run_probe(provider.endpoint(), _run_check).checks["error_bodies"]
     assert (check.outcome, check.sentence) == (outcome, sentence)

@@ -44,12 +44,12 @@ def test_home_polls_local_run_only_while_it_is_running(owner_client: Client) -> 
     assert "hx-trigger" not in read_html(owner_client.get("/", headers={"HX-Request": "true"}))
 
 
-def test_home_demo_table_does_not_rank_methods(owner_client: Client) -> None:
+def test_home_demo_table_does_not_rank_configurations(owner_client: Client) -> None:
     make_live_run()
     text = read_html(owner_client.get("/"))
     assert "a correct call also names the requested city" in text
-    assert ">One small model, six methods</h2>" in text
-    assert "does not rank the methods" in text
+    assert ">One small model, six configurations</h2>" in text
+    assert "does not rank the configurations" in text
     assert "See the prompt without tools" in text
 
 

@@ -94,14 +94,14 @@ def clean_name(name: str) -> str:
 def parse_object(value: object) -> dict[str, Any] | None:
     """Return arguments as an object, or None if they are neither an object nor the text of one.
 
-    None, blank text and the text `null` count as an empty object.
+    None, blank text and the texts `null` and `""` count as an empty object.
     """
     if isinstance(value, str):
         try:
             value = read_value(value) if value.strip() else None
         except InvalidJsonError:
             return None
-    if value is None:
+    if value is None or value == "":
         return {}
     return value if isinstance(value, dict) else None
 

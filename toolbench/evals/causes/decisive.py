@@ -11,8 +11,8 @@ The first of these rules that applies gives the cause:
    explains arguments that cannot be read. Candidates are problems from which no later step recovered and which are not
    harmless (`healed`), if they are
    - a problem of an answer; a blank answer, or a truncated one without a call, only if a call or a text was still
-     needed or the needed tools are not known; a call in the text, only if a call was still needed or the needed tools
-     are not known, since a text may also quote a call;
+     needed or the needed tools are not known; a call in the text or the reasoning, readable or not, only if a call was
+     still needed or the needed tools are not known, since a text may also quote a call;
    - a failed call of a tool that the task needs, or, if a call was still needed, of a tool that does not exist;
    - any failed call, if the needed tools are not known or the run ended with TOOL_ERROR;
    - a failed call of any other tool if a call was still needed and the model made no call in a later turn.
@@ -93,7 +93,7 @@ def iter_candidates(
 def _is_missing_output(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
     """Return whether the problem is a missing text or call.
 
-    It is a blank answer, a truncated one without a call, or a call that stands in the text.
+    It is a blank answer, a truncated one without a call, or a call in the text or the reasoning, readable or not.
     """
     if occurrence.code == TRUNCATED_ANSWER_CODE:
         return step.answer is not None and not step.answer.calls_found

@@ -112,7 +112,18 @@ def change_network(provider: Provider, settings: NetworkSettings) -> None:
     provider.proxy_url = address
     provider.ca_pem, provider.client_certificate = _clean_pem(settings.ca), _clean_pem(settings.client_certificate)
     provider.query, provider.key_header = settings.query.strip().lstrip("?"), settings.key_header.strip()
-    provider.network_encrypted = encrypt(json.dumps(secrets)) if any(secrets.values()) else None
+    # Encrypting equal secrets gives other bytes, and with them the list of models would be requested again.
+    if secrets != _read_secrets(provider):
+        provider.network_encrypted = encrypt(json.dumps(secrets)) if any(secrets.values()) else None
+
+
+def _read_secrets(provider: Provider) -> dict[str, str] | None:
+    """Return the stored secrets; None if they cannot be decrypted."""
+    try:
+        network = read_network_access(provider)
+    except KeyUnavailableError:
+        return None
+    return {"proxy_login": network.proxy_login, "client_key": network.certificate_key}
 
 
 def _is_login_kept(settings: NetworkSettings, provider: Provider, address: str) -> bool:

@@ -1,6 +1,7 @@
 """Models of a provider: the list that its API returns, and models that a user adds.
 
-The list is kept until the web server restarts.
+The list is kept until the web server restarts, or until the address, key, headers or network settings of the provider
+change.
 """
 
 import asyncio
@@ -70,7 +71,8 @@ class OfferedModels:
         total: the number of models before the search.
         search: the text that the names contain, in any case; "" for no search.
         error: why the last list could not be read, and what to do; "" without an error.
-        listed_at: when the list was requested; None if no list was requested since the web server started.
+        listed_at: when the list was requested; None if no list was requested with these settings since the web server
+            started.
     """
 
     provider: Provider
@@ -116,7 +118,8 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 def _build_cache_key(provider: Provider) -> str:
     """Return the cache key of the list.
 
-    It changes with address, key and headers, since another endpoint or account has another list.
+    It changes with address, key, headers and network settings, since another endpoint or account has another list. A
+    key from the environment counts by the name of its variable.
     """
     address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
     access = (provider.key_source, provider.key_env, provider.key_header, _read_bytes(provider.key_encrypted))

@@ -162,7 +162,7 @@ _SUCCESS = (
     Metric(
         "parity",
         "Success by the case study’s rule",
-        "passed by its rule / trials with an answer that it judges",
+        "passed by the case study’s rule / trials with an answer that the rule judges",
         _build_rate("parity_passed", "parity_judged"),
         judged=True,
     ),
@@ -228,7 +228,7 @@ _CALLS = (
     Metric(
         "ended",
         "Turns ended by a parse error",
-        "such turns / turns with a call",
+        "such turns / turns with a call, these included",
         _build_rate("parse_error_ends", "calling_turns", "parse_error_ends"),
     ),
     Metric(
@@ -248,7 +248,7 @@ _TRIGGER = (
     Metric(
         "trigger_precision",
         "Trigger precision",
-        "trials with a needed call / trials with a call",
+        "trials with a call that was needed / trials with a call",
         _build_rate("called_rightly", "called_rightly", "called_needlessly"),
         judged=True,
         with_control=True,
@@ -256,12 +256,12 @@ _TRIGGER = (
     Metric(
         "trigger_recall",
         "Trigger recall",
-        "trials with a call / trials that need a call",
+        "trials with a call that was needed / trials that need a call",
         _build_rate("called_rightly", "called_rightly", "call_missed"),
         judged=True,
         with_control=True,
     ),
-    Metric("trigger_f1", "Trigger F1", "2 · needed / (2 · needed + unneeded + missed)", None, _compute_f1),
+    Metric("trigger_f1", "Trigger F1", "2 · correct / (2 · correct + needless + missed)", None, _compute_f1),
 )
 _SPENT = (
     Metric(
@@ -278,7 +278,7 @@ _SPENT = (
         "answers_5xx", "Answers of 5xx", "server errors / requests", _build_request_rate("answers_5xx"), missing=UNKNOWN
     ),
     Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _compute_backoff, missing=UNKNOWN),
-    Metric("asked", "Asked again", "requests that quote an error / requests", _build_rate("asked_again", "requests")),
+    Metric("asked", "Re-prompts", "re-prompts / requests", _build_rate("asked_again", "requests")),
     _build_latency_metric("p50", _p50, _build_quantile_range(_p50)),
     _build_latency_metric("p95", _p95, _build_quantile_range(_p95, MIN_LEGACY_P95_ANSWERS)),
     _build_latency_metric("p99", attrgetter("p99")),

@@ -72,14 +72,14 @@ class RetryCounts:
         return RetryCounts(**sums | {"retries_known": self.retries_known and other.retries_known})
 
 
-def filter_by_retries(trials: QuerySet[Trial], had: str, *, starts_at_steps: bool = True) -> QuerySet[Trial]:
+def filter_by_retries(trials: QuerySet[Trial], had: str, *, starts_at_steps: bool) -> QuerySet[Trial]:
     """Return the trials with an exchange of this kind, in any execution.
 
     Args:
         trials: the trials to filter.
         had: a key of RETRY_CONDITIONS; "" for no filter.
-        starts_at_steps: True if `trials` are most of all trials, so that PostgreSQL looks up the trials of such steps,
-            the newest first, instead of the steps of each trial.
+        starts_at_steps: True to look up the trials of such steps, the newest first, which is faster if `trials` are
+            most of all trials; False to look up the steps of each trial.
     """
     if not had:
         return trials

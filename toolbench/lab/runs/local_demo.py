@@ -1,6 +1,6 @@
 """The local demo on the home page: two runs of the small local model, launched once each.
 
-The first run tries one task with six methods; the second classifies intents.
+The first run tries one task in six configurations; the second classifies intents.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class LocalDemo:
     Attributes:
         state: "off" (no local model), "loading" (a local server is not ready), "starting" (both are ready, and no run
             is launched), "live" (trials are open, or the intent run is about to start) or "finished".
-        run: the run with six methods; None before its launch.
+        run: the run of six configurations; None before its launch.
         intent_run: the run that classifies intents; None before its launch.
         model: name of the model.
         methods: results of the first run.
@@ -120,7 +120,7 @@ class LocalDemo:
 
 
 def launch_next_demo_run() -> Run | None:
-    """Launch the run with six methods or, after its end, the intent run, unless it was launched before.
+    """Launch the run of six configurations or, after its end, the intent run, unless it was launched before.
 
     A deleted run counts as launched. Several processes may call it at the same time.
 
@@ -166,7 +166,7 @@ def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest
         ConfigChoice(model=model_ids[service], method=method, examples=EXAMPLE_SET if with_examples else "")
         for method, service, with_examples in keys
     )
-    title = "One small model, six methods"
+    title = "One small model, six configurations"
     return RunRequest(
         title=title, configs=configs, scenarios=("weather",), trials=TRIALS_PER_CELL, purpose=WEATHER_PURPOSE
     )

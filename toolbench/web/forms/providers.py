@@ -109,9 +109,9 @@ class ProviderForm(forms.Form):
     )
     remove_key = forms.BooleanField(required=False, label="Remove the stored key")
     concurrency = forms.IntegerField(
-        required=False, initial=8, label="Trials at once", help_text="Simultaneous requests of all workers."
+        required=False, initial=8, label="Concurrency limit", help_text="Simultaneous requests of all workers."
     )
-    adaptive = forms.BooleanField(required=False, label="Adapt the number of trials at once, up to this maximum")
+    adaptive = forms.BooleanField(required=False, label="Adapt the concurrency limit, up to this maximum")
     requests_per_minute = forms.IntegerField(
         required=False, label="Requests per minute", help_text="Over all workers. Blank: no limit."
     )

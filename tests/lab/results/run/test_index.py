@@ -18,7 +18,7 @@ from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.times import QuantileRange
 from toolbench.lab.models import Provider, Run
-from toolbench.lab.results.run.index import get_run_list, get_runs
+from toolbench.lab.results.run.index import get_run_list, get_runs, list_runs_before
 
 pytestmark = pytest.mark.django_db
 
@@ -82,6 +82,16 @@ def test_run_list_reads_no_times_to_the_first_token() -> None:
     statements = [query["sql"] for query in queries]
     assert any("durations" in sql for sql in statements)
     assert not any("first_tokens" in sql for sql in statements)
+
+
+def test_list_runs_before_reads_no_times() -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 2})
+    recompute_stale_cells()
+    with CaptureQueriesContext(connection) as queries:
+        (row,) = list_runs_before(None, limit=10)
+    assert len(queries) == 2
+    assert (row.tally.passed, row.p50, row.p95) == (2, None, None)
+    assert get_runs("own")[0].p50 is not None
 
 
 def test_run_list_page_of_many_runs_takes_at_most_six_queries() -> None:

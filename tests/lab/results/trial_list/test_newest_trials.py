@@ -58,7 +58,7 @@ def test_read_newest_trials_search_may_have_a_percent_sign() -> None:
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_first_page_of_the_api_has_the_order_of_the_pages(
+def test_read_first_page_has_order_of_read_newest_trials(
     sort: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 4, "fail": 3, "queued": 2})
@@ -68,7 +68,7 @@ def test_first_page_of_the_api_has_the_order_of_the_pages(
     assert (oldest, tuple(row[0] for row in rows)) == (0, read(trial_filter).ids)
 
 
-def test_first_page_of_the_api_names_the_oldest_trial_that_is_listed() -> None:
+def test_read_first_page_limited_returns_oldest_listed_id() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, fail=2)
     newer = [trial.pk for trial in make_trials(cell, **{"pass": 3})]

@@ -1,7 +1,7 @@
 -- Fragment: requests, tokens and cost that the columns of a trial leave out, since the execution was lost or the trial
 -- was queued again.
 --
--- Needs: `trials`, rows of lab_trial.
+-- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py.
 -- Parts: step_cost: the cost of a step, NULL if it is out of range.
     SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,

@@ -169,7 +169,7 @@ _COUNT_AGGREGATES = {
     "retried": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
     "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
     "deterministic": BoolOr("cell__deterministic"),
-    "cells": ArrayAgg("cell_id"),  # with doubles: removing them here takes a sort for each group
+    "cells": ArrayAgg("cell_id"),  # with duplicates: `distinct` would sort each group
     "error": Min("cell__error"),
     "durations": ArrayAgg("duration_ms", filter=ANSWERED & Q(duration_ms__isnull=False)),
     "output_sum": Sum("output_tokens"),

@@ -38,7 +38,7 @@ class RunRow:
             all of them would have no meaning.
         delivered: end-to-end success; None in the same cases.
         p50: range of the medians of duration over configurations and groups of tool scenarios, without those of local
-            models; None without times, and where they were not read.
+            models; None without times, or if they were not read.
         p95: range of the 95th percentiles of duration, in the same cases.
     """
 

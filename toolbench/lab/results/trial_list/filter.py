@@ -98,6 +98,8 @@ FIELD_COLUMNS = {
     "label": "label",
 }
 
+_FIELDS_OF_MOST_TRIALS = ("scope", "demo", "imported", "outcome", "had", "sort", "layout", "ignored")
+
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
@@ -335,8 +337,8 @@ def _parse_value(name: str, text: str) -> int | str | None:
 def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     """Return the trials that match the filter, unordered and without deleted runs."""
     listed = Trial.objects.filter(_build_list_condition(trial_filter), run__deleted_at=None)
-    starts_at_steps = not has_named_runs(trial_filter)
-    trials = filter_by_retries(listed.annotate(rank=FAILED_FIRST), trial_filter.had, starts_at_steps=starts_at_steps)
+    ranked = listed.annotate(rank=FAILED_FIRST)
+    trials = filter_by_retries(ranked, trial_filter.had, starts_at_steps=_selects_most_trials(trial_filter))
     for name, column in FIELD_COLUMNS.items():
         if (value := getattr(trial_filter, name)) not in (None, ""):
             trials = trials.filter(**{column: value})
@@ -362,6 +364,11 @@ def has_named_runs(trial_filter: TrialFilter) -> bool:
     return bool(trial_filter.runs or trial_filter.configs or trial_filter.cells) or any(
         pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)
     )
+
+
+def _selects_most_trials(trial_filter: TrialFilter) -> bool:
+    """Return whether nothing but scope, outcome and retries selects trials."""
+    return trial_filter == TrialFilter(**{name: getattr(trial_filter, name) for name in _FIELDS_OF_MOST_TRIALS})
 
 
 def _build_scope_condition(trial_filter: TrialFilter) -> Q:

@@ -65,8 +65,8 @@ class _Cursor:
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
     """Return the next trials that match the filter, in its order.
 
-    Two queries. All matching trials are listed if the filter names runs, cells or a configuration, or if its order is
-    "order": an index has this order. Other orders list the newest MAX_COUNTED_TRIALS.
+    Two queries, and one more for an `alike` filter. All matching trials are listed if the filter names runs, cells or a
+    configuration, or if its order is "order": an index has this order. Other orders list the newest MAX_COUNTED_TRIALS.
 
     Args:
         trial_filter: filter and order.

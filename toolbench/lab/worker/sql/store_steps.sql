@@ -2,12 +2,12 @@
 --
 -- Parameters: one JSON array of rows; then arrays of requests, responses and facts, in the order of `place`.
 -- Parts: typed: the columns with their types; names: their names.
--- The planner expects one row of a join by id, lease and state, and would then compare each step with each other. It
--- expects one of each LATERAL query, so it joins the steps by a hash. "IS TRUE" keeps it from reading all running trials
--- by their index for each step.
 -- Returns: for each run, its id and the number of tokens of the new steps.
 -- Locks: the trials, so that none is requeued while this transaction is open. Otherwise its steps could appear after
 -- another execution has ended and its cell was counted.
+-- PostgreSQL expects one row of a join by id, lease and state, and would then compare each stored step with each given
+-- one. Of a LATERAL query it expects one row for each given step, so it joins by a hash. "IS TRUE" keeps it from reading
+-- all running trials by their index for each step.
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {typed})
 ), fresh AS (
