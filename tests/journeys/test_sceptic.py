@@ -50,7 +50,7 @@ def test_sceptic_opens_prompt_without_tools_in_two_clicks(
     expect(page.get_by_role("heading", name="The server dropped the tools")).to_be_visible()
 
 
-def test_sceptic_sees_that_demo_table_does_not_rank_methods(
+def test_sceptic_sees_that_demo_table_does_not_rank_configurations(
     browser_page: Page, catalogue: None, start_server: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     for name, reply in (("local-own", reply_of_own_template), ("local-tools", reply_of_tool_template)):
@@ -61,5 +61,5 @@ def test_sceptic_sees_that_demo_table_does_not_rank_methods(
     box = browser_page.get_by_role("region", name="One small model, six configurations")
     expect(box.locator("tbody").first.get_by_role("row")).to_have_count(6)
     expect(box).to_contain_text("a correct call also names the requested city")
-    expect(box).to_contain_text("does not rank the methods")
+    expect(box).to_contain_text("does not rank the configurations")
     expect(box.get_by_role("heading")).not_to_contain_text("%")

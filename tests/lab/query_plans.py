@@ -4,17 +4,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 
 def count_most_rows(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> int:
     """Execute a statement and return the most rows that a part of its plan returned or threw away, over all loops.
 
-    Bitmap index scans are left out: they count old versions of a row too, the heap scan above them does not.
+    Indexes are used even if a table is so small that PostgreSQL would read it whole. Bitmap index scans are left out:
+    they count old versions of a row too, the heap scan above them does not.
     """
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, parameters)
         (plan,) = cursor.fetchone()
+        cursor.execute("SET LOCAL enable_seqscan = on")
     plans = json.loads(plan) if isinstance(plan, str) else plan
     nodes = _iter_nodes(plans[0]["Plan"])
     return max(_count_rows(node) for node in nodes if node["Node Type"] != "Bitmap Index Scan")
