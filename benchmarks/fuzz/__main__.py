@@ -26,7 +26,7 @@ def load_instrumented_targets() -> ModuleType:
 
 def list_words() -> list[str]:
     """Return texts that formats and endpoints write, from which the fuzzer builds inputs."""
-    registry = importlib.import_module("toolbench.engine.formats.registry")
+    formats = importlib.import_module("toolbench.engine.formats.registry").FORMATS
     found = {
         '"choices"',
         '"delta"',
@@ -38,7 +38,7 @@ def list_words() -> list[str]:
         "```json",
         "get_weather",
     }
-    for form in registry.FORMATS:
+    for form in formats:
         found |= {*form.dropped_tokens, *(word for pair in form.reasoning_markers for word in pair)}
         for block in (*form.blocks, *form.build_named_blocks(["ping"]), *form.build_bare_blocks(["ping"])):
             found |= {

@@ -18,11 +18,11 @@ def test_session_registry_runs_one_session_per_provider(elsewhere: RunInThread) 
     with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
         model = make_scripted_model(blocking, concurrency=1)
         run = launch_run(model, scenarios=("chat_only",), trials=8)
-        registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
-        first = elsewhere(registry.run_session, model.provider_id)
+        sessions = SessionRegistry(check_runs=check_runs, sweep=sweep)
+        first = elsewhere(sessions.run_session, model.provider_id)
         try:
             assert blocking.arrived.acquire(timeout=30)
-            assert elsewhere(registry.run_session, model.provider_id).result(timeout=30) == 0
+            assert elsewhere(sessions.run_session, model.provider_id).result(timeout=30) == 0
         finally:
             released.set()
         assert first.result() == 8
@@ -32,9 +32,9 @@ def test_session_registry_runs_one_session_per_provider(elsewhere: RunInThread) 
 def test_session_registry_stopped_starts_no_session(scripted: ScriptedServer) -> None:
     model = make_scripted_model(scripted)
     launch_run(model)
-    registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
-    registry.stop()
-    assert registry.run_session(model.provider_id) == 0
+    sessions = SessionRegistry(check_runs=check_runs, sweep=sweep)
+    sessions.stop()
+    assert sessions.run_session(model.provider_id) == 0
 
 
 def test_session_registry_deleted_provider_returns_zero() -> None:
@@ -51,8 +51,8 @@ def test_session_registry_serves_providers_in_parallel(elsewhere: RunInThread) -
     with ScriptedServer(meet) as first, ScriptedServer(meet) as second:
         models = [make_scripted_model(first, "first"), make_scripted_model(second, "second")]
         launch_run(*models, scenarios=("chat_only",), trials=1)
-        registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
-        futures = [elsewhere(registry.run_session, model.provider_id) for model in models]
+        sessions = SessionRegistry(check_runs=check_runs, sweep=sweep)
+        futures = [elsewhere(sessions.run_session, model.provider_id) for model in models]
         assert [future.result() for future in futures] == [1, 1]
 
 
