@@ -1,7 +1,8 @@
 -- Fragment: the cost of a trial in dollars, or NULL if it is unknown. A trial without an answer costs 0. An answer
 -- whose tokens were not counted has an unknown cost, unless the price is 0.
 --
--- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py; `spent`, from lost_spending.sql; `price`, dollars per million tokens.
+-- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py; `spent`, from lost_spending.sql; `price`, dollars
+-- per million tokens.
 -- Parts: reported_cost: the cost that the provider reported, within bounds; has_reported_cost: the condition that it
 -- reported one.
     CASE WHEN {has_reported_cost} THEN coalesce({reported_cost}, 0) + coalesce(spent.cost, 0)
