@@ -1,18 +1,13 @@
 """Template filters and tags of the grid: texts of its cells and the links that sort it."""
 
-from collections.abc import Iterable
-from html import escape
-
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
 from toolbench.evals.statistics.quantile_texts import render_quantile_bounds
 from toolbench.lab.metrics.definitions import compute_tokens_per_trial
-from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.values import MetricValue
 from toolbench.lab.results.matrix.causes import CauseCounts, find_frequent_cause
-from toolbench.lab.results.matrix.columns import RowColumn
-from toolbench.lab.results.matrix.grid_types import GridCell, GridRow
+from toolbench.lab.results.matrix.grid_types import GridCell
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.web.templatetags.figures import figure, seconds
 
@@ -67,64 +62,6 @@ def cell_card(cell: GridCell, causes: CauseCounts) -> str:
         f"{figure(tokens)} tokens a trial" if tokens else "",
     )
     return "\n".join(line for line in lines if line)
-
-
-@register.simple_tag
-def grid_cells(cells: Iterable[GridCell | None], row: int, trials: str, causes: CauseCounts) -> SafeString:
-    """Render the cells of a row as `td` elements. Every text of the cells is escaped.
-
-    A page has hundreds of cells, and Python renders them in a fraction of the time of template nodes (decision 128).
-
-    Args:
-        cells: the cells; None for a cell that does not exist.
-        row: number of the row, from 1, for the ids of the links.
-        trials: URL of the trial list.
-        causes: causes of the failed trials.
-    """
-    return mark_safe(
-        "".join(_render_cell(cell, f"cell-{row}-{column}", trials, causes) for column, cell in enumerate(cells, 1))
-    )
-
-
-def _render_cell(cell: GridCell | None, link_id: str, trials: str, causes: CauseCounts) -> str:
-    if cell is None:
-        return '<td class="c off"></td>'
-    if cell.state == "unpublished":
-        return '<td class="c unpublished" title="not published"><small>not pub&shy;lished</small></td>'
-    if not cell.has_value:
-        return f'<td class="c off {cell.state}"></td>'
-    target = 'tabindex="0"'
-    if cell.trials_query:
-        target = f'href="{trials}?{escape(cell.trials_query)}" data-count="{cell.tally.trial_count}"'
-    title, card = escape(cell_title(cell)), escape(cell_card(cell, causes))
-    text = f"<b>{cell.rate.k}</b><i>/{cell.rate.n}</i>" if cell.rate else escape(cell_text(cell))
-    infra = f'<small class="mark infra">{cell.tally.infra}</small>' if cell.tally.infra else ""
-    link = f'<a id="{link_id}" {target} title="{title}" data-card="{card}" style="{cell_style(cell)}">{text}{infra}</a>'
-    return f'<td class="c {cell.state}">{link}</td>'
-
-
-@register.filter
-def figure_cells(row: GridRow) -> SafeString:
-    """Render the columns after the cells of a row as `td` elements. Every text is escaped."""
-    groups = [column.group for column, _ in row.figures]
-    is_first = [place == 0 or group != groups[place - 1] for place, group in enumerate(groups)]
-    return mark_safe(
-        "".join(
-            f'<td class="num{" g" if starts_group else ""}">{_render_figure(row.tally, column, value)}</td>'
-            for (column, value), starts_group in zip(row.figures, is_first, strict=True)
-        )
-    )
-
-
-def _render_figure(tally: Tally, column: RowColumn, value: MetricValue) -> str:
-    text = figure_text(value)
-    if not text:
-        is_without_success = column.name == "cost" and tally.cost is not None
-        return f'<span class="muted">{"no success" if is_without_success else escape(column.missing)}</span>'
-    if column.name == "retries":
-        return f"{tally.answers_429:,} + {tally.answers_5xx:,} · {tally.retries:,}"
-    css_class = ' class="muted"' if value.quantile and value.quantile.is_open else ""
-    return f'<span{css_class} title="{escape(figure_title(value))}">{escape(text)}</span>'
 
 
 @register.filter

@@ -114,6 +114,8 @@ class TrialHead:
 class TrialCell(NamedTuple):
     """A cell of the list.
 
+    A page has hundreds of cells, so the template unpacks them instead of looking up attributes, which takes longer.
+
     Attributes:
         kind: kind of the column.
         css_class: classes of the column.
