@@ -10,10 +10,12 @@ from django.db import connection, transaction
 def count_most_rows(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> int:
     """Execute a statement and return the most rows that a part of its plan returned or threw away, over all loops.
 
-    Indexes are used even if a table is so small that PostgreSQL would read it whole. Bitmap index scans are left out:
-    they count old versions of a row too, the heap scan above them does not.
+    Statistics are made first: otherwise the plan depends on when PostgreSQL made them last. Indexes are used even if a
+    table is so small that PostgreSQL would read it whole. Bitmap index scans are left out: they count old versions of a
+    row too, the heap scan above them does not.
     """
     with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("ANALYZE lab_trial, lab_cell, lab_run, lab_step")
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, parameters)
         (plan,) = cursor.fetchone()

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -63,10 +64,22 @@ class HeldAnswers:
     def __init__(self, quick: int) -> None:
         self.released = threading.Event()
         self._quick = quick
+        self._last_request_at = time.monotonic()
 
     def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
+        self._last_request_at = time.monotonic()
         self._quick -= 1
         return answer_correctly(seen) if self._quick >= 0 else answer_on_release(self.released, seen)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the last request."""
+        return time.monotonic() - self._last_request_at
+
+    def release_more(self, quick: int) -> None:
+        """Release the answers that are held now, and hold later ones after `quick` more."""
+        released, self.released, self._quick = self.released, threading.Event(), quick
+        released.set()
 
 
 def make_scripted_model(scripted: ScriptedServer, name: str = "scripted", **fields: Any) -> Model:

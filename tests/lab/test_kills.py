@@ -12,6 +12,7 @@ from toolbench.providers.scripted_server import ScriptedServer
 
 TRIALS = 24
 STEPS = 5  # of a trial without retries: three exchanges, two tools
+IN_FLIGHT = 8  # trials at once
 QUICK_ANSWERS = 36  # eight trials in flight have at most two answers each without an end, so six have ended
 
 
@@ -43,11 +44,22 @@ def provider(halfway: HeldAnswers) -> Iterator[ScriptedServer]:
         halfway.released.set()  # a failed test leaves no answer held
 
 
-def launch_to_middle(stack: Stack, provider: ScriptedServer) -> int:
-    """Launch a run, and return its id when six trials are done and eight wait for answers that are held."""
+def launch_to_middle(stack: Stack, provider: ScriptedServer, halfway: HeldAnswers) -> int:
+    """Launch a run, and return its id when six trials are done and eight wait for answers that are held.
+
+    On a busy machine leases are lost, and trials that start again need more answers. If too few trials have ended and
+    no request arrives, more answers are released.
+    """
     run_id = stack.launch(provider.base_url, TRIALS)
     in_slots = "state = 'running' AND NOT backing_off"
-    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count(in_slots, run_id) == 8)
+
+    def is_halfway() -> bool:
+        ended = stack.count("state = 'done'", run_id)
+        if ended < 6 and halfway.idle_seconds > settings.LEASE_SECONDS:
+            halfway.release_more(IN_FLIGHT)
+        return ended >= 6 and stack.count(in_slots, run_id) == IN_FLIGHT
+
+    wait_until(is_halfway)
     return run_id
 
 
@@ -65,7 +77,7 @@ def test_killed_worker_loses_no_trial_and_counts_none_twice(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("killed")
-    run_id = launch_to_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider, halfway)
     stack.kill("killed")
     halfway.released.set()
     stack.start_worker("next")
@@ -77,7 +89,7 @@ def test_broker_killed_with_message_in_flight_leaves_working_worker(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("hearing")
-    run_id = launch_to_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider, halfway)
     stack.kill("valkey")
     halfway.released.set()
     stack.start_broker()
@@ -91,7 +103,7 @@ def test_killed_database_is_waited_for_and_no_trial_is_lost(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("waiting")
-    run_id = launch_to_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider, halfway)
     stack.kill_postgres()
     halfway.released.set()
     stack.start_postgres()
@@ -103,7 +115,7 @@ def test_worker_frozen_longer_than_lease_cannot_write(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("frozen")
-    run_id = launch_to_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider, halfway)
     stack.freeze("frozen")
     stack.start_worker("awake")
     wait_until(lambda: stack.count("execution > 1", run_id) > 0)
@@ -115,9 +127,11 @@ def test_worker_frozen_longer_than_lease_cannot_write(
     assert settings.LEASE_SECONDS < 10
 
 
-def test_stack_reset_removes_processes_rows_and_messages_of_a_test(stack: Stack, provider: ScriptedServer) -> None:
+def test_stack_reset_removes_processes_rows_and_messages_of_a_test(
+    stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
+) -> None:
     stack.start_worker("left")
-    run_id = launch_to_middle(stack, provider)
+    run_id = launch_to_middle(stack, provider, halfway)
     stack.freeze("left")
     stack.freeze("scheduler")
     stack.kill("valkey")

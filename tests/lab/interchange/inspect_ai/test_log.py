@@ -171,7 +171,7 @@ def measure_peak_bytes(raw: bytes, name: str) -> int:
 def test_import_log_keeps_one_sample_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A JSON log is held as bytes and text, but no sample twice as an object; an archive is held as neither."""
     monkeypatch.setattr(create_run, "TRIALS_PER_BATCH", 5)
-    few_samples, many_samples = ([make_sample(n, padding=[[n]] * 1000) for n in range(count)] for count in (20, 80))
+    few_samples, many_samples = ([make_sample(n, padding=[[n]] * 5000) for n in range(count)] for count in (10, 40))
     logs = [json.dumps(HEADER | {"samples": samples}).encode() for samples in (few_samples, many_samples)]
     import_log(logs[0].replace(b"Book", b"Look"), "log.json")  # exclude what is built on first use
     small, large = (measure_peak_bytes(log, "log.json") for log in logs)
