@@ -117,7 +117,7 @@ class ComposeStack(TemporaryServers):
         user, password = service["environment"]["POSTGRES_USER"], service["environment"]["POSTGRES_PASSWORD"]
         with (self.folder / "postgres" / "pg_hba.conf").open("a") as rules:
             rules.write("host all all all scram-sha-256\n")
-        command = [*self._postgres.build_command(), "-c", "listen_addresses=*"]
+        command = [*self._postgres.build_command(), *service["command"][1:], "-c", "listen_addresses=*"]
         folder, stop_signal = self.folder / "postgres", self._postgres.stop_signal
         spec = ChildSpec("postgres", command, self._postgres.environment, folder, stop_signal)
         self.start_child(spec, lambda child: self._postgres.is_ready())

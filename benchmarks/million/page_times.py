@@ -4,7 +4,7 @@
 fork after the web server's module was imported and had prepared the result pages: its first call connects to the
 database. Other work on the machine lengthens the time that passes; it does not lengthen the CPU time beside it. A busy
 host of a virtual machine lengthens both, so reference work is measured before each address. Exits with 1 if an address
-misses an aim, by the time that passed or by CPU time.
+misses an aim, by the time that passed or by CPU time, or if no address begins so.
 """
 
 import gzip
@@ -34,10 +34,13 @@ _HEAD = "| address | status | first, ms | its CPU | p95, ms | CPU | of it databa
 
 
 def main() -> int:
-    """Return the exit code: 1 if an address missed an aim."""
+    """Return the exit code: 1 if an address missed an aim, or if there is none to measure."""
     repeats, only = int(sys.argv[1]), tuple(sys.argv[2:])
     settings.ALLOWED_HOSTS, settings.API_READS_PER_MINUTE = ["*"], sys.maxsize
     addresses = [address for address in list_addresses() if not only or address.startswith(only)]
+    if not addresses:
+        print(f"No address begins with {' or '.join(only)}.")
+        return 1
     while refresh_pools():  # as the sweep does in the background
         pass
     toolbench.wsgi.prepare_application()

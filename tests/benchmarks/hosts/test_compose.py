@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.hosts.compose import read_image, read_services
 from toolbench.running.__main__ import VERBS
+from toolbench.running.servers import build_memory_settings
 
 PROCESSES = ("toolbench", "worker")
 
@@ -36,3 +37,9 @@ def test_compose_database_url_has_role_of_server() -> None:
     services = read_services({})
     url, server = urlsplit(services["toolbench"]["environment"]["DATABASE_URL"]), services["postgres"]["environment"]
     assert (url.username, url.password) == (server["POSTGRES_USER"], server["POSTGRES_PASSWORD"])
+
+
+def test_compose_database_has_memory_settings_of_machine_with_2_gb() -> None:
+    program, *options = read_services({})["postgres"]["command"]
+    settings = dict(option.split("=") for option in options if option != "-c")
+    assert (program, settings) == ("postgres", build_memory_settings(2048))

@@ -105,24 +105,24 @@ def make_half_done_run() -> Run:
 def test_get_local_demo_counts_valid_and_correct_and_dropped_tools() -> None:
     make_half_done_run()
     demo = get_local_demo()
-    method = demo.methods[0]
+    result = demo.results[0]
     assert (demo.state, demo.done, demo.total) == ("live", 4, 5)
-    assert (method.label, method.valid.k, method.correct.k) == ("native tools, the model's own template", 1, 1)
-    assert method.main_failure == "The answer holds no call. (3)"
-    assert method.dropped_trial == Trial.objects.order_by("pk")[0].pk
+    assert (result.label, result.valid.k, result.correct.k) == ("native tools, the model's own template", 1, 1)
+    assert result.main_failure == "The answer holds no call. (3)"
+    assert result.dropped_trial == Trial.objects.order_by("pk")[0].pk
 
 
 def test_get_local_demo_keeps_labels_without_provider() -> None:
     make_half_done_run()
     Model.objects.filter(provider__service=OWN_SERVICE).delete()
     Provider.objects.filter(service=OWN_SERVICE).delete()
-    assert get_local_demo().methods[0].label == "native tools, the model's own template"
+    assert get_local_demo().results[0].label == "native tools, the model's own template"
 
 
 def test_get_local_demo_omits_trials_over_deadline() -> None:
     run = make_half_done_run()
     Trial.objects.filter(run=run, outcome="fail").update(end="DEADLINE_EXCEEDED")
-    assert get_local_demo().methods[0].valid.n == 1
+    assert get_local_demo().results[0].valid.n == 1
 
 
 def test_get_local_demo_time_left_is_range_until_run_ends() -> None:

@@ -30,8 +30,8 @@ INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer tha
 EXAMPLE_SET = "weather-1"
 INTENT_START_GRACE = timedelta(minutes=1)  # time in which the intent run is launched after the first run
 LAUNCH_LOCK_ID = 0x10CA1  # key of the advisory lock that allows one launch at a time
-# Label and hint by method, service and whether examples are sent.
-METHOD_TEXTS = {
+# Label and hint of a configuration, by method, service and whether examples are sent.
+CONFIG_TEXTS = {
     ("native", OWN_SERVICE, False): ("native tools, the model's own template", "without any workaround"),
     ("native", TOOLS_SERVICE, False): ("native tools, Toolbench's template", "the prompt names the tools"),
     ("native", TOOLS_SERVICE, True): ("native tools + examples", "few-shot calls in the history"),
@@ -42,7 +42,7 @@ METHOD_TEXTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class DemoMethod:
+class DemoResult:
     """Results of one cell of the demo.
 
     Attributes:
@@ -87,7 +87,7 @@ class LocalDemo:
         run: the run of six configurations; None before its launch.
         intent_run: the run that classifies intents; None before its launch.
         model: name of the model.
-        methods: results of the first run.
+        results: results of the first run.
         intent: results of the intent run.
         done: number of trials that have ended.
         total: number of all trials.
@@ -100,8 +100,8 @@ class LocalDemo:
     run: Run | None = None
     intent_run: Run | None = None
     model: str = ""
-    methods: tuple[DemoMethod, ...] = ()
-    intent: tuple[DemoMethod, ...] = ()
+    results: tuple[DemoResult, ...] = ()
+    intent: tuple[DemoResult, ...] = ()
     done: int = 0
     total: int = 0
     cancelled: int = 0
@@ -161,7 +161,7 @@ def _find_next_purpose() -> str | None:
 
 def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest:
     model_ids = {OWN_SERVICE: own_model_id, TOOLS_SERVICE: tools_model_id}
-    keys = sorted(METHOD_TEXTS, key=lambda key: key[0] != "constrained")
+    keys = sorted(CONFIG_TEXTS, key=lambda key: key[0] != "constrained")
     configs = tuple(
         ConfigChoice(model=model_ids[service], method=method, examples=EXAMPLE_SET if with_examples else "")
         for method, service, with_examples in keys
@@ -184,7 +184,7 @@ def _build_intent_request(tools_model_id: int) -> RunRequest:
 
 
 # (results by run id, name of the model) by the ids of the runs.
-_cached_results: VersionCache[tuple[dict[int, tuple[DemoMethod, ...]], str]] = VersionCache(max_entries=4)
+_cached_results: VersionCache[tuple[dict[int, tuple[DemoResult, ...]], str]] = VersionCache(max_entries=4)
 
 
 def get_local_demo() -> LocalDemo:
@@ -200,24 +200,24 @@ def get_local_demo() -> LocalDemo:
     intent_run = next((run for run in runs if run.purpose == INTENT_PURPOSE), None)
     run_ids = tuple(shown.pk for shown in (run, intent_run) if shown)
     version = find_pool_version(Q(pk__in=run_ids)) if run.pooled else None
-    methods_by_run, model_name = _cached_results.get(
-        version, run_ids, lambda: (_get_methods(run_ids), _find_model_name(run))
+    results_by_run, model_name = _cached_results.get(
+        version, run_ids, lambda: (_get_results(run_ids), _find_model_name(run))
     )
-    weather = methods_by_run.get(run.pk, ())
-    intent = methods_by_run.get(intent_run.pk, ()) if intent_run else ()
-    methods = (*weather, *intent)
-    done, total = sum(method.tally.ended for method in methods), sum(method.tally.trial_count for method in methods)
+    weather = results_by_run.get(run.pk, ())
+    intent = results_by_run.get(intent_run.pk, ()) if intent_run else ()
+    tallies = [result.tally for result in (*weather, *intent)]
+    done, total = sum(tally.ended for tally in tallies), sum(tally.trial_count for tally in tallies)
     low, high = _estimate_seconds_left(run.created_at, done, total)
     return LocalDemo(
         state="live" if done < total or _is_between_runs(run, intent_run) else "finished",
         run=run,
         intent_run=intent_run,
         model=model_name,
-        methods=weather,
+        results=weather,
         intent=intent,
         done=done,
         total=total,
-        cancelled=sum(method.tally.cancelled for method in methods),
+        cancelled=sum(tally.cancelled for tally in tallies),
         left_low=low,
         left_high=high,
     )
@@ -248,30 +248,30 @@ def _find_model_name(run: Run) -> str:
     return first.model_name if first else ""
 
 
-def _get_methods(run_ids: Sequence[int]) -> dict[int, tuple[DemoMethod, ...]]:
-    """Return the results of each run by its id, in the order of METHOD_TEXTS."""
+def _get_results(run_ids: Sequence[int]) -> dict[int, tuple[DemoResult, ...]]:
+    """Return the results of each run by its id, in the order of CONFIG_TEXTS."""
     rows = Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers")
     # The cells are read before their trials: once all cells are done, the page stops polling, so nothing may be newer.
     cells = list(rows.order_by("position"))
     counts = _count_cell_trials(run_ids)
     failures = _get_main_failures(run_ids)
-    methods_by_run: dict[int, list[DemoMethod]] = {}
+    results_by_run: dict[int, list[DemoResult]] = {}
     for cell in cells:
-        methods_by_run.setdefault(cell.run_id, []).append(
-            _build_method(cell, counts.get(cell.pk, _CellCounts()), failures.get(cell.pk, ""))
+        results_by_run.setdefault(cell.run_id, []).append(
+            _build_result(cell, counts.get(cell.pk, _CellCounts()), failures.get(cell.pk, ""))
         )
-    labels = [label for label, _ in METHOD_TEXTS.values()]
+    labels = [label for label, _ in CONFIG_TEXTS.values()]
     return {
-        run_id: tuple(sorted(methods, key=lambda method: labels.index(method.label)))
-        for run_id, methods in methods_by_run.items()
+        run_id: tuple(sorted(results, key=lambda result: labels.index(result.label)))
+        for run_id, results in results_by_run.items()
     }
 
 
-def _build_method(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoMethod:
+def _build_result(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoResult:
     key = (cell.config.method, cell.config.service, bool(cell.config.examples))
-    label, hint = METHOD_TEXTS.get(key, METHOD_TEXTS["constrained", TOOLS_SERVICE, False])
+    label, hint = CONFIG_TEXTS.get(key, CONFIG_TEXTS["constrained", TOOLS_SERVICE, False])
     tally = tally_cells([cell])
-    return DemoMethod(
+    return DemoResult(
         cell_id=cell.pk,
         label=label,
         hint=hint,
