@@ -8,8 +8,13 @@ MUTANTS ?= 500
 # One more than there are: kill tests and journeys mostly wait for processes of their own.
 TESTS_AT_ONCE = $(shell expr $(CPUS) + 1)
 ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
+# Every file with a test marked as long. A session that runs no other file collects no other test.
+LONG_TESTS = tests/long tests/journeys/test_addresses.py
 FRAMEWORKS = crewai langchain llama-index openai-agents pydantic-ai
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
+
+# Without bytecode each process compiles every file.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help up link worker reset run-environment environment browser test test-local test-frameworks format lint check check-long faketime mutants lock wheel clean
@@ -32,7 +37,7 @@ reset: run-environment  ## Delete all data (asks first; YES=1 does not ask)
 	@exec $(BIN)/python -m toolbench.running reset
 
 test: environment browser  ## Every test, pages in a real headless Chromium (SKIP_BROWSER=1 leaves those out)
-	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder -m "not local_model and not long and not frameworks$(BROWSER_TESTS)"
+	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --ignore=tests/long --dist loadfile --no-loadscope-reorder -m "not local_model and not long and not frameworks$(BROWSER_TESTS)"
 
 test-local: environment  ## Live tests on the local model
 	$(BIN)/python -m pytest -q -m local_model
@@ -56,7 +61,7 @@ lint: environment  ## Format, lint, types, import contracts, templates
 check: lint test  ## All that has to be green: lint and test
 
 check-long: environment faketime  ## What is too slow for check, 45 minutes at most: ten rounds of chaos, accessibility, search for keys
-	$(BIN)/python -m pytest -v -m long
+	$(BIN)/python -m pytest -v -n $(TESTS_AT_ONCE) --dist loadfile -m long $(LONG_TESTS)
 	$(BIN)/python -m benchmarks.canaries
 
 # Sets clocks of workers wrong; without it, that test is skipped.

@@ -197,3 +197,9 @@ def test_files_have_15_lines_at_least() -> None:
     files = [path for path in PRODUCT if path.name not in named and "commands" not in path.parts]
     short = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) < 15}
     assert short == {"toolbench/engine/transforms/results.py"}
+
+
+def test_makefile_lists_every_file_with_long_tests() -> None:
+    listed = re.findall(r"^LONG_TESTS = (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[0].split()
+    marked = {path for path in SOURCES if "pytest.mark.long" in path.read_text() and path != Path(__file__)}
+    assert {path for path in marked if not any(path.is_relative_to(ROOT / name) for name in listed)} == set()
