@@ -61,7 +61,7 @@ lint: environment  ## Format, lint, types, import contracts, templates
 check: lint test  ## All that has to be green: lint and test
 
 check-long: environment faketime  ## What is too slow for check, 45 minutes at most: ten rounds of chaos, accessibility, search for keys
-	$(BIN)/python -m pytest -v -n $(TESTS_AT_ONCE) --dist loadfile -m long $(LONG_TESTS)
+	$(BIN)/python -m pytest -v -n $(CPUS) --dist loadfile -m long $(LONG_TESTS)
 	$(BIN)/python -m benchmarks.canaries
 
 # Sets clocks of workers wrong; without it, that test is skipped.

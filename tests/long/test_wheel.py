@@ -21,7 +21,7 @@ from toolbench.installation import ROOT
 
 pytestmark = pytest.mark.long
 
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 600
 INSTALL_SECONDS = 900
 ASK_GATEWAY = """
 from django.contrib.auth.models import User

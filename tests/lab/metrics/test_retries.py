@@ -4,9 +4,11 @@ import json
 import random
 import threading
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import pytest
+from django.db.models import F
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
@@ -91,6 +93,22 @@ def test_count_retries_of_trials_equals_counts_of_cells(limited_run: tuple[Run, 
         assert found[cell.scenario].retries == cell.retries
         assert found[cell.scenario].trials_429 == cell.trials_429
         assert found[cell.scenario].backoff_ms == pytest.approx(cell.backoff_ms)
+
+
+def test_read_side_takes_counters_only_of_whole_current_cells(limited_run: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited_run
+    trials, cells = Trial.objects.filter(run=run), run.cells.values_list("pk", flat=True)
+    read_from_trials, read_from_cells = read_side(trials), read_side(trials, cells)
+    for scenario, counts in read_from_trials.retries_by_scenario.items():
+        counted = asdict(read_from_cells.retries_by_scenario[scenario])
+        assert counted == asdict(counts) | {"backoff_ms": pytest.approx(counts.backoff_ms)}
+    assert (read_from_cells.cost, read_from_cells.cost_source) == (read_from_trials.cost, read_from_trials.cost_source)
+    run.cells.update(retries=F("retries") + 1)
+    assert read_side(trials, cells).retries.retries == read_from_trials.retries.retries + len(cells)
+    part = trials.exclude(pk=trials.order_by("pk")[0].pk)
+    assert read_side(part, cells) == read_side(part)
+    run.cells.update(stale=True)
+    assert read_side(trials, cells) == read_from_trials
 
 
 def list_table_rows(table: ExportTable) -> list[dict[str, Any]]:

@@ -57,6 +57,8 @@ def test_compare_page_shows_difference_with_p_value(owner_client: Client) -> Non
 def test_compare_page_shows_no_success_for_cost_without_success(owner_client: Client) -> None:
     url = make_comparison_address((0, 20), (10, 10))
     Trial.objects.update(cost=0.01)
+    Cell.objects.update(stale=True)
+    recompute_stale_cells()
     row = read_html(owner_client.get(url)).partition("<b>Cost per end-to-end success</b>")[2].partition("</tr>")[0]
     assert row.count("no success") == 1
     assert "<b>$0.02</b>" in row

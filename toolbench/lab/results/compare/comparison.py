@@ -121,7 +121,7 @@ class Comparison:
 def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
     """Return the comparison of the first two sides.
 
-    It takes at most thirteen SQL queries, whatever the number of trials.
+    It takes at most fifteen SQL queries, whatever the number of trials.
 
     Args:
         query: the sides.
@@ -132,7 +132,7 @@ def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]
     shared = count_shared_trials(side_trials, strata)
     counts = match_sides(strata[0], strata[1], metric=query.metric, group=query.group, kind=query.kind)
     trials = _filter_shared_strata(counts, side_trials)
-    first, second = map(read_side, trials)
+    first, second = map(read_side, trials, map(_find_cells, _list_shared_strata(counts)))
     whole, how, changes = choose_and_compare(counts, how=query.how)
     return Comparison(
         query=query,
@@ -159,7 +159,7 @@ def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Seque
         sides: the trials of both sides.
         strata: the counts of both sides.
     """
-    first, second = (frozenset[int]().union(*(stratum.cells for stratum in side)) for side in strata)
+    first, second = map(_find_cells, strata)
     return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
 
 
@@ -173,9 +173,20 @@ def _filter_shared_strata(
     first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in sides)
     if not counts.keys:
         return first, second
-    strata = ([stratum for key in counts.keys for stratum in side[key]] for side in (counts.first, counts.second))
-    first_condition, second_condition = map(_build_trial_condition, strata)
+    first_condition, second_condition = map(_build_trial_condition, _list_shared_strata(counts))
     return first.filter(first_condition), second.filter(second_condition)
+
+
+def _list_shared_strata(counts: ComparisonCounts) -> tuple[list[StratumCounts], list[StratumCounts]]:
+    """Return the counts of each side in the strata that both sides have."""
+    first, second = (
+        [stratum for key in counts.keys for stratum in side[key]] for side in (counts.first, counts.second)
+    )
+    return first, second
+
+
+def _find_cells(strata: Iterable[StratumCounts]) -> frozenset[int]:
+    return frozenset[int]().union(*(stratum.cells for stratum in strata))
 
 
 def _build_trial_condition(strata: Iterable[StratumCounts]) -> Q:

@@ -1,19 +1,19 @@
 """A side of a comparison: the query of its trials and their sums."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
-from django.db.models import Aggregate, Count, FloatField, Max, Min, Q, QuerySet, Sum
+from django.db.models import Aggregate, Count, F, FloatField, Max, Min, Q, QuerySet, Sum
 
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.lab.metrics.cells import MAX_RELIABLE_LAG_MS
-from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum_costs
+from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum_cell_costs, sum_costs
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
-from toolbench.lab.metrics.retries import RetryCounts, count_retries
-from toolbench.lab.models import Provider, Run, RunConfig, Trial
+from toolbench.lab.metrics.retries import RetryCounts, count_cell_retries, count_retries
+from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.query import RUN_AXES
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
@@ -120,12 +120,20 @@ def filter_side_trials(
     return trials.filter(**{column: axes[name] for name, column in AXIS_COLUMNS.items() if name in axes}).order_by()
 
 
-def read_side(trials: QuerySet[Trial]) -> Side:
-    """Return the sums of the trials of a side with six queries."""
-    retries = count_retries(trials.filter(TRIED))
+def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
+    """Return the sums of the trials of a side with at most seven queries.
+
+    Args:
+        trials: the trials of the side.
+        cell_ids: ids of their cells, whose counters are used if the side has all trials of these cells.
+    """
     sums = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES)
     config_ids = tuple(sorted(sums["configs"] or ()))
-    costs = add_costs(sum_costs(trials, config_ids).values())
+    cells = _find_whole_cells(cell_ids, sums["trials"])
+    if cells is not None:
+        retries, costs = count_cell_retries(cells), sum_cell_costs(cells)
+    else:
+        retries, costs = count_retries(trials.filter(TRIED)), add_costs(sum_costs(trials, config_ids).values())
     configs = list(RunConfig.objects.filter(pk__in=config_ids).only("provider_kind", "policy_hash", "canonical"))
     return Side(
         trials=sums["trials"],
@@ -150,6 +158,25 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         distinct_answers=sums["distinct_answers"],
         retries_by_scenario={name: retries.get(name, RetryCounts()) for name in _sort_names(sums["scenarios"])},
     )
+
+
+def _find_whole_cells(cell_ids: Collection[int], trials: int) -> QuerySet[Cell] | None:
+    """Return the cells of a side with one query.
+
+    Args:
+        cell_ids: ids of the cells of the side.
+        trials: number of the side's trials that passed, failed or had an infrastructure error.
+
+    Returns:
+        The cells; None if their trials are not exactly those of the side, or if counters of a cell are not current.
+    """
+    cells = Cell.objects.filter(pk__in=cell_ids)
+    counts = cells.aggregate(
+        tried=Sum(F("passed") + F("failed") + F("infra")),
+        others=Sum("not_applicable"),
+        outdated=Count("pk", filter=Q(stale=True) | ~Q(compute_error="")),
+    )
+    return cells if counts["tried"] == trials and not counts["others"] and not counts["outdated"] else None
 
 
 def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:

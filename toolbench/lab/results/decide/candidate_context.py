@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import Count, QuerySet
 
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.cost import CostSums
+from toolbench.lab.metrics.cost import CostSums, build_cost_sums
 from toolbench.lab.metrics.pools import SumRow
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
 from toolbench.lab.metrics.spending import find_price_names
@@ -70,16 +70,7 @@ class CandidateContext:
             tally: the counts of all its rows.
         """
         names = self.price_lists.get((row["provider_name"], row["model_name"]), ())
-        return CostSums(
-            tried=tally.tried,
-            reported=tally.costs_reported,
-            known=tally.costs_known,
-            dollars=tally.known_dollars,
-            squared_dollars=tally.squared_dollars,
-            delivered_dollars=tally.delivered_dollars,
-            delivered=tally.passed - tally.late_passes,
-            price_lists=names if tally.costs_reported < tally.costs_known else (),
-        )
+        return build_cost_sums(tally, names)
 
 
 def sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
