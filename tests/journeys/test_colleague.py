@@ -82,12 +82,19 @@ def test_palette_opens_page_by_name(browser_page: Page, clicks: ClickCounter, li
     assert clicks.count == len(PAGES_BY_NAME)
 
 
+def wait_for_two_frames(page: Page) -> None:
+    page.evaluate("() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_palette_follows_pressed_link_although_results_change(browser_page: Page, live_server: LiveServer) -> None:
     browser_page.goto("/")
     browser_page.keyboard.press("Control+k")
     palette = browser_page.get_by_role("dialog", name="Search or jump to")
-    palette.get_by_role("searchbox").fill("profiles")
+    with browser_page.expect_response(lambda response: response.url.endswith("?q=profiles")) as answer:
+        palette.get_by_role("searchbox").fill("profiles")
+    answer.value.finished()
+    wait_for_two_frames(browser_page)  # otherwise this answer could move the link between the hover and the press
     link = palette.locator('a[href="/profiles/"]')
     expect(link).to_have_count(1)
     link.hover()
@@ -97,6 +104,6 @@ def test_palette_follows_pressed_link_although_results_change(browser_page: Page
             "input => { input.value = 'providers'; input.dispatchEvent(new Event('input')); }"
         )
     answer.value.finished()
-    browser_page.evaluate("() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+    wait_for_two_frames(browser_page)
     browser_page.mouse.up()
     expect(browser_page).to_have_url(f"{live_server.url}/profiles/")

@@ -137,15 +137,15 @@ def test_bundle_of_private_cases_alone_is_refused() -> None:
         write_bundle_bytes(run)
 
 
-def make_big_run(trials: int, mebibytes: int) -> Run:
+def make_big_run(trials: int, kibibytes: int) -> Run:
     """Make a run whose trials have one step each, with incompressible bytes."""
     run = make_run()
     cell = make_cell(make_config(run))
     for _ in range(trials):
         step = make_step(make_trial(cell, "pass"), bodies={"request": b"", "response": b"", "facts": {}})
-        step.response_bytes = mebibytes << 20
+        step.response_bytes = kibibytes << 10
         step.save()
-        StepBody.objects.filter(step=step).update(response=os.urandom(mebibytes << 20))
+        StepBody.objects.filter(step=step).update(response=os.urandom(kibibytes << 10))
     return run
 
 
@@ -153,8 +153,8 @@ def make_big_run(trials: int, mebibytes: int) -> Run:
 def test_download_reads_one_batch_of_bodies_at_a_time(
     iter_chunks: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_batches, "MAX_BODY_BYTES", 2 << 20)
-    runs = [make_big_run(trials, 1) for trials in (4, 16)]
+    monkeypatch.setattr(body_batches, "MAX_BODY_BYTES", 1 << 20)
+    runs = [make_big_run(trials, 512) for trials in (4, 16)]
     peaks = []
     assert sum(len(chunk) for chunk in iter_chunks(runs[0].pk)) > 0  # exclude what is built on first use
     for run in runs:
@@ -166,7 +166,7 @@ def test_download_reads_one_batch_of_bodies_at_a_time(
 
 
 def test_iter_bundle_chunks_yields_each_large_body_separately() -> None:
-    run = make_big_run(trials=8, mebibytes=1)
+    run = make_big_run(trials=8, kibibytes=1024)
     chunk_sizes = [len(chunk) for chunk in iter_bundle_chunks(run.pk)]
     assert len([size for size in chunk_sizes if size > 1 << 19]) == 8
 
