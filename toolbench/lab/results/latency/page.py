@@ -16,8 +16,9 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Run
 from toolbench.lab.results.latency.query import STORED_METRICS, LatencyQuery
 from toolbench.lab.results.latency.times import ScenarioTimes, read_times
+from toolbench.lab.results.matrix.pooled_rows import SCENARIO_KEY, group_by_row
 from toolbench.lab.results.matrix.rows import ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
-from toolbench.lab.results.matrix.table import SCENARIO_KEY, group_by_row, sum_matrix_rows
+from toolbench.lab.results.matrix.table import sum_matrix_rows
 from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_ROWS = 20  # configurations on a page

@@ -196,6 +196,13 @@ def build_row(
     )
 
 
+def apply_metric(row: MatrixRow, query: MatrixQuery, group: str) -> MatrixRow:
+    """Return the row with the value of the query's metric and the filter of the trials that the metric counts."""
+    metric = METRICS[query.metric]
+    trials = replace(row.trials, group="control" if metric.of_control else group)
+    return replace(row, value=compute_metric(metric, row.metric_input, target=query.target), trials=trials)
+
+
 def _build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:
     tools = tuple(scenario for scenario in scenarios if not scenario.control)
     parts = tuple(tool.tally for tool in tools)

@@ -4,35 +4,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.pool_version import find_pool_version
-from toolbench.lab.metrics.pools import RunSums, SumRow, contains_name, merge_rows, sum_all_runs, sum_cells
+from toolbench.lab.metrics.pools import RunSums, SumRow, sum_all_runs, sum_cells
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
 from toolbench.lab.metrics.tally import add_tallies
 from toolbench.lab.metrics.values import Metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, PublishedCell, Run
+from toolbench.lab.results.matrix.pooled_rows import PooledRows, list_extra_keys, pool_rows
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import (
     FIELD_LABELS,
-    ROW_KEY,
     SETTING_FIELDS,
     VALUE_LABELS,
     MatrixRow,
     ScenarioSums,
-    build_row,
+    apply_metric,
 )
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS, list_run_choices
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
-
-SCENARIO_KEY = ("scenario_group", "control", "scenario", "scenario_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +103,11 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     sums, published = sum_matrix_rows(query), _read_published_counts()
     cache_query = replace(query, layout=USUAL_LAYOUT)  # columns and density change no value
     key = (cache_query, tuple(sorted(published.items())))
-    matrix = _matrices.get(sums.version, key, lambda: _build_matrix(cache_query, sums.rows, published))
+    matrix = _matrices.get(
+        sums.version,
+        key,
+        lambda: _build_matrix(cache_query, pool_rows(cache_query, sums.version, lambda: sums.rows, published)),
+    )
     return replace(
         matrix,
         query=replace(matrix.query, layout=query.layout),
@@ -126,20 +126,18 @@ def build_matrix(query: MatrixQuery, version: UUID | None, read_sums: Callable[[
         read_sums: returns the sums of the runs that the query selects; called if the matrix is not cached.
     """
     cache_query = replace(query, layout=USUAL_LAYOUT)
-    matrix = _matrices.get(version, (cache_query, "sums"), lambda: _build_matrix(cache_query, read_sums(), {}))
+    matrix = _matrices.get(
+        version, (cache_query, "sums"), lambda: _build_matrix(cache_query, pool_rows(cache_query, version, read_sums))
+    )
     return replace(matrix, query=replace(matrix.query, layout=query.layout), version=version)
 
 
-def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> Matrix:
+def _build_matrix(query: MatrixQuery, pooled: PooledRows) -> Matrix:
     """Return the matrix without the runs to choose from."""
-    matching_rows = [sum_row for sum_row in sums if contains_name(sum_row, query.q)]
-    merged_rows = merge_rows(matching_rows, (*ROW_KEY, *_list_extra_keys(query), *SCENARIO_KEY))
-    scenario_groups = {sum_row["scenario_group"] for sum_row in merged_rows} - {"control"}
-    default_group = _choose_default_group(scenario_groups)
-    group = query.group if query.group in scenario_groups else default_group
-    query = replace(query, group="" if group == default_group else group)  # links omit the default group
-    built_rows = (build_row(sum_rows, query, group, published) for sum_rows in group_by_row(merged_rows))
-    rows = _mark_repeated_models(_add_versions([row for row in built_rows if row is not None], METRICS[query.metric]))
+    query = replace(query, group="" if pooled.is_default_group else pooled.group)
+    rows = _mark_repeated_models(
+        _add_versions([apply_metric(row, query, pooled.group) for row in pooled.rows], METRICS[query.metric])
+    )
     common_settings = (
         {name: rows[0].settings[name] for name in SETTING_FIELDS if len({row.settings[name] for row in rows}) == 1}
         if rows
@@ -158,10 +156,10 @@ def _build_matrix(query: MatrixQuery, sums: list[SumRow], published: Mapping[tup
         },
         differing_settings=tuple(name for name in SETTING_FIELDS if name not in common_settings),
         summary=_build_summary(rows),
-        scenario_groups=tuple(sorted(scenario_groups, key=build_group_sort_key)),
+        scenario_groups=pooled.scenario_groups,
         runs=(),
-        warnings=_list_warnings(rows, merged_rows),
-        prompts=_list_prompt_versions(query, merged_rows),
+        warnings=_list_warnings(rows, pooled.sums),
+        prompts=_list_prompt_versions(query, pooled.sums),
     )
 
 
@@ -207,21 +205,7 @@ def sum_matrix_rows(query: MatrixQuery) -> RunSums:
 
 
 def _sum_matrix_cells(query: MatrixQuery) -> list[SumRow]:
-    return sum_cells(filter_matrix_cells(query), *_list_extra_keys(query))
-
-
-def _list_extra_keys(query: MatrixQuery) -> tuple[str, ...]:
-    """Return the columns by which cells are grouped besides the usual ones."""
-    return ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
-
-
-def group_by_row(sum_rows: list[SumRow]) -> list[list[SumRow]]:
-    """Group sums by the row of the matrix that they belong to; each list has the sums of one row."""
-    rows_by_key: dict[tuple[Any, ...], list[SumRow]] = {}
-    for sum_row in sum_rows:
-        key = (*(sum_row[name] for name in ROW_KEY), sum_row.get("prompt_version"))
-        rows_by_key.setdefault(key, []).append(sum_row)
-    return list(rows_by_key.values())
+    return sum_cells(filter_matrix_cells(query), *list_extra_keys(query))
 
 
 def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
@@ -334,10 +318,6 @@ def _query_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
         return ()
     cells = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
     return tuple(cells.values_list("prompt_version", flat=True).distinct())
-
-
-def _choose_default_group(groups: set[str]) -> str:
-    return DEFAULT_GROUP if DEFAULT_GROUP in groups or not groups else min(groups)
 
 
 def _read_published_counts() -> Mapping[tuple[str, str], str]:

@@ -1,0 +1,93 @@
+"""Rows of the matrix before a metric is chosen, kept in memory for all metrics, views and orders."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from toolbench.lab.metrics.pools import SumRow, contains_name, merge_rows
+from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
+from toolbench.lab.metrics.version_cache import VersionCache
+from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
+from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow, build_row
+from toolbench.lab.results.table_layout import USUAL_LAYOUT
+
+SCENARIO_KEY = ("scenario_group", "control", "scenario", "scenario_version")
+
+
+@dataclass(frozen=True, slots=True)
+class PooledRows:
+    """What the matrices of all metrics, targets, views and orders have in common.
+
+    Attributes:
+        sums: the sums by row, scenario and version.
+        group: the group of scenarios that is shown.
+        is_default_group: whether it is shown without being chosen, so that links omit it.
+        rows: the rows with the value of the default metric.
+    """
+
+    sums: list[SumRow]
+    scenario_groups: tuple[str, ...]
+    group: str
+    is_default_group: bool
+    rows: tuple[MatrixRow, ...]
+
+
+_cached_rows: VersionCache[PooledRows] = VersionCache(max_entries=8)
+
+
+def pool_rows(
+    query: MatrixQuery,
+    version: UUID | None,
+    read_sums: Callable[[], list[SumRow]],
+    published: Mapping[tuple[str, str], str] | None = None,
+) -> PooledRows:
+    """Return the rows of a query for any metric, from memory if another metric, view or order was shown before.
+
+    Args:
+        query: scope and filter.
+        version: version of the sums; None if they must not be cached.
+        read_sums: returns the sums; called if the rows are not cached.
+        published: passes and trials of the published matrix as text, by model and profile; None for sums that the
+            caller selected.
+    """
+    usual = MatrixQuery()
+    shared = replace(
+        query, metric=usual.metric, target=usual.target, cell="", view="", sort="", layout=USUAL_LAYOUT, ignored=()
+    )
+    key = (shared, None if published is None else tuple(sorted(published.items())))
+    return _cached_rows.get(version, key, lambda: _build_pooled_rows(shared, read_sums(), published or {}))
+
+
+def _build_pooled_rows(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> PooledRows:
+    matching_rows = [sum_row for sum_row in sums if contains_name(sum_row, query.q)]
+    merged_rows = merge_rows(matching_rows, (*ROW_KEY, *list_extra_keys(query), *SCENARIO_KEY))
+    scenario_groups = {sum_row["scenario_group"] for sum_row in merged_rows} - {"control"}
+    default_group = _choose_default_group(scenario_groups)
+    group = query.group if query.group in scenario_groups else default_group
+    built_rows = (build_row(sum_rows, query, group, published) for sum_rows in group_by_row(merged_rows))
+    return PooledRows(
+        sums=merged_rows,
+        scenario_groups=tuple(sorted(scenario_groups, key=build_group_sort_key)),
+        group=group,
+        is_default_group=group == default_group,
+        rows=tuple(row for row in built_rows if row is not None),
+    )
+
+
+def list_extra_keys(query: MatrixQuery) -> tuple[str, ...]:
+    """Return the columns by which cells are grouped besides the usual ones."""
+    return ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
+
+
+def group_by_row(sum_rows: list[SumRow]) -> list[list[SumRow]]:
+    """Group sums by the row of the matrix that they belong to; each list has the sums of one row."""
+    rows_by_key: dict[tuple[Any, ...], list[SumRow]] = {}
+    for sum_row in sum_rows:
+        key = (*(sum_row[name] for name in ROW_KEY), sum_row.get("prompt_version"))
+        rows_by_key.setdefault(key, []).append(sum_row)
+    return list(rows_by_key.values())
+
+
+def _choose_default_group(groups: set[str]) -> str:
+    return DEFAULT_GROUP if DEFAULT_GROUP in groups or not groups else min(groups)
