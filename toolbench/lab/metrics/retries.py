@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Aggregate, Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum, When
 from django.db.models.functions import Coalesce
 
-from toolbench.lab.metrics.tally import build_aggregates, build_tally
+from toolbench.lab.metrics.tally import Tally, build_aggregates, build_tally
 from toolbench.lab.models import Cell, Step, Trial
 from toolbench.lab.models.trials import ANSWERED, RETRY_RELEVANT_STEP
 from toolbench.lab.sql import load_statement
@@ -43,8 +43,6 @@ RETRY_COUNTS_SQL = load_statement(
     "metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS
 )
 
-# Counts of RetryCounts and of cells.
-_COUNT_NAMES = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
 # Columns that `annotate_retry_counts` adds to trials.
 TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")
 
@@ -132,12 +130,13 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
         without_status=Count("pk", filter=_LACKS_STATUS),
     )
     rows: dict[str, dict[str, Any]] = {row["trial__scenario"]: dict(row) for row in grouped}
+    names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
     sent = trials.order_by().values("scenario").annotate(sent=Sum("requests"), answered=Count("pk", filter=ANSWERED))
     counts_by_scenario: dict[str, RetryCounts] = {}
     for scenario_row in sent:
         row = rows.get(scenario_row["scenario"], {})
         counts_by_scenario[scenario_row["scenario"]] = RetryCounts(
-            **{name: row.get(name, 0) for name in _COUNT_NAMES},
+            **{name: row.get(name, 0) for name in names},
             backoff_ms=row.get("waited_ms") or 0.0,
             retries_known=not row.get("without_status") and bool(scenario_row["sent"] or not scenario_row["answered"]),
         )
@@ -146,14 +145,9 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
 
 def count_cell_retries(cells: QuerySet[Cell]) -> Mapping[str, RetryCounts]:
     """Return the counts of the trials of cells by scenario from the cells' counters, with one query."""
-    tallies = {
-        row["scenario"]: build_tally(row) for row in cells.order_by().values("scenario").annotate(**build_aggregates())
-    }
-    return {
-        scenario: RetryCounts(
-            **{name: getattr(tally, name) for name in _COUNT_NAMES},
-            backoff_ms=tally.backoff_ms,
-            retries_known=tally.retries_known,
-        )
-        for scenario, tally in tallies.items()
-    }
+    rows = cells.order_by().values("scenario").annotate(**build_aggregates())
+    return {row["scenario"]: _build_counts(build_tally(row)) for row in rows}
+
+
+def _build_counts(tally: Tally) -> RetryCounts:
+    return RetryCounts(**{field.name: getattr(tally, field.name) for field in fields(RetryCounts)})
