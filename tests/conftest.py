@@ -12,6 +12,7 @@ from django.template.base import Variable
 from django.test import Client, TransactionTestCase
 from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
+from redis import Redis
 
 from tests.browsers import TIMEOUT_MS, ComplaintRecorder, find_browser, list_chromium_flags
 from tests.database_cleanup import empty_tables
@@ -103,7 +104,11 @@ def owner_client(owner: User) -> Client:
 
 @pytest.fixture
 def new_worker(transactional_db: None) -> Iterator[WorkerProcess]:
-    """Celery worker that has not been started."""
+    """Celery worker that has not been started. Messages that earlier tests sent are deleted.
+
+    A worker took more than a minute for a thousand of them before it came to the test's own message.
+    """
+    Redis.from_url(settings.REDIS_URL).flushdb()
     process = WorkerProcess(f"worker{WORKER_ID}")
     yield process
     process.stop()

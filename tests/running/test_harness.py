@@ -1,9 +1,11 @@
 """Fixtures that the tests of all packages use."""
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Permission
 from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
+from redis import Redis
 
 from tests.browsers import ComplaintRecorder
 from tests.database_cleanup import empty_tables
@@ -11,12 +13,24 @@ from tests.factories import make_cell, make_config, make_run, make_trial
 from tests.worker_process import WorkerProcess
 from toolbench.celery import app
 from toolbench.lab.models import Provider, Run
+from toolbench.lab.worker.queue import notify_workers
 
 
 def test_worker_fixture_answers_on_the_broker_of_the_tests(worker: WorkerProcess) -> None:
     replies = app.control.ping(destination=[f"{worker.name}@test"], timeout=10, limit=1)
 
     assert replies == [{f"{worker.name}@test": {"ok": "pong"}}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_worker_fixture_deletes_messages_of_earlier_tests(request: pytest.FixtureRequest) -> None:
+    notify_workers([1])
+    broker = Redis.from_url(settings.REDIS_URL)
+    assert broker.llen("celery") > 0
+
+    request.getfixturevalue("new_worker")
+
+    assert broker.llen("celery") == 0
 
 
 @pytest.mark.django_db(transaction=True)
