@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.page_html import read_html
-from toolbench.lab.models import Cell, Judgement, Preset, Replay, StepBody
+from toolbench.lab.models import Cell, Judgement, Model, Preset, Replay, RunConfig, Trial
 from toolbench.lab.replays import what_if_page
 from toolbench.lab.replays.queue import run_replay
 from toolbench.lab.replays.what_if import ReplayScope
@@ -51,6 +51,38 @@ def test_get_what_if_page_after_rejudging_replays_again(cell: Cell) -> None:
     trial = cell.trials.all()[0]
     versions = {"scenario_version": trial.scenario_version, "judging_version": 9}
     Judgement.objects.create(trial=trial, outcome="pass", judged_at=timezone.now(), **versions)
+    assert read_page(cell).waiting is not None
+
+
+def test_get_what_if_page_with_changed_preset_replays_again(cell: Cell) -> None:
+    preset, settings = Preset.objects.create(name="own", patch={"max_turns": 2}), WhatIfSettings(presets=("own",))
+    unrelated = Preset.objects.create(name="unrelated", patch={"max_turns": 2})
+    row = read_page(cell, settings).waiting
+    assert row is not None
+    run_replay(row.pk)
+    unrelated.patch = preset.patch = {"max_turns": 8}
+    unrelated.save()
+    assert read_page(cell, settings).waiting is None
+    preset.save()
+    assert read_page(cell, settings).waiting is not None
+
+
+def test_get_what_if_page_with_changed_workarounds_replays_again(cell: Cell) -> None:
+    row = read_page(cell, WhatIfSettings(strategy="production")).waiting
+    assert row is not None
+    run_replay(row.pk)
+    Model.objects.update(workarounds=["text_calls_healed"])
+    assert read_page(cell, WhatIfSettings(strategy="production")).waiting is not None
+
+
+def test_get_what_if_page_with_trial_executed_again_replays_again(cell: Cell) -> None:
+    row = read_page(cell).waiting
+    assert row is not None
+    run_replay(row.pk)
+    trial = cell.trials.all()[0]
+    Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now() + timedelta(days=1))
+    assert read_page(cell).waiting is None
+    Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now())
     assert read_page(cell).waiting is not None
 
 
@@ -105,15 +137,14 @@ def test_run_replay_invalid_settings_are_refused_on_page(cell: Cell) -> None:
 def test_what_if_page_internal_error_shows_progress_and_can_be_retried(cell: Cell, owner_client: Client) -> None:
     row, address = read_page(cell).waiting, f"cell={cell.pk}&max_turns=2"
     assert row is not None
-    whole = {body.pk: bytes(body.facts) for body in StepBody.objects.all()}
-    StepBody.objects.update(facts=b"no JSON")
+    layers = RunConfig.objects.get().layers
+    RunConfig.objects.update(layers=3)
     run_replay(row.pk)
     html = read_html(owner_client.get(f"/what-if/?{address}"))
-    assert "Toolbench itself failed (JSONDecodeError)" in html
+    assert "Toolbench itself failed (TypeError)" in html
     assert "after 0 of 3 trials" in html
 
-    for pk, facts in whole.items():
-        StepBody.objects.filter(pk=pk).update(facts=facts)
+    RunConfig.objects.update(layers=layers)
     waiting = owner_client.post(f"/what-if/again/?{address}", follow=True).context["page"].waiting
     assert owner_client.post(f"/what-if/again/?{address}").status_code == 302
     run_replay(waiting.pk)
@@ -145,8 +176,8 @@ def test_run_replay_that_stopped_four_workers_ends_with_sentence(cell: Cell, own
 def test_run_replay_failure_is_counted_by_kind(cell: Cell, kind: str, job: str) -> None:
     scope_id = cell.pk if kind == "cell" else cell.run_id
     row = Replay.objects.create(kind=kind, scope_id=scope_id, query=SHORT.render_query() if kind == "cell" else "")
-    StepBody.objects.update(facts=b"no JSON")
+    RunConfig.objects.update(layers=3)
     run_replay(row.pk)
     row.refresh_from_db()
     assert (row.state, "Toolbench itself failed" in row.refused) == ("done", True)
-    assert [(failure.job, failure.error) for failure in list_recent_failures()] == [(job, "JSONDecodeError")]
+    assert [(failure.job, failure.error) for failure in list_recent_failures()] == [(job, "TypeError")]

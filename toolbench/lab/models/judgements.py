@@ -1,9 +1,18 @@
 """Tables of verdicts on trials, and of jobs of workers: replays, re-judging and imports."""
 
+from typing import Self
 from urllib.parse import parse_qs
 
 from django.conf import settings
 from django.db import models
+
+
+class JudgementQuerySet(models.QuerySet["Judgement"]):
+    """Verdicts, with the filter that all readers of current verdicts share."""
+
+    def of_last_executions(self) -> Self:
+        """Return the verdicts on the last execution of each trial, without those on executions before a retry."""
+        return self.filter(judged_at__gte=models.F("trial__finished_at"))
 
 
 class Judgement(models.Model):
@@ -20,6 +29,8 @@ class Judgement(models.Model):
     outcome = models.CharField(max_length=10)
     columns = models.JSONField(default=dict)  # VERDICT_COLUMNS of lab/replays/stored_trials.py
     judged_at = models.DateTimeField()
+
+    objects = JudgementQuerySet.as_manager()
 
     class Meta:
         ordering = ["trial_id", "judged_at", "pk"]
@@ -78,6 +89,8 @@ class Replay(models.Model):
     Attributes:
         query: URL query string with the settings of a what-if, or `name=FILE` for an import. There is at most one row
             for each kind, scope and query.
+        settings_digest: of a what-if, the digest of all that its settings stood for when it was requested, such as the
+            content of presets; "" for other jobs.
         done: number of trials that have been processed.
         total: number of trials to process.
         counts: of a what-if, lists of the outcome before and after, whether answered success omits the trial before and
@@ -102,6 +115,7 @@ class Replay(models.Model):
     kind = models.CharField(max_length=8)  # trial, cell or run for a what-if; IMPORT or REJUDGE
     scope_id = models.BigIntegerField()
     query = models.TextField(blank=True)
+    settings_digest = models.CharField(max_length=64, blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)

@@ -4,6 +4,8 @@ A worker processes a row in batches and stores its progress. The sweep notifies 
 """
 
 import dataclasses
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -17,11 +19,13 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
-from toolbench.lab.models import Judgement, Replay, Run
+from toolbench.evals.judging import verdict as judging
+from toolbench.lab.engine_version import compute_engine_version
+from toolbench.lab.models import Judgement, Replay, Run, RunConfig
 from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudge_in_batches, rejudge_trials
 from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
-from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, WhatIfSettings
+from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, WhatIfSettings, get_all_presets
 from toolbench.lab.worker.database_thread import is_unavailable
 from toolbench.lab.worker.job_failures import describe_internal_error, record_failures
 from toolbench.lab.worker.queue import notify_workers_of_replays
@@ -53,17 +57,20 @@ class ReplayKind:
 def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Replay:
     """Return the row of a what-if, creating it if needed; notify workers if none processes it.
 
-    A finished row is replaced by a new one if the number of finished trials has changed or a trial was re-judged since.
+    A finished row is replaced by a new one if the settings now stand for something else, the number of finished trials
+    has changed, or a trial was executed again or re-judged since the row was requested.
     """
     total = scope.get_trials().count()
+    digest = compute_settings_digest(settings, scope)
     with transaction.atomic():
         row, is_new = Replay.objects.select_for_update().get_or_create(
             kind=scope.kind,
             scope_id=scope.id,
             query=settings.render_query(),
-            defaults={"total": total, "requests_before": run.requests_reserved},
+            defaults={"total": total, "requests_before": run.requests_reserved, "settings_digest": digest},
         )
-        if row.state == Replay.State.DONE and (row.total != total or _has_newer_judgement(scope, row)):
+        is_outdated = (row.total, row.settings_digest) != (total, digest) or _has_newer_verdict(scope, row)
+        if row.state == Replay.State.DONE and is_outdated:
             row.delete()
             return request_replay(scope, settings, run)
         unclaimed = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())
@@ -72,9 +79,32 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
     return row
 
 
-def _has_newer_judgement(scope: ReplayScope, row: Replay) -> bool:
-    trials = scope.get_trials().order_by().values("pk")
-    return Judgement.objects.filter(trial__in=trials, judged_at__gt=row.finished_at).exists()
+def compute_settings_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
+    """Return a digest of all that decides what these settings do to the trials, beside the trials, with two queries.
+
+    It contains the versions of the engine and of the judging rules, the presets that the settings name and, with
+    another strategy, the templates and workarounds of the models.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    configs = RunConfig.objects.filter(pk__in=scope.get_trials().order_by().values("config_id"))
+    models = configs.order_by("pk").values_list("model__provider__template", "model__workarounds")
+    model_settings = list(models) if settings.strategy else []
+    workarounds = {name for _, names in model_settings for name in names or ()}
+    presets = get_all_presets()
+    patches = {name: presets.get(name) for name in {settings.strategy, *settings.presets, *workarounds}}
+    parts = [compute_engine_version(), judging.VERSION, model_settings, patches]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _has_newer_verdict(scope: ReplayScope, row: Replay) -> bool:
+    """Return whether a trial ended or was re-judged after the row was requested; times in the future do not count."""
+    trials = scope.get_trials().order_by()
+    return (
+        trials.filter(finished_at__gt=row.asked_at, finished_at__lte=Now()).exists()
+        or Judgement.objects.filter(trial__in=trials.values("pk"), judged_at__gt=row.asked_at).exists()
+    )
 
 
 def delete_failed_replays(scope: ReplayScope, settings: WhatIfSettings) -> None:
