@@ -225,11 +225,43 @@ def test_get_judgements_omits_verdicts_before_a_retry(run: Run, monkeypatch: pyt
     assert get_judgements(trial) == ()
 
 
-def test_rejudge_trials_of_corrected_test_case_changes_verdicts() -> None:
-    def draft(*reasons: str) -> CaseDraft:
-        expected = {"name": "cancel_order", "arguments": {"reason": {"$any_of": reasons}}}
-        return CaseDraft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
+def draft(*reasons: str) -> CaseDraft:
+    """Return a case that expects one call with one of these reasons."""
+    expected = {"name": "cancel_order", "arguments": {"reason": {"$any_of": reasons}}}
+    return CaseDraft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
 
+
+def test_verdicts_before_a_retry_are_not_current() -> None:
+    case = add_case(*parse_draft(draft("late")))
+    with ScriptedServer(lambda seen: tool_call_reply(("cancel_order", {"reason": "too late"}))) as provider:
+        model = make_scripted_model(provider)
+        run = launch(build_run_request((case.slug,), model.pk, 2))
+        run_worker_session(model)
+        edit_case(case.slug, *parse_draft(draft("late", "too late")))
+        ids = list(list_run_trials(run.pk).values_list("pk", flat=True))
+        rejudge_trials(ids)
+        Trial.objects.filter(pk=ids[0]).update(outcome="infra", failure_class="upstream_failed")
+        retry_errored_trials(run.pk, confirmed_requests=99)
+        run_worker_session(model)
+
+    # The retried trial was judged by the version of the run's launch.
+    assert [trial.outcome for trial in list_run_trials(run.pk)] == ["fail", "pass"]
+    assert (get_judging_state(run.pk).outdated, get_judging_state(run.pk).rejudged) == (1, 1)
+    assert [now.trial_id for _, now in get_changes(run)] == [ids[1]]
+    assert rejudge_trials(ids).judged == 1
+
+
+def test_verdicts_of_newer_versions_are_kept(corrected: Run) -> None:
+    ids = list(list_run_trials(corrected.pk).values_list("pk", flat=True))
+    rejudge_trials(ids)
+    Judgement.objects.filter(current=True).update(scenario_version=3)
+
+    assert get_judging_state(corrected.pk).outdated == 0
+    assert rejudge_trials(ids).judged == 0
+    assert set(Judgement.objects.filter(current=True).values_list("scenario_version", flat=True)) == {3}
+
+
+def test_rejudge_trials_of_corrected_test_case_changes_verdicts() -> None:
     case = add_case(*parse_draft(draft("late")))
     with ScriptedServer(lambda seen: tool_call_reply(("cancel_order", {"reason": "too late"}))) as provider:
         model = make_scripted_model(provider)

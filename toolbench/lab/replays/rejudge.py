@@ -57,7 +57,7 @@ class RejudgeResult:
     Attributes:
         judged: trials with a new verdict.
         unchanged: trials with a new verdict and the same outcome.
-        current: trials that the current versions had judged already, with the same verdict.
+        current: trials that the current versions had judged already, with the same verdict, or newer versions.
         unknown: trials that cannot be judged, since the task itself changed.
         without_bodies: trials that cannot be judged, since their bodies were removed.
         unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
@@ -113,6 +113,13 @@ class JudgingVersions:
     scenario: int
     judging: int
 
+    def is_older_than(self, scenario: int, judging: int) -> bool:
+        """Return whether one of these versions is older than the given ones, and none is newer.
+
+        A verdict of a newer version comes from another installation, which has a version that this one lacks.
+        """
+        return self != JudgingVersions(scenario, judging) and self.scenario <= scenario and self.judging <= judging
+
 
 def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
     """Re-judge the finished ones of these trials. Must not be called from a running event loop."""
@@ -165,9 +172,9 @@ def get_judging_state(run_id: int) -> JudgingState:
     for slug, tried_version, first_judging, scenario_version, judging_version, has_bodies, count in rows:
         verdict = {} if first_judging is None else {"judging": first_judging}
         first_versions = (tried_version, read_judging_version(verdict))
-        judged_by = (scenario_version, judging_version) if scenario_version else first_versions
+        judged_by = JudgingVersions(*((scenario_version, judging_version) if scenario_version else first_versions))
         version = current[slug, tried_version]
-        is_outdated = version and judged_by != (version, judging.VERSION)
+        is_outdated = version is not None and judged_by.is_older_than(version, judging.VERSION)
         outdated += count if is_outdated and has_bodies else 0
         without_bodies += 0 if has_bodies else count
         rejudged += count if scenario_version else 0
@@ -176,12 +183,17 @@ def get_judging_state(run_id: int) -> JudgingState:
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
     """Return all verdicts on the trial's last execution, oldest first; () unless it was re-judged."""
-    return tuple(Judgement.objects.filter(trial=trial, judged_at__gte=trial.finished_at or timezone.now()))
+    return tuple(Judgement.objects.of_last_executions().filter(trial=trial))
 
 
 def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
     """Return (first verdict, current verdict) of up to MAX_CHANGES_LISTED trials whose outcome changed."""
-    rows = Judgement.objects.filter(trial__run=run).select_related("trial").defer("trial__rendered_prompt")
+    rows = (
+        Judgement.objects.of_last_executions()
+        .filter(trial__run=run)
+        .select_related("trial")
+        .defer("trial__rendered_prompt")
+    )
     first: dict[int, Judgement] = {}
     current: dict[int, Judgement] = {}
     for row in rows:
@@ -196,7 +208,8 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
     """Store the verdicts of new versions, update the result, and return the trials with a new verdict."""
     ids = [replayed.trial.pk for replayed in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
-    current = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
+    rows = Judgement.objects.of_last_executions().filter(trial__in=ids, current=True)
+    current = {row.trial_id: row for row in rows}
     rejudged: list[Trial] = []
     for replayed in batch:
         trial = locked.get(replayed.trial.pk)
@@ -207,7 +220,7 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
             continue
         if replayed.unknown_from is not None:
             result.unknown += 1
-        elif _get_versions(trial, current.get(trial.pk)) != JudgingVersions(replayed.version, judging.VERSION):
+        elif _get_versions(trial, current.get(trial.pk)).is_older_than(replayed.version, judging.VERSION):
             _store_judgement(replayed, trial, result)
             rejudged.append(trial)
         elif list_differences(replayed):
@@ -218,8 +231,8 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
 
 
 def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
-    """Return the versions of the trial's current verdict; `row` is its current Judgement, if it has one."""
-    if row is not None and trial.finished_at is not None and row.judged_at >= trial.finished_at:
+    """Return the versions of the trial's current verdict; `row` is its current Judgement, if it was re-judged."""
+    if row is not None:
         return JudgingVersions(row.scenario_version, row.judging_version)
     return JudgingVersions(trial.scenario_version, read_judging_version(trial.verdict))
 

@@ -10,7 +10,7 @@ from toolbench.lab.interchange.bundled_cases import BundledCase, get_bundled_cas
 from toolbench.lab.interchange.manifest import LeftOutItem
 from toolbench.lab.interchange.scenario_names import SCENARIO_COLUMNS, rename_scenarios
 from toolbench.lab.metrics.cells import recompute_all_stale
-from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
+from toolbench.lab.models import Case, Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.scenarios.catalogue import is_private
 from toolbench.lab.traces.body_batches import load_bodies
 
@@ -105,7 +105,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
         trial_count=_list_finished_trials(run, cells).count(),
         names=run.origin.get("renamed", {}) if run.imported else {},
         private=private_scenarios & {cell.scenario for cell in cells},
-        cases=get_bundled_cases((cell.scenario, cell.scenario_version) for cell in cells),
+        cases=get_bundled_cases(_list_used_versions(run, cells)),
     )
     return _use_original_names(selection) if selection.names else selection
 
@@ -131,6 +131,13 @@ def _rename_row(row: models.Model, names: Mapping[str, str]) -> None:
 
 def _list_finished_trials(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
     return run.trials.filter(state=Trial.State.DONE, cell__in=list(cells))
+
+
+def _list_used_versions(run: Run, cells: Sequence[Cell]) -> set[tuple[str, int]]:
+    """Return (scenario, version) of the cells at launch and of all verdicts on their trials, with one query."""
+    judgements = Judgement.objects.filter(trial__in=_list_finished_trials(run, cells)).order_by()
+    judged_versions = judgements.values_list("trial__scenario", "scenario_version").distinct()
+    return {(cell.scenario, cell.scenario_version) for cell in cells} | set(judged_versions)
 
 
 def find_private_scenarios(run: Run, scenario_slugs: Iterable[str]) -> frozenset[str]:

@@ -69,7 +69,8 @@ def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int 
     """
     tools = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
     calls = ArraySubquery(tools.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok")))
-    judged = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")[:1]
+    judgements = Judgement.objects.of_last_executions()
+    judged = judgements.filter(trial=OuterRef("pk"), current=True).values("scenario_version")[:1]
     rows = Trial.objects.filter(pk__in=ids).order_by().values_list("pk", calls, Subquery(judged))
     return {
         pk: (_join_names([_mark_name(str(call["name"]), bool(call["ok"])) for call in made]), version)
