@@ -22,7 +22,7 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.values import compute_rate
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-TRIALS_PER_BATCH = 200  # a batch also ends as soon as its bodies exceed MAX_BATCH_BYTES
+TRIALS_PER_BATCH = 200  # a batch also ends as soon as its rows exceed MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
 # Function that gets the number of trials stored so far and of all trials. An exception aborts the import.
 OnProgress = Callable[[int, int], object]
@@ -289,9 +289,16 @@ def _iter_batches(new_trials: Iterable[NewTrial]) -> Iterator[list[NewTrial]]:
     batch_bytes = 0
     for new_trial in new_trials:
         batch.append(new_trial)
-        batch_bytes += sum(len(part or b"") for step in new_trial.steps for part in step.body.values())
+        batch_bytes += _estimate_bytes(new_trial)
         if len(batch) == TRIALS_PER_BATCH or batch_bytes > MAX_BATCH_BYTES:
             yield batch
             batch, batch_bytes = [], 0
     if batch:
         yield batch
+
+
+def _estimate_bytes(new_trial: NewTrial) -> int:
+    """Return about how many bytes the values of all rows of a trial have."""
+    bodies = sum(len(part or b"") for step in new_trial.steps for part in step.body.values())
+    rows = (new_trial.trial, *new_trial.judgements, *(step.step for step in new_trial.steps))
+    return bodies + sum(len(str(value)) for row in rows for value in row.values())

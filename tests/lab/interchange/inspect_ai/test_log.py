@@ -21,7 +21,7 @@ from toolbench.lab.interchange.inspect_ai.log import START_NAME
 from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
 from toolbench.lab.metrics.tally import tally_cells
-from toolbench.lab.models import Run
+from toolbench.lab.models import Run, StepBody
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
@@ -186,6 +186,7 @@ def test_import_log_keeps_one_sample_in_memory_at_a_time(monkeypatch: pytest.Mon
     [
         {"attachments": {"big": "x" * 1000}, "events": [MODEL] * 50},
         {"events": [MODEL | {"input_refs": [[0, 1]] * 11}]},
+        {"events": [MODEL | {"call": {"request": {"numbers": [0] * 300}, "response": {}}}]},
     ],
 )
 def test_import_log_refuses_references_over_the_limits(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,3 +195,18 @@ def test_import_log_refuses_references_over_the_limits(fields: dict[str, Any], m
     with pytest.raises(RunImportError, match=r"have more than 20,000 characters|refers to more than 10 messages"):
         import_log(write_archive(make_sample(1, **fields)))
     assert not Run.objects.exists()
+
+
+def test_import_log_keeps_reference_to_attachment_that_is_no_text() -> None:
+    call = {"request": {"x": "attachment://a"}, "response": {}}
+    import_log(
+        write_archive(make_sample(1, attachments={"a": ["attachment://a"] * 2}, events=[MODEL | {"call": call}]))
+    )
+    body = StepBody.objects.get()
+    assert json.loads(bytes(body.request)) == {"x": "attachment://a"}
+
+
+def test_trials_with_large_columns_are_batches_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(create_run, "MAX_BATCH_BYTES", 1000)
+    trials = [create_run.NewTrial(0, 0, {"verdict": {"text": "x" * size}}, ()) for size in (2000, 2000, 10, 10)]
+    assert [len(batch) for batch in create_run._iter_batches(trials)] == [1, 1, 2]

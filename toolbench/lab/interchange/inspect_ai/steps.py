@@ -19,7 +19,8 @@ _ATTACHMENT_PREFIX = "attachment://"
 _MAX_DEPTH = 100
 _MESSAGES_KEY = "messages"
 _INPUT_TOKENS = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
-MAX_RESOLVED_CHARS = 256 << 20  # in the bodies of one sample; each JSON value counts one more
+MAX_RESOLVED_CHARS = 256 << 20  # in the bodies of one sample, with CHARS_PER_VALUE for each JSON value
+CHARS_PER_VALUE = 80  # about the bytes of memory that a value takes beside its text
 MAX_MESSAGES = 100_000  # of one request
 
 
@@ -81,17 +82,19 @@ class _SampleReader:
         return request | {str(call.get("call_key") or _MESSAGES_KEY): _pick_ranges(call["call_refs"], self._calls)}
 
     def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
-        """Return `value` with each reference to an attachment replaced by its content.
+        """Return `value` with each reference to an attachment replaced by its text.
 
-        The total size over all calls of this method is limited, since one attachment may be referenced many times.
-        Values that are nested deeper than _MAX_DEPTH levels are returned unchanged.
+        An attachment that is not a text stays a reference, since it could refer to itself. The total
+        size over all calls of this method is limited, since one attachment may be referenced many times. Values
+        that are nested deeper than _MAX_DEPTH levels are returned unchanged.
 
         Raises:
             InvalidRowError: the total size exceeds MAX_RESOLVED_CHARS.
         """
         if isinstance(value, str) and _ATTACHMENT_PREFIX in value[:20]:
-            value = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
-        self._remaining_chars -= len(value) + 1 if isinstance(value, str) else 1
+            attachment = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX))
+            value = attachment if isinstance(attachment, str) else value
+        self._remaining_chars -= CHARS_PER_VALUE + (len(value) if isinstance(value, str) else 0)
         if self._remaining_chars < 0:
             raise InvalidRowError(f"the requests of one sample have more than {MAX_RESOLVED_CHARS:,} characters")
         if isinstance(value, str):
