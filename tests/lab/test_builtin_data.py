@@ -1,6 +1,8 @@
 import pytest
 
 from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.endpoints.connect import ConnectionSettings, connect_provider
+from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE
 from toolbench.lab.models import Model, Preset, Provider, PublishedCell, PublishedRecommendation, SamplingProfile
 from toolbench.providers.simulated.personas import load_personas
 
@@ -34,6 +36,31 @@ def test_load_builtin_data_again_keeps_settings_of_user() -> None:
     assert {name: getattr(grok, name) for name in user_settings} == user_settings
     assert "grok" in grok.tags
     assert PublishedCell.objects.count() == 29
+
+
+def test_load_builtin_data_ignores_other_providers_of_a_template() -> None:
+    load_builtin_data()
+    connect_provider(ConnectionSettings("Mine", "https://openrouter.ai/api", template="openrouter", key="sk-or"))
+    connect_provider(ConnectionSettings("Sandbox", "", template=SIMULATED_TEMPLATE))
+    load_builtin_data()
+    assert Provider.objects.get(name="OpenRouter").models.count() == 17
+    assert not Model.objects.filter(provider__name__in=("Mine", "Sandbox")).exists()
+
+
+def test_load_builtin_data_numbers_a_name_that_a_user_took() -> None:
+    load_builtin_data()
+    Provider.objects.filter(name="OpenRouter").update(template="vllm")
+    Provider.objects.filter(name="Simulated").update(template=SIMULATED_TEMPLATE)
+    Provider.objects.filter(name="Local, own template").update(service="")
+    loaded = load_builtin_data()
+    assert load_builtin_data() == loaded
+    new_providers = Provider.objects.filter(name__endswith=" 2").order_by("name")
+    assert list(new_providers.values_list("name", "template", "service", "kind")) == [
+        ("Local, own template 2", "", "local-own", "local"),
+        ("OpenRouter 2", "openrouter", "", "openai"),
+        ("Simulated 2", "", "simulated", "simulated"),
+    ]
+    assert new_providers[1].models.count() == 17
 
 
 def test_load_builtin_data_marks_models_with_mixed_upstreams() -> None:

@@ -3,9 +3,10 @@
 It can run at any time: it updates the built-in columns and keeps what users have set.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import chain, count
+from typing import Any, TypeVar
 
 from django.db import transaction
 
@@ -112,15 +113,13 @@ def _load_profiles() -> int:
 
 def _load_case_study_models() -> int:
     template = lookup_template("openrouter")
-    provider, _ = Provider.objects.get_or_create(
-        template=template.slug,
-        defaults={
-            "name": OPENROUTER_NAME,
-            "base_url": template.base_url,
-            "api_prefix": template.api_prefix,
-            "key_source": Provider.KeySource.ENVIRONMENT,
-            "key_env": template.key_env,
-        },
+    provider = _find_or_create_provider(
+        {"template": template.slug},
+        name=OPENROUTER_NAME,
+        base_url=template.base_url,
+        api_prefix=template.api_prefix,
+        key_source=Provider.KeySource.ENVIRONMENT,
+        key_env=template.key_env,
     )
     rows = [
         Model(
@@ -142,14 +141,12 @@ def _load_case_study_models() -> int:
 def _load_local_models() -> int:
     """Create the local providers and their models if they do not exist, and return their number."""
     for local in _LOCAL_PROVIDERS:
-        provider, _ = Provider.objects.get_or_create(
-            service=local.service,
-            defaults={
-                "name": local.name,
-                "kind": Provider.Kind.LOCAL,
-                "concurrency": local.concurrency,
-                "option_defaults": TINY_MODEL_OPTIONS,
-            },
+        provider = _find_or_create_provider(
+            {"service": local.service},
+            name=local.name,
+            kind=Provider.Kind.LOCAL,
+            concurrency=local.concurrency,
+            option_defaults=TINY_MODEL_OPTIONS,
         )
         columns = {"canonical": TINY_MODEL, "constraint": "grammar", "note": local.note}
         Model.objects.get_or_create(provider=provider, name=TINY_MODEL, defaults=columns)
@@ -177,11 +174,11 @@ def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
     Returns:
         The number of models of the built-in provider.
     """
-    Provider.objects.get_or_create(
-        service=SERVER_NAME,
-        wire=wire,
-        template="",
-        defaults={"name": provider_name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_CONCURRENCY},
+    _find_or_create_provider(
+        {"service": SERVER_NAME, "wire": wire, "template": ""},
+        name=provider_name,
+        kind=Provider.Kind.SIMULATED,
+        concurrency=SIMULATED_CONCURRENCY,
     )
     builtin_count = 0
     for provider in Provider.objects.filter(service=SERVER_NAME, wire=wire):
@@ -203,6 +200,20 @@ def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
     ):
         if group:
             _upsert_rows(group, ("provider", "name"), updated_columns)
+
+
+def _find_or_create_provider(key_columns: Mapping[str, str], *, name: str, **columns: Any) -> Provider:
+    """Return the oldest provider with these key columns; create it if there is none.
+
+    Users may connect more of them, and give a provider any name: the new provider then gets the name with a number.
+    """
+    provider = Provider.objects.filter(**key_columns).order_by("pk").first()
+    if provider is not None:
+        return provider
+    taken_names = set(Provider.objects.values_list("name", flat=True))
+    numbered_names = (f"{name} {number}" for number in count(2))
+    free_name = next(candidate for candidate in chain([name], numbered_names) if candidate not in taken_names)
+    return Provider.objects.create(name=free_name, **key_columns, **columns)
 
 
 def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_columns: Collection[str]) -> None:
