@@ -1,13 +1,20 @@
 """Test cases in bundles: imported with their trials, which are replayed and judged there."""
 
 import io
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from tests.lab.cases.test_edit import DRAFT, answering, saved, tried
 from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes
 from tests.lab.scripted_runs import make_scripted_model
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
+from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.cases.drafts import parse_draft
+from toolbench.lab.cases.edit import edit_case
+from toolbench.lab.cases.files import render_cases
 from toolbench.lab.interchange.bundle.read import import_bundle
 from toolbench.lab.interchange.bundle.selection import BundleError
 from toolbench.lab.interchange.bundled_cases import parse_cases
@@ -69,6 +76,56 @@ def test_import_bundle_renames_a_case_with_the_slug_of_another() -> None:
     assert b"Cancel order 18." not in b"".join(read_members(second_bundle).values())
 
 
+def write_case_bundle(case: Case) -> bytes:
+    """Write the bundle of a run with one trial of the newest version, and delete everything."""
+    run = make_run()
+    make_trial(make_cell(make_config(run), case.slug, scenario_version=case.current))
+    recompute_stale_cells()
+    bundle, _ = write_bundle_bytes(run, private=True)
+    delete_everything()
+    return bundle
+
+
+@pytest.mark.parametrize(
+    ("title", "public", "scenario"),
+    [
+        ("Late order", True, "own-late-order"),
+        ("An unrelated case", True, "own-late-ord-2"),
+        ("Late order", False, "own-late-ord-2"),
+    ],
+)
+def test_import_bundle_adds_a_version_to_the_same_case_only(title: str, public: bool, scenario: str) -> None:
+    first_case = saved(replace(DRAFT, title="Late order"))
+    CaseSet.objects.update(public=True)
+    first_bundle = write_case_bundle(first_case)
+    slug = saved(replace(DRAFT, title="Late order")).slug
+    second_case = edit_case(slug, title, parse_draft(replace(DRAFT, message="Cancel order 18."))[1])
+    CaseSet.objects.update(public=public)
+    second_bundle = write_case_bundle(second_case)
+
+    first, second = import_bytes(first_bundle), import_bytes(second_bundle)
+
+    assert (first.cells.get().scenario, second.cells.get().scenario) == ("own-late-order", scenario)
+    assert ("Cancel order 18." in render_cases("jsonl")) == public
+
+
+def test_import_bundle_uses_an_equal_case_of_the_user() -> None:
+    bundle = write_case_bundle(saved())
+    case = saved()
+    CaseSet.objects.update(public=True)
+    assert import_bytes(bundle).cells.get().scenario == case.slug
+    assert Case.objects.count() == 1
+
+
+def test_bundle_of_a_bfcl_conversation_can_be_imported() -> None:
+    import_bfcl(["multi_turn_base"], limit=1)
+    case = Case.objects.get()
+    definition = case.versions.get().definition
+    run = import_bytes(write_case_bundle(case))
+    assert load_scenario(run.cells.get().scenario).title == case.title
+    assert Case.objects.get().versions.get().definition == definition
+
+
 def test_import_bundle_without_a_definition_uses_no_case_of_the_user() -> None:
     with ScriptedServer(answering(order=17)) as scripted:
         run = tried(saved(), make_scripted_model(scripted), trials=1)
@@ -93,3 +150,23 @@ def test_parse_cases_refuses_an_invalid_case_with_a_reason() -> None:
     for field, value, reason in invalid_fields:
         with pytest.raises(InvalidRowError, match=reason):
             parse_cases({"cases": [valid_case | {field: value}]})
+
+
+def test_parse_cases_refuses_a_bfcl_conversation_that_cannot_run() -> None:
+    conversation = MultiTurnCase(
+        id="c", category="multi_turn_base", messages=("Hi",), functions=(), later={}, classes=("MathAPI",), config={},
+        answers=((),),
+    )  # fmt: skip
+    for changes, reason in (
+        ({}, ""),
+        ({"classes": ("os",)}, "BFCL has no class os"),
+        ({"messages": ()}, "cannot be read"),
+        ({"answers": (("import os",),)}, "cannot be read"),
+    ):
+        definition = json.dumps(asdict(replace(conversation, **changes)))
+        row = {"slug": "c", "version": 1, "title": "C", "kind": "bfcl", "public": True, "definition": definition}
+        if not reason:
+            assert parse_cases({"cases": [row]})
+            continue
+        with pytest.raises(InvalidRowError, match=reason):
+            parse_cases({"cases": [row]})

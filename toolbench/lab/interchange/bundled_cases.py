@@ -1,6 +1,5 @@
 """Test cases in a bundle, in the versions that its trials used."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -8,11 +7,11 @@ from typing import Any
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.bfcl.cases import BfclCase
-from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
+from toolbench.evals.user_cases.parse import InvalidCaseError
 from toolbench.lab.cases.bfcl_import import BFCL_LICENCE, BFCL_LINK
 from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
+from toolbench.lab.scenarios.catalogue import build_scenario
 from toolbench.lab.traces.step_facts import to_column_text
 
 _BUNDLE_SOURCE = "brought in with a bundle"
@@ -26,6 +25,11 @@ _SET_FIELDS_BY_KIND = {
 }
 _TEXT_FIELDS = ("slug", "title", "kind", "definition")
 _MAX_NAME_NUMBER = 999
+# SyntaxError and MemoryError: answers of BFCL with several turns are parsed as Python.
+_DEFINITION_ERRORS = (
+    *(InvalidCaseError, ValueError, TypeError, LookupError, AttributeError),
+    *(RecursionError, SyntaxError, MemoryError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,26 @@ def _parse_case(document: Any) -> BundledCase:
         or version not in range(1, 32768)
     ):
         raise InvalidRowError(f"the case {slug} has no version, or does not say whether it is public")
+    if kind not in _SET_FIELDS_BY_KIND:
+        raise InvalidRowError(f"the case {slug} cannot be read: its kind is unknown")
+    case = BundledCase(slug, version, to_column_text(document["title"], 120), kind, public, document["definition"])
+    _check_definition(case)
+    return case
+
+
+def _check_definition(bundled_case: BundledCase) -> None:
+    """Check that the scenario of a case can be built and drawn.
+
+    Raises:
+        InvalidRowError: it cannot.
+    """
+    case_set = CaseSet(kind=bundled_case.kind, public=bundled_case.public)
+    case = Case(set=case_set, slug=bundled_case.slug, title=bundled_case.title)
+    row = CaseVersion(case=case, number=bundled_case.version, definition=bundled_case.definition)
     try:
-        definition = json.loads(document["definition"])
-        {CaseSet.Kind.OWN.value: parse_case, CaseSet.Kind.BFCL.value: BfclCase.from_json}[kind](definition)
-    except (InvalidCaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InvalidRowError(f"the case {slug} cannot be read: {str(error)[:200]}") from error
-    return BundledCase(slug, version, to_column_text(document["title"], 120), kind, public, document["definition"])
+        build_scenario(row).draw_instance(0)
+    except _DEFINITION_ERRORS as error:
+        raise InvalidRowError(f"the case {bundled_case.slug} cannot be read: {str(error)[:200]}") from error
 
 
 def _iter_names(slug: str) -> Iterator[str]:
@@ -144,9 +162,9 @@ def _iter_names(slug: str) -> Iterator[str]:
 def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     """Return whether this database can give `name` to these versions of a case.
 
-    A name in use is usable only for the same case, which has the same kind and no version with another definition. A
-    case in a set of users' cases from bundles may get new versions. Any other case, such as one of BFCL, must already
-    have all of them.
+    A name in use is usable only for a case of the same kind that has no version with another definition. If versions
+    are missing, it must be the same case in a set of users' cases from bundles: public or private as in the bundle, and
+    with an equal version or the same title. Any other case, such as one of BFCL, must already have all versions.
 
     Args:
         name: the slug.
@@ -157,13 +175,15 @@ def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     if case is None:
         is_code_scenario = any(scenario.slug == name for scenario in scenarios.list_scenarios())
         return not versions or not (is_code_scenario or Cell.objects.filter(scenario=name).exists())
+    if not versions or case.set.kind != versions[0].kind:
+        return False
     stored_definitions = dict(case.versions.values_list("number", "definition"))
-    is_bundle_set = case.set.source == _BUNDLE_SOURCE
-    are_definitions_equal = (
-        stored_definitions.get(version.version, version.definition if is_bundle_set else None) == version.definition
-        for version in versions
-    )
-    return bool(versions) and case.set.kind == versions[0].kind and all(are_definitions_equal)
+    stored_versions = [version for version in versions if version.version in stored_definitions]
+    if any(stored_definitions[version.version] != version.definition for version in stored_versions):
+        return False
+    is_from_same_set = case.set.source == _BUNDLE_SOURCE and case.set.public == versions[0].public
+    is_same_case = bool(stored_versions) or case.title == (versions[0].title or name)
+    return len(stored_versions) == len(versions) or (is_from_same_set and is_same_case)
 
 
 def _create_case(name: str, versions: Sequence[BundledCase]) -> None:

@@ -45,7 +45,13 @@ class MultiTurnCase:
 
     @classmethod
     def from_json(cls, document: JsonObject) -> "MultiTurnCase":
-        """Return the case from the result of `dataclasses.asdict`, in which tuples may have become lists."""
+        """Return the case from the result of `dataclasses.asdict`, in which tuples may have become lists.
+
+        Raises:
+            ValueError: BFCL has no class of one of the names.
+        """
+        if unknown_names := set(document["classes"]) - MODULE_BY_CLASS.keys():
+            raise ValueError(f"BFCL has no class {', '.join(sorted(unknown_names))}")
         answers = tuple(tuple(turn) for turn in document["answers"])
         return cls(**freeze_row({**document, "answers": answers}))
 
