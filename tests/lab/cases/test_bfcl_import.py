@@ -43,6 +43,22 @@ def test_import_bfcl_changed_case_gets_version_and_is_not_editable() -> None:
 
 
 @pytest.mark.django_db
+def test_import_bfcl_moves_cases_of_bundles_into_the_set_of_the_category() -> None:
+    import_bfcl(["simple_python"], limit=2)
+    CaseSet.objects.update(name="BFCL from bundles, public")
+    Case.objects.order_by("pk")[0].versions.update(definition="{}", number=3)
+    Case.objects.filter(versions__number=3).update(current=3)
+
+    (again,) = import_bfcl(["simple_python"], limit=3)
+
+    assert (again.added, again.changed, again.unchanged) == (1, 1, 1)
+    assert set(Case.objects.values_list("set__name", "current")) == {
+        ("BFCL simple_python", 1),
+        ("BFCL simple_python", 4),
+    }
+
+
+@pytest.mark.django_db
 def test_import_cases_command_refuses_unknown_bfcl_category() -> None:
     with pytest.raises(CommandError, match="There is no BFCL category multi_turn_composite"):
         call_command("import_cases", "bfcl", category=["multi_turn_composite"])

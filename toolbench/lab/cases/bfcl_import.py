@@ -67,8 +67,10 @@ def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], s
     case_set, _ = CaseSet.objects.update_or_create(
         name=f"BFCL {category}", defaults=values, create_defaults={**values, "public": True}
     )
-    rows = {case.slug: case for case in Case.objects.filter(set=case_set)}
-    texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__set=case_set)}
+    imported = Case.objects.filter(set__kind=CaseSet.Kind.BFCL, slug__in=[build_bfcl_slug(case) for case in cases])
+    imported.exclude(set=case_set).update(set=case_set)  # cases that came with a bundle
+    rows = {case.slug: case for case in imported}
+    texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__in=imported)}
     counts: dict[str, int] = defaultdict(int)
     for case in cases:
         row, text = rows.get(build_bfcl_slug(case)), json.dumps(asdict(case))
