@@ -61,6 +61,16 @@ def test_import_cases_creates_once_and_adds_version_when_changed(kind: str) -> N
 
 
 @pytest.mark.django_db
+def test_import_cases_reads_lines_with_other_line_breaks_in_texts() -> None:
+    message = "one\u2028two\u2029three\x85four"
+    case = {"tools": {"name": "f"}, "messages": message, "expect": {"name": "f"}}
+    lines = [json.dumps(case | {"title": title}, ensure_ascii=False) for title in ("One", "Two")]
+    assert len(import_cases("\ufeff" + "\r\n".join(lines) + "\r\n").new) == 2
+    cases = [json.loads(line) for line in render_cases("jsonl", private=True).splitlines()]
+    assert [case["messages"][0]["content"] for case in cases] == [message] * 2
+
+
+@pytest.mark.django_db
 def test_import_cases_without_slug_matches_title_and_content() -> None:
     line = json.dumps({"title": "One", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
     (first,) = import_cases(line).new
@@ -105,6 +115,7 @@ def test_import_cases_of_2000_equal_titles_takes_20_queries(
 def test_import_cases_invalid_text_names_line_and_saves_nothing() -> None:
     good = json.dumps({"tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
     assert refuse_import(f"{good}\n\n{{}}\n")[0].startswith("Line 3: ")
+    assert refuse_import(f"\ufeff{good}\r\n{{}}\r\n")[0].startswith("Line 2: ")
     assert refuse_import(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
     yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
     assert refuse_import(yaml) == ["Line 4: There is no tool g among the tools: f."]

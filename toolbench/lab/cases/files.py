@@ -18,6 +18,7 @@ from toolbench.lab.models import CaseSet, CaseVersion
 
 MAX_CASES_PER_FILE = 5000
 _FILE_KEYS = ("slug", "title", "set")
+_LINE_BREAK = re.compile(r"\r\n?|\n")  # JSON texts may contain the other line breaks of `str.splitlines`
 _SLUG_PATTERN = re.compile(rf"{SLUG_PREFIX}[a-z0-9_-]{{1,52}}")
 
 
@@ -60,6 +61,7 @@ def import_cases(text: str, set_name: str = "") -> CaseImportResult:
     Raises:
         CaseImportError: the text is not valid; the exception has the first MAX_PROBLEMS_SHOWN problems of cases.
     """
+    text = text.removeprefix("\ufeff")  # a byte order mark
     cases: list[ParsedCase] = []
     sentences: list[str] = []
     slugs: set[str] = set()
@@ -98,7 +100,7 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
     Raises:
         DocumentError: the text cannot be read.
     """
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(_LINE_BREAK.split(text), 1) if line.strip()]
     if lines and all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for _, line in lines):
         for number, line in lines:
             try:
