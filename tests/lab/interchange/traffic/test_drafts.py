@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.factories import make_provider
-from tests.lab.interchange.traffic.records import ANSWER, FORMS, build_logged
+from tests.lab.interchange.traffic.records import ANSWER, FORMS, MESSAGES, build_logged
 from toolbench.evals.user_cases.parse import parse_case
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.interchange.traffic.drafts import import_traffic
@@ -38,6 +38,27 @@ def test_import_traffic_expects_the_most_frequent_answer() -> None:
     import_traffic(render_lines(build_logged(answer=TEXT_ANSWER), build_logged(), build_logged()), "log.jsonl")
     (row,) = get_draft_page("open", 1).rows
     assert (row.calls, row.draft.answer_count) == ((("get_weather", '{"city": "Berlin"}'),), 2)
+
+
+def build_nested(levels: int) -> Any:
+    value: Any = {}
+    for _ in range(levels):
+        value = {"items": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [124, 600])
+def test_import_traffic_skips_deeply_nested_records(levels: int) -> None:
+    deep = build_nested(levels)
+    record = build_logged()
+    record["request"] |= {"tools": [{"name": "get_weather", "parameters": deep}]}
+    langfuse = {"traceId": "t1", "input": MESSAGES, "output": [ANSWER]}
+    langfuse["tool_definitions"] = json.dumps([{"name": "get_weather", "parameters": build_nested(levels + 3)}])
+    answer = build_logged(answer=build_call_answer(city=build_nested(levels + 5)))
+    result = import_traffic(render_lines(record, build_logged(), langfuse, answer), "log.jsonl")
+    (skipped,) = result.skipped
+    assert (result.added, skipped.count, skipped.lines) == (1, 3, [1, 3, 4])
+    assert skipped.reason == "the record is nested deeper than 128 levels"
 
 
 def test_import_traffic_of_an_answer_without_calls_expects_none() -> None:

@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolbench.engine.strict_json import is_too_deep
 from toolbench.engine.types import JsonObject
 from toolbench.evals.user_cases.definition import UserCase, render_case
-from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
+from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case
 from toolbench.lab.cases.drafts import build_default_title
 from toolbench.lab.credentials.known_secrets import load_known_secrets
-from toolbench.lab.interchange.traffic.exchanges import RecordedExchange
+from toolbench.lab.interchange.traffic.exchanges import TOO_DEEP, RecordedExchange
 from toolbench.lab.interchange.traffic.masking import mask_secrets
 from toolbench.lab.interchange.traffic.reading import TrafficRecord, iter_records
 from toolbench.lab.models import TrafficDraft
@@ -166,17 +167,22 @@ def _build_draft(digest: str, group: _RequestGroup, file_name: str) -> TrafficDr
 
 
 def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase:
-    """Return a case that ends after the first answer and expects these calls; if there are none, no call at all."""
+    """Return a case that ends after the first answer and expects these calls; if there are none, no call at all.
+
+    Raises:
+        InvalidCaseError: the case has mistakes, or is nested too deeply for a form and for other files.
+    """
     expected = [{"name": call["name"], "arguments": _escape_arguments(call["arguments"])} for call in calls]
-    return parse_case(
-        {
-            "messages": list(exchange.messages),
-            "tools": list(exchange.tools),
-            "expect": {"calls": expected} if expected else {"no_call": True},
-            "turns": 1,
-            "parallel": len(calls) > 1,
-        }
-    )
+    document = {
+        "messages": list(exchange.messages),
+        "tools": list(exchange.tools),
+        "expect": {"calls": expected} if expected else {"no_call": True},
+        "turns": 1,
+        "parallel": len(calls) > 1,
+    }
+    if is_too_deep(document):
+        raise InvalidCaseError([CaseProblem((), TOO_DEEP)])
+    return parse_case(document)
 
 
 def _escape_arguments(arguments: JsonObject) -> JsonObject:

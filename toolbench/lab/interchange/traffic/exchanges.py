@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import MAX_DEPTH, read_json
 from toolbench.engine.types import JsonObject, Message
 
+TOO_DEEP = f"the record is nested deeper than {MAX_DEPTH} levels"
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _CHAT_ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
@@ -74,6 +77,21 @@ def join_text(content: Any) -> str:
     return "".join(_read_part(part) for part in content)
 
 
+def read_text(text: str) -> Any:
+    """Return the JSON value in a text of a record.
+
+    Raises:
+        ExchangeSkippedError: the value is nested too deeply.
+        InvalidJsonError: the text is not JSON.
+    """
+    try:
+        return read_json(text)
+    except InvalidJsonError as error:
+        if error.code == "too_deep":
+            raise ExchangeSkippedError(TOO_DEEP) from None
+        raise
+
+
 def _read_part(part: Any) -> str:
     if isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS and isinstance(part.get("text"), str):
         return str(part["text"])
@@ -120,8 +138,8 @@ def parse_arguments(arguments: Any) -> JsonObject:
         ExchangeSkippedError: the arguments are neither.
     """
     try:
-        parsed = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments or {}
-    except (ValueError, RecursionError):
+        parsed = read_text(arguments or "{}") if isinstance(arguments, str) else arguments or {}
+    except InvalidJsonError:
         parsed = None
     if not isinstance(parsed, dict):
         raise ExchangeSkippedError("the arguments of a call are not a JSON object")

@@ -1,10 +1,15 @@
 """Reader of observations that Langfuse exports as JSON or JSON Lines."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolbench.lab.interchange.traffic.exchanges import ExchangeSkippedError, RecordedExchange, build_exchange
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.lab.interchange.traffic.exchanges import (
+    ExchangeSkippedError,
+    RecordedExchange,
+    build_exchange,
+    read_text,
+)
 
 
 def is_observation(record: Mapping[str, Any]) -> bool:
@@ -44,10 +49,14 @@ def _parse_definitions(definitions: Any) -> list[Any] | None:
 
 
 def _parse_text(value: Any) -> Any:
-    """Parse a text that contains a JSON object or list; return any other value unchanged."""
+    """Parse a text that contains a JSON object or list; return any other value unchanged.
+
+    Raises:
+        ExchangeSkippedError: the object or list is nested too deeply.
+    """
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return read_text(value)
+    except InvalidJsonError:
         return value

@@ -4,8 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.types import JsonObject
-from toolbench.lab.interchange.traffic.exchanges import ExchangeSkippedError, RecordedExchange, build_exchange
+from toolbench.lab.interchange.traffic.exchanges import (
+    ExchangeSkippedError,
+    RecordedExchange,
+    build_exchange,
+    read_text,
+)
 from toolbench.lab.interchange.traffic.openai import merge_answer
 
 
@@ -63,8 +69,8 @@ def _parse_json(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return read_text(value)
+    except InvalidJsonError:
         raise ExchangeSkippedError("an attribute of the span is not JSON") from None
 
 

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from toolbench.engine.strict_json import is_too_deep
 from toolbench.lab.interchange.traffic import langfuse, openai, otlp
-from toolbench.lab.interchange.traffic.exchanges import ExchangeSkippedError, RecordedExchange
+from toolbench.lab.interchange.traffic.exchanges import TOO_DEEP, ExchangeSkippedError, RecordedExchange
 
 MAX_FILE_BYTES = 64 << 20
 NOT_JSON = "the record is not a JSON object"
@@ -44,6 +45,8 @@ def iter_records(data: bytes) -> Iterator[TrafficRecord]:
 def _read_record(
     number: int, reader: Callable[[Mapping[str, Any]], RecordedExchange], document: Mapping[str, Any]
 ) -> TrafficRecord:
+    if is_too_deep(document):
+        return TrafficRecord(number, None, TOO_DEEP)
     try:
         return TrafficRecord(number, reader(document), "")
     except ExchangeSkippedError as error:
