@@ -3,7 +3,14 @@ from typing import Any
 
 import pytest
 
-from toolbench.lab.traces.step_facts import dump_details, load_details, to_column_json, to_column_text
+from toolbench.engine.events import ExchangeError
+from toolbench.lab.traces.step_facts import (
+    dump_details,
+    load_details,
+    load_exchange_error,
+    to_column_json,
+    to_column_text,
+)
 
 
 def test_dump_details_round_trip_keeps_nul_surrogate_and_nan() -> None:
@@ -25,6 +32,14 @@ def test_dump_details_too_deeply_nested_names_the_error() -> None:
 def test_load_details_of_no_object_is_empty() -> None:
     assert load_details(b"") == {}
     assert load_details(memoryview(b"[1]")) == {}
+    for unreadable in (b"no JSON", b"\xff", b"[" * 100_000):
+        assert load_details(unreadable) == {}
+
+
+def test_load_exchange_error_ignores_keys_of_other_versions() -> None:
+    error = {"code": "timeout", "message": "Late.", "named": ["tools[0]"], "mood": "bad"}
+    assert load_exchange_error({"error": error}) == ExchangeError("timeout", "Late.", named=("tools[0]",))
+    assert load_exchange_error({"error": None}) is None
 
 
 @pytest.mark.parametrize(

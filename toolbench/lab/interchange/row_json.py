@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from toolbench.engine.types import JsonObject
-from toolbench.lab.interchange.json_shapes import is_valid_column
+from toolbench.lab.interchange.json_shapes import are_valid_details, is_valid_column
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
@@ -136,7 +136,10 @@ def _parse_value(field: "models.Field[Any, Any]", json_value: Any, figure_reader
         InvalidRowError: the value has the wrong type, or the column cannot store it.
     """
     if isinstance(field, models.BinaryField):
-        return decode_bytes(json_value)
+        content = decode_bytes(json_value)
+        if field.name == "facts" and not are_valid_details(content or b""):
+            raise InvalidRowError("facts has the wrong shape")
+        return content
     if json_value is None:
         if not field.null:
             raise InvalidRowError(f"{field.name} is empty")

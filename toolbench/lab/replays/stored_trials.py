@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import F
 
 from toolbench.engine.errors import EngineError
-from toolbench.engine.events import EndReason, ExchangeError, LoopResult, OmittedParameter, StopReason
+from toolbench.engine.events import EndReason, LoopResult, OmittedParameter, StopReason
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.evals.judging import failure_classes
@@ -26,7 +26,7 @@ from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.scenarios.catalogue import load_judging_scenario, load_scenario
 from toolbench.lab.traces.omitted_parameters import parse_omitted_parameters
 from toolbench.lab.traces.removed_bodies import explain_removed_bodies
-from toolbench.lab.traces.step_facts import load_details
+from toolbench.lab.traces.step_facts import load_details, load_exchange_error
 from toolbench.lab.traces.trial_columns import AnyStep, FinishedExecution, build_trial_columns
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import (
@@ -318,14 +318,13 @@ def _build_recording(trial: Trial, steps: Sequence[Step], *, has_original_plan: 
 
 def _build_stored_exchange(step: Step) -> StoredExchange:
     details = load_details(step.body.facts)
-    error = details.get("error")
     return StoredExchange(
         url=step.url,
         request=bytes(step.body.request),
         status=step.status,
         headers=details.get("response_headers") or {},
         body=bytes(step.body.response),
-        error=ExchangeError(**{**error, "named": tuple(error.get("named") or ())}) if error else None,
+        error=load_exchange_error(details),
         chunks=tuple(size for _, size in details.get("chunks") or ()),
         call_count=len(details.get("calls_found") or ()),
         is_masked=step.masked,
@@ -375,9 +374,9 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
 
     Its wire format, attempt limit and seed support are those that the stored exchanges show.
     """
-    last_error = load_details(exchanges[-1].body.facts).get("error") or {}
+    last_error = load_exchange_error(load_details(exchanges[-1].body.facts))
     # A retryable error ended the trial only if no attempt was left. Otherwise one more than ever used is allowed.
-    is_limit_reached = trial.end == EndReason.PROVIDER_ERROR.value and last_error.get("retryable")
+    is_limit_reached = trial.end == EndReason.PROVIDER_ERROR.value and last_error is not None and last_error.retryable
     attempts = exchanges[-1].attempt if is_limit_reached else max(step.attempt for step in exchanges) + 1
     endpoint = Endpoint(
         _PLACEHOLDER_URL,

@@ -16,6 +16,7 @@ import json
 import math
 from typing import Any
 
+from toolbench.engine.events import ExchangeError
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, ToolCall
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
@@ -106,9 +107,19 @@ def load_details(facts: bytes | memoryview) -> JsonObject:
     """Parse stored step details.
 
     Returns:
-        The details; an empty dict if nothing is stored or the JSON is not an object.
+        The details; an empty dict if nothing is stored or the bytes are no JSON object.
     """
-    return get_object(json.loads(bytes(facts) or b"{}"))
+    try:
+        return get_object(json.loads(bytes(facts) or b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def load_exchange_error(details: JsonObject) -> ExchangeError | None:
+    """Return the error in the details of an exchange, without keys that this version does not know; None without."""
+    error = get_object(details.get("error"))
+    known = {name: value for name, value in error.items() if name in ExchangeError.__slots__}
+    return ExchangeError(**{**known, "named": tuple(error.get("named") or ())}) if known else None
 
 
 def to_column_text(value: object, limit: int = MAX_COLUMN_CHARS) -> str:

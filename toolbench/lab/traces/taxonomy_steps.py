@@ -69,7 +69,7 @@ def _build_turn(step: Step, facts: JsonObject) -> Turn:
 
 
 def _build_tool_result(facts: JsonObject) -> ToolResult:
-    envelope = _lists_to_tuples(facts.get("envelope") or {"ok": False, "tool_name": ""})
+    envelope = _lists_to_tuples({"ok": False, "tool_name": ""} | (facts.get("envelope") or {}))
     call: JsonObject = facts.get("call") or {}
     return ToolResult(
         call=ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments")),

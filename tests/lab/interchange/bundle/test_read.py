@@ -232,12 +232,29 @@ def test_import_bundle_refuses_files_over_the_unpack_limits() -> None:
         (("trial", "valid_calls"), 99, "cannot be counted as “valid calls / calls”"),
         (("config",), 7, "there is no row 7"),
         (("steps",), "none", "steps is not a list of objects"),
+        *(
+            (("steps", 0, "body", "facts"), {"text": facts}, "facts has the wrong shape")
+            for facts in (
+                "no JSON",
+                "[]",
+                '{"chunks": 3}',
+                '{"chunks": [[0.5, 2.0]]}',
+                '{"calls": [{"id": "a"}]}',
+                '{"error": {"code": "timeout"}}',
+                '{"findings": [{"code": "x"}]}',
+                '{"response_changes": [{"name": "x"}]}',
+                '{"envelope": {"ok": true, "mood": "good"}}',
+                f'{{"message": {{"a": {"[" * 300}{"]" * 300}}}}}',
+            )
+        ),
     ],
 )
-def test_import_bundle_with_an_invalid_row_imports_nothing(path: tuple[str, ...], value: Any, reason: str) -> None:
+def test_import_bundle_with_an_invalid_row_imports_nothing(
+    path: tuple[str | int, ...], value: Any, reason: str
+) -> None:
     members = read_members(write_bundle_bytes(make_small_run())[0])
     trial = json.loads(members["evidence/trials/000002.json"])
-    parent = trial
+    parent: Any = trial
     for name in path[:-1]:
         parent = parent[name]
     parent[path[-1]] = value
@@ -247,6 +264,19 @@ def test_import_bundle_with_an_invalid_row_imports_nothing(path: tuple[str, ...]
         import_bytes(bundle)
     assert reason in str(raised.value)
     assert (Run.objects.count(), Trial.objects.count()) == counts_before
+
+
+@pytest.mark.django_db
+def test_import_bundle_accepts_unusual_step_details() -> None:
+    run = make_small_run()
+    arguments: Any = {"\ud800": "\x00", "nan": float("nan")}
+    for _ in range(120):
+        arguments = {"deep": arguments}
+    error = {"code": "timeout", "message": "Late.", "mood": "of a later version"}
+    facts = {"calls": [{"id": None, "name": "f", "arguments": arguments}], "error": error, "partial": {}}
+    make_step(run.trials.order_by("pk")[0], bodies={"facts": facts})
+    copy = import_bytes(write_bundle_bytes(run)[0])
+    assert StepBody.objects.filter(step__trial__run=copy, facts=json.dumps(facts).encode()).exists()
 
 
 @pytest.mark.django_db
