@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.running import QUESTION, TOOLS, in_database, make_alias, make_provider_at, run_simulated
+from tests.gateway.running import (
+    QUESTION,
+    TOOLS,
+    chat_body,
+    in_database,
+    make_alias,
+    make_provider_at,
+    post,
+    run,
+    run_simulated,
+    scripted_gateway,
+)
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.gateway.dialects.chat import ChatDialect
 from toolbench.gateway.turn import TurnOutcome, TurnTarget, build_plan, run_turn
@@ -19,6 +30,7 @@ from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.http.client import HttpClient
+from toolbench.providers.scripted_server import text_reply
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
@@ -132,6 +144,30 @@ def test_run_turn_sends_and_reads_the_same_as_an_evaluation(wire: str, method: s
     assert len(found) == len(load_personas())
     assert all(evaluated for evaluated, _ in found.values())
     assert {name: pair for name, pair in found.items() if pair[0] != pair[1]} == {}
+
+
+def test_run_turn_with_calls_in_text_gives_each_call_its_own_id() -> None:
+    replies = [
+        text_reply(f'```json\n{{"name": "get_weather", "arguments": {{"city": "{city}"}}}}\n```')
+        for city in ("Rome", "Oslo", "Bern")
+    ]
+
+    async def hold_conversation() -> None:
+        messages: list[Any] = list(QUESTION)
+        async with scripted_gateway(*replies, method="text_json") as (gateway, upstream):
+            for weather in ("sunny", "snow", "rain"):
+                status, answer, _ = await post(gateway, chat_body(messages=messages))
+                assert status == 200
+                message = answer["choices"][0]["message"]
+                (call,) = message["tool_calls"]
+                messages += [message, {"role": "tool", "tool_call_id": call["id"], "content": weather}]
+            ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+            assert len(set(ids)) == 3
+            sent = [str(message["content"]) for message in upstream.seen[2].json()["messages"]]
+            results = [content for content in sent if content.startswith("Result of")]
+            assert results == [f"Result of get_weather ({ids[0]}):\nsunny", f"Result of get_weather ({ids[1]}):\nsnow"]
+
+    run(hold_conversation)
 
 
 @pytest.mark.parametrize("wire", WITHOUT_PROMPTS)

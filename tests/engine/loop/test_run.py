@@ -364,6 +364,17 @@ def test_run_loop_with_constrained_method_reads_calls_and_final_text() -> None:
     assert "response_format" in run.bodies[0]
 
 
+@pytest.mark.parametrize(("method", "call_id"), [("text_json", "text_call_1"), ("constrained", "constrained_call_1")])
+def test_run_loop_with_call_in_text_gives_id_that_history_lacks(method: str, call_id: str) -> None:
+    calling = {"role": "assistant", "content": None, "tool_calls": [build_call(call_id=call_id)]}
+    history = ("Hello.", calling, {"role": "tool", "tool_call_id": call_id, "content": "{}"})
+    run = run_script(
+        replace(build_plan(method=method), history=history),
+        [build_answer('{"name": "state_get", "arguments": {}}'), DONE],
+    )
+    assert [call.id for call in run.ran] == [f"{call_id}__2"]
+
+
 def test_run_loop_without_tools_sends_only_model_and_messages() -> None:
     run = run_script(LoopPlan("m-1", resolve_policy([]).policy, "", "Hi."), [DONE])
     assert run.bodies == [{"model": "m-1", "messages": [{"role": "user", "content": "Hi."}]}]

@@ -192,6 +192,18 @@ def test_text_method_renders_parallel_calls_of_example_one_by_one(call_method: C
     assert [m["role"] for m in call_method.render_history(messages)] == ["assistant", "user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
+def test_text_method_pairs_results_of_repeated_ids_with_their_calls(call_method: CallMethod) -> None:
+    turn: list[Message] = [{"role": "assistant", "content": "", "tool_calls": [CALL, CALL]}]
+    messages = [message for city in ("Rome", "Oslo") for message in (*turn, build_result(city), build_result("late"))]
+    contents = [m["content"] for m in call_method.render_history(messages) if m["role"] == "user"]
+    assert contents == [f"Result of get_weather (e1):\n{text}" for text in ("Rome", "late", "Oslo", "late")]
+
+
+def build_result(text: str) -> Message:
+    return {"role": "tool", "tool_call_id": "e1", "content": text}
+
+
 @pytest.mark.parametrize("calls", [[{"function": {"name": "f"}}], [{"id": 1, "function": "x"}], {"id": "1"}, ["x"]])
 @pytest.mark.parametrize("call_method", METHODS)
 def test_render_history_accepts_malformed_calls(call_method: CallMethod, calls: Any) -> None:

@@ -355,6 +355,7 @@ def _prepare_setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
         setup.omit_parameters(known_parameters),
         is_streamed=plan.is_streamed,
         wire_format=choose_wire_format(plan.policy, plan.wire),
+        history_call_ids=frozenset(list_call_ids(item for item in plan.history if isinstance(item, dict))),
     )
 
 

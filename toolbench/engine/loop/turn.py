@@ -153,8 +153,9 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     """Parse an answer: apply transforms, find calls, repair their arguments, select the calls to keep.
 
     At most `setup.max_calls` calls are kept; none without tools or if the stream was truncated. The message for the
-    history has the kept calls only, so that each call in it gets a result. Generated ids differ from `taken_ids`, those
-    of the conversation; an id from the endpoint is kept even if it is among them.
+    history has the kept calls only, so that each call in it gets a result. Generated ids differ from those of the
+    plan's history and from `taken_ids`, those of the conversation as it is sent; an id from the endpoint is kept even
+    if it is among them.
     """
     policy = setup.policy
     message, changes = apply_response(
@@ -171,7 +172,7 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     repaired_calls = repair_calls(
         calls_to_repair, policy, mode=mode, is_truncated=answer.finish_reason == "length", parsed_values=parsed_values
     )
-    reserved_ids = frozenset(taken_ids).difference(list_call_ids([answer.message]))
+    reserved_ids = setup.history_call_ids.union(taken_ids).difference(list_call_ids([answer.message]))
     kept_calls = [] if answer.is_truncated else _complete_calls(repaired_calls.calls, reserved_ids)[: setup.max_calls]
     history_message = _build_history_message(parsed_answer.message or message)
     return Turn(

@@ -42,6 +42,7 @@ class TurnSetup:
         max_calls: maximum number of calls of one answer; None for no limit.
         is_streamed: whether answers are streamed. `stream_options` in `options` replaces the default; null sends none.
         omitted_parameters: parameters to leave out of requests, by name.
+        history_call_ids: ids of calls in the plan's history, which a method may render as text without the ids.
     """
 
     model: str
@@ -57,6 +58,7 @@ class TurnSetup:
     is_streamed: bool = False
     wire_format: WireFormat = CHAT
     omitted_parameters: Mapping[str, OmittedParameter] = field(default_factory=dict)
+    history_call_ids: frozenset[str] = frozenset()
 
     def omit_parameters(self, omitted_parameters: Iterable[OmittedParameter]) -> "TurnSetup":
         """Return the setup with further parameters left out."""

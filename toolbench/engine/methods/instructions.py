@@ -1,7 +1,9 @@
 """Instructions that request calls in the prompt, and calls and results as text in the history."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 
 from toolbench.engine.strict_json import write_json
@@ -85,36 +87,48 @@ def render_history_as_text(
 ) -> list[Message]:
     """Return a history in OpenAI's format with its calls and results as text.
 
-    Each call becomes an assistant message, followed by its result as a user message if it has one. The text beside
-    calls and results without a call are left out.
+    Each call becomes an assistant message, followed by its result as a user message if it has one before the next
+    assistant message: later calls may repeat its id. The text beside calls and results without a call are left out.
 
     Args:
         messages: the history.
         render_call: returns the text of a call.
         render_final: returns the text of an answer without calls.
     """
-    results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
     rewritten_messages: list[Message] = []
-    for message in messages:
+    for index, message in enumerate(messages):
         if message.get("role") == "tool":
             continue
         if message.get("role") != "assistant":
             rewritten_messages.append(message)
-        elif not list_structured_calls(message):
+        elif calls := list_structured_calls(message):
+            results = _find_results(islice(messages, index + 1, None))
+            for call in calls:
+                rewritten_messages += _render_call_with_result(call, results, render_call)
+        else:
             rewritten_messages.append(
                 {**remove_calls(message), "content": render_final(str(message.get("content") or ""))}
             )
-        for call in list_structured_calls(message):
-            rewritten_messages += _render_call_with_results(call, results, render_call)
     return rewritten_messages
 
 
-def _render_call_with_results(call: JsonObject, results: dict[str, str], render_call: RenderCall) -> list[Message]:
+def _find_results(next_messages: Iterable[Message]) -> dict[str, list[str]]:
+    """Return the results before the next assistant message by call id, those of one id in order."""
+    results: dict[str, list[str]] = defaultdict(list)
+    for message in takewhile(lambda message: message.get("role") != "assistant", next_messages):
+        if message.get("role") == "tool":
+            results[str(message.get("tool_call_id"))].append(str(message.get("content")))
+    return results
+
+
+def _render_call_with_result(call: JsonObject, results: dict[str, list[str]], render_call: RenderCall) -> list[Message]:
+    """Return the messages of a call and of the first result with its id, which is removed from `results`."""
     function = get_called_function(call)
     tool_call = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
     arguments = tool_call.arguments if isinstance(tool_call.arguments, str) else write_json(tool_call.arguments or {})
     message: Message = {"role": "assistant", "content": render_call(tool_call.name, arguments)}
-    return [message, build_result_message(tool_call, results[tool_call.id])] if tool_call.id in results else [message]
+    call_results = results.get(tool_call.id)
+    return [message, build_result_message(tool_call, call_results.pop(0))] if call_results else [message]
 
 
 def render_call_json(name: str, arguments: str) -> str:
