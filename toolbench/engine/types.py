@@ -119,7 +119,7 @@ class ParseError:
         call: the index of the call, from 0, among the answer's calls after tool call transforms; None if the error
             belongs to none of these calls.
         repairs: the names of the repairs that made the call readable; () for none.
-        truncated: whether a repair had to complete the call; such a call is not executed.
+        truncated: whether the end of the call is missing; such a call is not executed.
     """
 
     mode: str

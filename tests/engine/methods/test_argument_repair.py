@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted_model import TOOLS, build_answer, build_call
+from tests.engine.scripted_model import TOOLS, build_answer, build_call, build_plan, run_script
 from toolbench.engine.loop.turn import parse_chat_turn
 from toolbench.engine.loop.turn_setup import prepare_turns
 from toolbench.engine.methods.argument_repair import get_mode_name, list_parse_errors, repair_calls
@@ -77,6 +77,31 @@ def test_truncated_call_is_reported_and_not_repaired(truncated_arguments: str, f
         "arguments_truncated"
     ]
     assert (turn.parse_errors[0].truncated, turn.parse_errors[0].is_repaired) == (True, False)
+
+
+FILL_BLANK = "assistant_tool_calls_arguments_blank_to_empty_object"
+
+
+@pytest.mark.parametrize("policy", [{}, {"tool_call_transforms": FILL_BLANK}, {"wire_standard_only": True}])
+@pytest.mark.parametrize("arguments", ["", " ", None])
+def test_call_cut_before_its_arguments_is_truncated_and_never_runs(arguments: Any, policy: dict[str, Any]) -> None:
+    calls = [build_call("state_get", "{}", "c0"), build_call("state_get", arguments, "c1")]
+    run = run_script(build_plan(**policy), [build_answer(None, calls=calls, finish="length"), build_answer()])
+    answer = run.ended.turns[0].answer
+    assert answer is not None
+    assert [call.id for call in run.ran] == ["c0"]
+    assert "cut the answer" in run.tool_envelopes()[1]["errors"][0]["message"]
+    assert [(error.call, error.truncated) for error in answer.parse_errors] == [(1, True)]
+    assert "arguments_missing" not in [finding.code for finding in answer.findings]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "finish"), [(("", "{}"), "length"), (("", ""), "tool_calls"), (("{}", None), "tool_calls")]
+)
+def test_blank_arguments_before_the_end_are_an_empty_object(arguments: tuple[Any, ...], finish: str) -> None:
+    calls = [build_call("state_get", item, f"c{index}") for index, item in enumerate(arguments)]
+    run = run_script(build_plan(), [build_answer(None, calls=calls, finish=finish), build_answer()])
+    assert [call.arguments for call in run.ran] == [{}, {}]
 
 
 def test_parse_error_of_one_call_leaves_others_unchanged() -> None:

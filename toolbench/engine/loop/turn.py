@@ -1,15 +1,18 @@
 """One turn: build the request from policy and messages, and parse the answer into text and calls."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolbench.engine.events import AnswerDecoder, Ask, OmittedParameter, OnDelta, Request
 from toolbench.engine.loop.ids import list_call_ids, repair_ids
 from toolbench.engine.loop.turn_setup import TurnSetup
 from toolbench.engine.methods.argument_repair import (
+    RepairedCalls,
     build_violation_errors,
     get_mode_name,
     list_parse_errors,
+    refuse_blank_last_call,
     repair_calls,
 )
 from toolbench.engine.methods.native import NativeMethod
@@ -164,14 +167,8 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     message, violations = _select_standard_calls(setup, message, answer.message) if has_tools else (message, ())
     parsed_answer = setup.call_method.parse_answer(message, setup.tools.definitions if has_tools else ())
     reported_findings = _list_reported_findings(setup, parsed_answer, answer.finish_reason)
-    calls, call_changes = apply_calls(parsed_answer.calls, policy.tool_call_transforms if has_tools else ())
     mode = get_mode_name(setup.call_method.method) if has_tools else ""
-    calls_to_repair, parsed_values = (
-        (calls, () if call_changes else parsed_answer.parsed_arguments) if has_tools else ((), ())
-    )
-    repaired_calls = repair_calls(
-        calls_to_repair, policy, mode=mode, is_truncated=answer.finish_reason == "length", parsed_values=parsed_values
-    )
+    repaired_calls = _repair_calls(policy, parsed_answer, answer, mode) if has_tools else RepairedCalls([], [])
     reserved_ids = setup.history_call_ids.union(taken_ids).difference(list_call_ids([answer.message]))
     kept_calls = [] if answer.is_truncated else _complete_calls(repaired_calls.calls, reserved_ids)[: setup.max_calls]
     history_message = _build_history_message(parsed_answer.message or message)
@@ -180,11 +177,11 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
         text=parsed_answer.text,
         calls=tuple(map(_build_tool_call, kept_calls, repaired_calls.read_arguments)),
         calls_found=tuple(map(_build_tool_call, parsed_answer.calls)),
-        ignored_call_count=len(calls) - len(kept_calls),
+        ignored_call_count=len(repaired_calls.calls if has_tools else parsed_answer.calls) - len(kept_calls),
         finish_reason=answer.finish_reason,
         usage=answer.usage,
         method_used=parsed_answer.method_used,
-        changes=(*changes, *parsed_answer.changes, *call_changes, *repaired_calls.changes),
+        changes=(*changes, *parsed_answer.changes, *repaired_calls.changes),
         findings=(*answer.findings, *violations, *parsed_answer.findings, *repaired_calls.findings, *reported_findings),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
@@ -199,6 +196,17 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
         has_unexecuted_call=parsed_answer.has_unexecuted_call or bool(violations and not kept_calls),
         mode=mode,
     )
+
+
+def _repair_calls(policy: Policy, parsed_answer: ParsedAnswer, answer: ChatAnswer, mode: str) -> RepairedCalls:
+    """Return the calls after tool call transforms and repairs, with the changes of both."""
+    calls, changes = apply_calls(parsed_answer.calls, policy.tool_call_transforms)
+    is_truncated = answer.finish_reason == "length"
+    parsed_values = () if changes else parsed_answer.parsed_arguments
+    repaired_calls = repair_calls(calls, policy, mode=mode, is_truncated=is_truncated, parsed_values=parsed_values)
+    if is_truncated:
+        repaired_calls = refuse_blank_last_call(repaired_calls, parsed_answer.calls, mode)
+    return replace(repaired_calls, changes=(*changes, *repaired_calls.changes))
 
 
 def _select_standard_calls(

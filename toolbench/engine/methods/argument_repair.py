@@ -4,6 +4,7 @@ Each such call is recorded as a parse error, and repaired if the policy names re
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
@@ -26,6 +27,7 @@ from toolbench.engine.wire_formats.parse_answer import truncate_snippet
 
 # Names of methods in parse errors, where they differ from the name in the policy.
 MODE_BY_METHOD = {"native": "tool_use", "text_json": "json_fallback"}
+_CUT_OFF_PROBLEM = "the token limit cut the answer before the arguments"
 
 
 @light(frozen=True, slots=True)
@@ -97,6 +99,42 @@ def repair_calls(
             all_arguments_read[index] = None
             changes += build_repair_changes(raw_text, repaired_arguments, path)
     return RepairedCalls(repaired_calls, all_arguments_read, tuple(changes), tuple(findings), tuple(parse_errors))
+
+
+def refuse_blank_last_call(
+    repaired_calls: RepairedCalls, received_calls: Sequence[JsonObject], mode: str
+) -> RepairedCalls:
+    """Refuse the last call of an answer that the token limit cut before the arguments of this call.
+
+    Args:
+        repaired_calls: the calls of the answer.
+        received_calls: the calls before tool call transforms, which may fill in blank arguments.
+        mode: name of the method in parse errors, from `get_mode_name`.
+
+    Returns:
+        The calls, unchanged if the last one was received with arguments. Otherwise the last call is one that cannot be
+        read, with a finding and a truncated parse error.
+    """
+    arguments = get_called_function(received_calls[-1]).get("arguments") if received_calls else "{}"
+    if not (arguments is None or (isinstance(arguments, str) and not arguments.strip())):
+        return repaired_calls
+    index = len(repaired_calls.calls) - 1
+    message = f"Nothing was executed: {_CUT_OFF_PROBLEM} of this call."
+    return replace(
+        repaired_calls,
+        read_arguments=[
+            *repaired_calls.read_arguments[:-1],
+            ReadArguments(INVALID_JSON, 0, problem=_CUT_OFF_PROBLEM),
+        ],
+        findings=(
+            *repaired_calls.findings,
+            Finding("arguments_truncated", message, f"$.tool_calls[{index}].function.arguments"),
+        ),
+        parse_errors=(
+            *(error for error in repaired_calls.parse_errors if error.call != index),
+            ParseError(mode, _CUT_OFF_PROBLEM, "", index, truncated=True),
+        ),
+    )
 
 
 def list_parse_errors(parsed_answer: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:

@@ -32,7 +32,8 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
         yield Finding("call_id_missing", "A call has no id and was given one.", "$.choices[0].message.tool_calls")
     elif len(set(call_ids)) < len(call_ids):
         yield Finding("call_id_repeated", "Calls share an id and were told apart.", "$.choices[0].message.tool_calls")
-    if any(get_called_function(call).get("arguments") is None for call in calls):
+    complete_calls = calls[:-1] if finish_reason == "length" else calls
+    if any(get_called_function(call).get("arguments") is None for call in complete_calls):
         message = "A call has no arguments and was given an empty object."
         yield Finding("arguments_missing", message, "$.choices[0].message.tool_calls")
     if any(call.get("type") != "function" for call in calls):

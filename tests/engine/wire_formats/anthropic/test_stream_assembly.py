@@ -53,6 +53,26 @@ def render_until(kind: str, answer: JsonObject, times: int = 1) -> bytes:
     return b"".join(map(render_event, events[: indexes[times - 1] + 1]))
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_messages_call_cut_before_its_input_is_a_truncated_parse_error(stream: bool) -> None:
+    answer = build_message(TEXT, TOOL_USE, TOOL_USE_WITHOUT_INPUT, stop="max_tokens")
+    turn = decode_chunks(render_stream(answer) if stream else json.dumps(answer).encode(), stream=stream)
+    assert [call.arguments for call in turn.calls][1:] == [""]
+    assert [(error.call, error.truncated) for error in turn.parse_errors] == [(1, True)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        build_message(TOOL_USE_WITHOUT_INPUT, stop="tool_use"),
+        build_message(TOOL_USE_WITHOUT_INPUT, TEXT, stop="max_tokens"),
+    ],
+)
+def test_messages_call_without_input_is_read_as_empty_object(answer: JsonObject) -> None:
+    turn = decode_chunks(render_stream(answer))
+    assert ([call.arguments for call in turn.calls], turn.parse_errors) == (["{}"], ())
+
+
 def test_messages_stream_emits_text_reasoning_and_call_deltas() -> None:
     deltas: list[Delta] = []
     decoder = build_decoder(deltas.append)

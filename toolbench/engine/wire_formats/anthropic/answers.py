@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolbench.engine.errors import MalformedAnswerError
-from toolbench.engine.strict_json import write_json
+from toolbench.engine.strict_json import get_text, write_json
 from toolbench.engine.types import Finding, JsonObject, Message, Usage
 from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text, read_object
@@ -90,7 +90,12 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
     thinking_texts = [
         thinking_text for block in block_objects if isinstance(thinking_text := block.get("thinking"), str)
     ]
-    calls = [_to_chat_call(block) for block in block_objects if block.get("type") == "tool_use"]
+    is_cut_off = FINISH_REASONS.get(get_text(root.get("stop_reason"))) == "length"
+    calls = [
+        _to_chat_call(block, is_cut_off=is_cut_off and block is block_objects[-1])
+        for block in block_objects
+        if block.get("type") == "tool_use"
+    ]
     other_fields = {name: value for name, value in root.items() if name not in _READ_FIELDS and value is not None}
     return {
         "role": "assistant",
@@ -102,13 +107,17 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
     }
 
 
-def _to_chat_call(block: JsonObject) -> JsonObject:
+def _to_chat_call(block: JsonObject, *, is_cut_off: bool) -> JsonObject:
     """Return a tool_use block as a call in chat format.
 
-    An input that is an object becomes JSON text, a missing one becomes `{}`; any other input is unchanged.
+    An input that is an object becomes JSON text, a missing one becomes `{}`; any other input is unchanged. If the token
+    limit cut the answer off in this block, an empty input is one that the model did not begin: it becomes "".
     """
     call_input = block.get("input")
-    arguments = "{}" if call_input is None else write_json(call_input) if isinstance(call_input, dict) else call_input
+    call_input = {} if call_input is None else call_input
+    arguments = write_json(call_input) if isinstance(call_input, dict) else call_input
+    if is_cut_off and not call_input:
+        arguments = ""
     return {
         "id": block.get("id"),
         "type": "function",
