@@ -46,6 +46,12 @@ def test_build_simulated_tools_answers_by_template() -> None:
     assert asyncio.run(runner.run_async(order=18)) == {"note": "order 18"}
 
 
+def test_build_simulated_tools_returns_value_with_member_ok() -> None:
+    value = {"ok": True, "messages": [1, 2]}
+    document = build_case(TOOLS, "Cancel order 17.", CALL, results={"cancel_order": {"fixed": value}})
+    assert ToolRunner(build_simulated_tools(document).by_name["cancel_order"]).run(order=17) == value
+
+
 def test_build_simulated_tools_refuses_and_delays() -> None:
     refusal = build_case(TOOLS, "Cancel order 17.", CALL, results=REFUSED)
     assert "never cancelled" in str(ToolRunner(build_simulated_tools(refusal).by_name["cancel_order"]).run(order=17))

@@ -10,7 +10,7 @@ from toolbench.engine.tools.python_functions import PythonTool, PythonTools
 from toolbench.engine.types import JsonObject
 from toolbench.evals.user_cases.definition import case_to_json
 from toolbench.evals.user_cases.parse import parse_case
-from toolbench.evals.user_cases.simulated_tools import SimulatedTools
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools, get_data
 
 _FILE_KEYS = ("slug", "title", "set")  # members of an exported line that are not part of the case itself
 
@@ -52,6 +52,6 @@ def build_simulated_tools(document: Mapping[str, Any]) -> PythonTools:
 def _build_tool(definition: ToolDefinition, simulation: SimulatedTools) -> PythonTool:
     async def call(**arguments: Any) -> object:
         value = simulation.call(definition.name, arguments, "")
-        return await value if inspect.isawaitable(value) else value
+        return get_data(await value if inspect.isawaitable(value) else value)
 
     return build_python_tool(definition, call)

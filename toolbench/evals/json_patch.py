@@ -78,10 +78,15 @@ def _get_child(container: Any, part: str) -> Any:
         if part not in container:
             raise PatchError(f"nothing is at {part}")
         return container[part]
-    return container[_parse_index(container, part)]
+    return container[parse_index(container, part)]
 
 
-def _parse_index(container: Any, part: str) -> int:
+def parse_index(container: Any, part: str) -> int:
+    """Return the index of a list that a part of a JSON Pointer names.
+
+    Raises:
+        PatchError: The container is not a list, or has no such index.
+    """
     if not isinstance(container, list):
         raise PatchError(f"{part} lies inside a value that is neither object nor array")
     if not (part.isascii() and part.isdigit() and int(part) < len(container)):
@@ -93,12 +98,12 @@ def _set_value(container: Any, key: str, value: Any) -> None:
     if isinstance(container, dict):
         container[key] = value
     else:
-        container[_parse_index(container, key)] = value
+        container[parse_index(container, key)] = value
 
 
 def _delete_value(container: Any, key: str) -> None:
     _get_child(container, key)
-    del container[key if isinstance(container, dict) else _parse_index(container, key)]
+    del container[key if isinstance(container, dict) else parse_index(container, key)]
 
 
 def _add_value(container: Any, key: str, operation: JsonObject) -> None:

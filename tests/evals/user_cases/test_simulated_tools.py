@@ -1,7 +1,10 @@
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from toolbench.engine.events import Outcome
+from toolbench.engine.loop.result_envelope import build_envelope
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 RESULTS = {
@@ -28,6 +31,43 @@ def test_simulated_tools_effects_change_only_their_own_state() -> None:
     tools.call("cancel", {"id": 17, "why": "late"}, "c")
     assert tools.snapshot()["orders"]["17"]["state"] == "late"
     assert initial == {"orders": {"17": {"state": "open"}}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"ok": True, "messages": [1, 2]}, {"ok": "yes", "n": 1}, {"ok": True, "tool_name": "other"}, {"n": 1}],
+)
+@pytest.mark.parametrize("kind", ["fixed", "template"])
+def test_simulated_tools_answer_with_any_members_is_data(kind: str, value: Any) -> None:
+    answer = SimulatedTools({"look": {kind: value}}, {}).call("look", {}, "c")
+    envelope = build_envelope(Outcome(answer), "look")
+    assert (envelope.ok, envelope.tool_name, envelope.data) == (True, "look", value)
+
+
+ORDERS = {"orders": [{"id": 17, "status": "open"}, {"id": 18}]}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "orders"),
+    [
+        ("/orders/0/status", [{"id": 17, "status": "late"}, {"id": 18}]),
+        ("/orders/{n}/more/note", [{"id": 17, "status": "open"}, {"id": 18, "more": {"note": "late"}}]),
+        ("/orders/{n}", [{"id": 17, "status": "open"}, "late"]),
+    ],
+)
+def test_simulated_tools_set_changes_item_of_a_list(pointer: str, orders: Any) -> None:
+    tools = SimulatedTools({"change": {"fixed": 1, "set": {pointer: "$why"}}}, ORDERS)
+    assert tools.call("change", {"n": 1, "why": "late"}, "c") == 1
+    assert tools.snapshot() == {"orders": orders}
+
+
+@pytest.mark.parametrize("pointer", ["/orders/2/status", "/orders/2", "/orders/-", "/orders/status"])
+def test_simulated_tools_set_without_item_refuses_the_call(pointer: str) -> None:
+    tools = SimulatedTools({"change": {"fixed": 1, "set": {"/changed": True, pointer: "late"}}}, ORDERS)
+    answer: Any = tools.call("change", {}, "c")
+    assert (answer["ok"], answer["errors"][0]["code"]) == (False, "STATE_NOT_FOUND")
+    assert "is no index of an array of 2" in answer["errors"][0]["message"]
+    assert tools.snapshot() == ORDERS
 
 
 PAID = {"fixed": 1, "set": {"/paid": True}}

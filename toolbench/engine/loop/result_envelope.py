@@ -37,7 +37,8 @@ def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
     """Return the envelope of a tool outcome, with a copy of its value that the tool cannot change later.
 
     A value that is not JSON becomes the error TOOL_OUTPUT_SERIALIZATION_ERROR. An object with `ok` is read as an
-    envelope that the tool returned; a value that is no object becomes the key `value` of `data`.
+    envelope that the tool returned; a value that is no object becomes the key `value` of `data`. `tool_name` is always
+    the name of the tool that ran, since calls are judged by it.
     """
     if outcome.error_code:
         return build_error_envelope(tool_name, outcome.error_code, outcome.error_message)
@@ -55,15 +56,14 @@ def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
 
 def _read_returned_envelope(value: JsonObject, tool_name: str) -> Envelope:
     """Parse an envelope that the tool returned; any `ok` other than true is a failure."""
-    returned_name, data = value.get("tool_name"), value.get("data")
-    name = returned_name if isinstance(returned_name, str) and returned_name.strip() else tool_name
+    data = value.get("data")
     if not isinstance(data, dict):
         data = {} if data is None else {"value": data}
     warnings = tuple(
         warning if isinstance(warning, str) else write_json(warning) for warning in _get_list(value.get("warnings"))
     )
     errors = tuple(_build_error_object(error) for error in _get_list(value.get("errors")) if isinstance(error, dict))
-    return Envelope(value["ok"] is True, name, data, warnings, errors)
+    return Envelope(value["ok"] is True, tool_name, data, warnings, errors)
 
 
 def _get_list(value: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from typing import Any
 from jsonpointer import JsonPointer
 
 from toolbench.engine.types import JsonObject
+from toolbench.evals.json_patch import PatchError, parse_index
 from toolbench.evals.json_pointers import is_pointer
 from toolbench.evals.tool_faults import DelayedAnswer, run_fault
 from toolbench.evals.user_cases.fault_rows import iter_fault_problems
@@ -50,7 +51,8 @@ class SimulatedTools:
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Return the tool's answer, and change the state by the tool's entry.
 
-        A refusal and a fault do not change the state. A slow tool changes it before it answers.
+        A refusal and a fault do not change the state. A slow tool changes it before it answers. An answer with a member
+        `ok` is the data of a successful envelope, so that the loop does not read it as an envelope (`get_data`).
 
         Raises:
             ToolArgumentError: The workspace or a fault refuses the arguments.
@@ -63,11 +65,13 @@ class SimulatedTools:
             return build_refusal(name, "ARGUMENT_ERROR", entry["error"])
         self._call_counts[name] += 1
         fault = {"tool": name, **entry["fault"]} if "fault" in entry else None
-        state = self._build_state(entry, arguments)
         try:
-            answer = _build_answer(entry, arguments, state)
+            state = self._build_state(entry, arguments)
+            answer = _wrap_data(_build_answer(entry, arguments, state))
         except TemplateError as error:
             answer, state = build_refusal(name, error.code, str(error)), self.snapshot()
+        except PatchError as error:
+            answer, state = build_refusal(name, "STATE_NOT_FOUND", str(error)), self.snapshot()
         result = run_fault(fault, arguments, self._call_counts[name], answer)
         if result is answer or isinstance(result, DelayedAnswer):
             self._set_state(state)
@@ -78,7 +82,11 @@ class SimulatedTools:
         return copy.deepcopy(self._state) | (self._workspace.snapshot() if self._workspace else {})
 
     def _build_state(self, entry: JsonObject, arguments: JsonObject) -> JsonObject:
-        """Return a copy of the state after the changes of a call."""
+        """Return a copy of the state after the changes of a call.
+
+        Raises:
+            PatchError: A list of the state has no such index.
+        """
         state = self.snapshot()
         for pointer, value in entry.get("set", {}).items():
             _set_value(state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
@@ -95,6 +103,20 @@ def _open_workspace(workspace: JsonObject, state: JsonObject) -> StateWorkspace:
     return StateWorkspace(
         workspace["id"], writable=workspace["writable"], draft=draft if isinstance(draft, dict) else {}
     )
+
+
+def get_data(answer: object) -> object:
+    """Return the value that a case defines as the answer of a tool; a refusal unchanged.
+
+    Args:
+        answer: The answer of `SimulatedTools.call`.
+    """
+    return answer["data"] if isinstance(answer, dict) and answer.get("ok") is True else answer
+
+
+def _wrap_data(value: object) -> object:
+    """Return the value as the data of an envelope if the loop would read it as an envelope itself."""
+    return {"ok": True, "data": value} if isinstance(value, dict) and "ok" in value else value
 
 
 def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -> object:
@@ -210,11 +232,22 @@ def _build_value(value: Any, arguments: JsonObject) -> Any:
 
 
 def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
-    """Set the value at a JSON Pointer; parents that are no objects are replaced by objects."""
+    """Set the value at a JSON Pointer; parents that are neither object nor list are replaced by objects.
+
+    Raises:
+        PatchError: A list has no such index.
+    """
     *parents, last = JsonPointer(pointer).parts
     container: Any = state
     for part in parents:
-        if not isinstance(container.get(part), dict):
-            container[part] = {}
-        container = container[part]
-    container[last] = value
+        key = _find_key(container, part)
+        child = container.get(key) if isinstance(container, dict) else container[key]
+        if not isinstance(child, (dict, list)):
+            child = container[key] = {}
+        container = child
+    container[_find_key(container, last)] = value
+
+
+def _find_key(container: JsonObject | list[Any], part: str) -> Any:
+    """Return the key or the index that a part of a JSON Pointer stands for."""
+    return part if isinstance(container, dict) else parse_index(container, part)
