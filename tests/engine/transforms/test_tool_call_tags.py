@@ -106,23 +106,16 @@ def test_name_without_letter_or_digit_is_no_call(payload: str) -> None:
     ("text", "call_count"),
     [
         ("Write <tool_call>name</tool_call> so.", 0),
-        ('Write <tool_call>{"name": "g"}</tool_call> so.', 0),
+        ('Write <tool_call>{"name": "g"}</tool_call> so.', 1),
         ("So:\n<tool_call>name</tool_call>", 0),
         ("<tool_call>name</tool_call>", 1),
-        ('I look.\n<tool_call>{"name": "g"}</tool_call>', 0),
+        ('Let me look. <tool_call>{"name":"list_order","arguments":{}}</tool_call>', 1),
+        ("Let me look. <tool_call>list_order {}</tool_call>", 1),
         ("Now <tool_call>f</tool_call> runs.", 1),
     ],
 )
-def test_tag_within_text_is_a_call_only_with_offered_name(text: str, call_count: int) -> None:
+def test_bare_name_in_tag_within_text_is_a_call_only_if_offered(text: str, call_count: int) -> None:
     remaining_text, calls = extract_tagged_calls(text, ["f"])
 
     assert len(calls) == call_count
     assert call_count or remaining_text == text
-
-
-@pytest.mark.parametrize("template", ["The format is\n\n{}\n\nand nothing else.", "{}\nis the format.", "So:\n{}"])
-def test_tag_with_unoffered_name_and_other_text_is_text(template: str) -> None:
-    content = template.replace("{}", '<tool_call>\n{"name": "example_function", "arguments": {}}\n</tool_call>')
-
-    assert extract_tagged_calls(content, ["ping"]) == (content, [])
-    assert [call["function"]["name"] for call in extract_tagged_calls(content)[1]] == ["example_function"]

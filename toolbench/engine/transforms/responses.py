@@ -55,8 +55,8 @@ def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Mess
 def assistant_content_tool_call_tags_to_tool_calls(message: Message, context: TransformContext) -> Message:
     """Turn calls in the content between <tool_call> tags into tool calls, if there are none.
 
-    Tags in code blocks, inline code or after a backslash are quotations and stay. If there is other text, tags that
-    name no offered tool stay, too.
+    Tags in code blocks, inline code or after a backslash are quotations and stay. If there is other text, tags with
+    nothing but a name that no offered tool has stay, too.
     """
     content = message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:

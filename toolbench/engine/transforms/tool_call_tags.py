@@ -42,17 +42,18 @@ def extract_tagged_calls(content: str, tool_names: Collection[str] = ()) -> tupl
 
     Args:
         content: the text.
-        tool_names: names of the offered tools. If there are any, and text outside the tags, a readable tag with another
-            name is no call and stays in the text.
+        tool_names: names of the offered tools. If there are any, and text outside the tags, a tag with nothing but
+            another name is no call and stays in the text.
     """
     calls: list[JsonObject | None] = []
     tag_spans = list(_iterate_tag_spans(content))
     has_text = "".join(_iterate_text_around(content, tag_spans)).strip() != ""
     removed_spans: list[tuple[int, int]] = []
     for start, end in tag_spans:
-        call = _build_call(len(calls) + 1, content[start + len(START_MARKER) : end - len(END_MARKER)])
-        if not (call and tool_names and has_text and call["function"]["name"] not in tool_names):
-            calls.append(call)
+        payload = content[start + len(START_MARKER) : end - len(END_MARKER)].strip()
+        is_mention = tool_names and has_text and _NAME.fullmatch(payload) and payload not in tool_names
+        if not is_mention:
+            calls.append(_build_call(len(calls) + 1, payload))
             removed_spans.append((start, end))
     readable_calls = [call for call in calls if call is not None]
     return (
@@ -91,8 +92,7 @@ def _iterate_events(content: str) -> Iterator[DecoderEvent]:
 
 
 def _build_call(position: int, payload: str) -> JsonObject | None:
-    """Return the call in the text between two tags; None if it is unreadable."""
-    payload = payload.strip()
+    """Return the call in the text between two tags, which is trimmed; None if it is unreadable."""
     name, arguments = _parse_json_payload(payload) if payload.startswith("{") else _parse_name_payload(payload)
     if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
         return None
