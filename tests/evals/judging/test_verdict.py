@@ -295,11 +295,11 @@ def test_judge_message_of_the_end_replaces_the_class_sentence() -> None:
     assert trial.judge(record).sentence == f"Turn 1: {failure_classes.lookup_class('max_turns_exceeded').sentence}"
 
 
-def test_version_of_judging_is_2_with_its_new_classes() -> None:
+def test_version_of_judging_is_3_with_its_new_classes() -> None:
     """Version 2 made a blank final text a failure. A rule that changes a verdict needs the next version and, here, the
     classes that it newly gives: stored verdicts change to these and no others when a user judges them again."""
-    assert judging.VERSION == 2
-    assert dict(judging.NEW_CLASSES_BY_VERSION) == {2: {"empty_final", "empty_answer"}}
+    assert judging.VERSION == 3
+    assert dict(judging.NEW_CLASSES_BY_VERSION) == {2: {"empty_final", "empty_answer"}, 3: {""}}
 
 
 @pytest.mark.parametrize("text", ["", "\u200b \n"])

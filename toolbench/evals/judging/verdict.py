@@ -12,9 +12,12 @@ from toolbench.evals.judging import case_study_rule, failure_classes
 from toolbench.evals.judging.diagnosis import Problem, find_first_problem, find_last_turn, locate_problem
 from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 
-VERSION = 2  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
-NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"})}
-"""The failure classes that each version of the rules added; a verdict of an older version can only change to these."""
+VERSION = 3  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
+NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"}), 3: frozenset({""})}
+"""The failure classes that each version of the rules newly gives, with "" for a pass.
+
+A verdict of an older version can only change to these.
+"""
 
 FINAL_TEXT_CHECK = "the run ends with a visible text"
 

@@ -132,6 +132,11 @@ def build_expected_calls(expected: TaskExpectation, provoked_causes: Sequence[st
     )
 
 
+def has_question_mark(text: str) -> bool:
+    """Return whether the text has a question mark, which may be a fullwidth or an Arabic one."""
+    return re.search(r"[?\uff1f\u061f]", text) is not None
+
+
 def iter_differences(expected: Any, given: Any, path: str = "$") -> Iterator[JsonDifference]:
     """Yield the differences of two JSON values in the order of `expected`; none if they are equal.
 
@@ -218,7 +223,7 @@ def _build_reply_checks(loop_result: LoopResult, expected: TaskExpectation) -> t
     detail = f"the final text is {loop_result.final_text[:80]!r}"
     checks = [_check_reply_text(text, loop_result.final_text, detail) for text in expected.reply_texts]
     if expected.needs_question:
-        asks = re.search(r"[??؟]", loop_result.final_text) is not None
+        asks = has_question_mark(loop_result.final_text)
         checks.append(Check("asks for what is missing", asks, "" if asks else detail))
     if not expected.calls and not checks:
         checks.append(Check("says something", not is_blank(loop_result.final_text)))

@@ -28,6 +28,7 @@ from toolbench.engine.visible_text import is_blank
 from toolbench.evals.judging.case_study_rule import is_done_sentence
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import count_calls, iter_calls
+from toolbench.evals.scenarios.expected import has_question_mark
 from toolbench.evals.types import Check
 
 CHECK_KINDS = (
@@ -152,9 +153,7 @@ def _check_given(row: JsonObject, loop_result: LoopResult) -> Check:
 
 
 def _check_asks(row: JsonObject, loop_result: LoopResult) -> Check:
-    return _build_answer_check(
-        "the answer asks a question", re.search(r"[?\uff1f\u061f]", loop_result.final_text) is not None, loop_result
-    )
+    return _build_answer_check("the answer asks a question", has_question_mark(loop_result.final_text), loop_result)
 
 
 def _check_done(row: JsonObject, loop_result: LoopResult) -> Check:
