@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolbench.engine.errors import ToolArgumentError
@@ -58,6 +59,14 @@ def build_text_turn(
     findings = (Finding(finding, f"The engine found {finding}.", "$.content"),) if finding else ()
     answer = Turn({}, text, finish_reason=finish, method_used="text", findings=findings)
     return TurnRecord(turn, build_request(turn, tools_sent=tools_sent), answer)
+
+
+def build_cut_turn(turn: int, text: str, *results: ToolResult) -> TurnRecord:
+    """Return a turn whose stream broke off after the text, or in the last call of these results; no call ran."""
+    record = build_text_turn(turn, text, finish="", finding="stream_cut")
+    assert record.answer is not None
+    calls = tuple(result.call for result in results)
+    return replace(record, answer=replace(record.answer, calls_found=calls, is_truncated=True))
 
 
 def build_failed_turn(turn: int, error: ExchangeError) -> TurnRecord:

@@ -68,14 +68,21 @@ def has_calls(loop_result: LoopResult) -> bool:
     return any(count_calls(record) for record in loop_result.turns)
 
 
+def has_started_calls(loop_result: LoopResult) -> bool:
+    """Return whether any answer has a call that the loop kept, or broke off with a call in it."""
+    answers = (record.answer for record in loop_result.turns if record.answer)
+    return any(answer.calls or (answer.is_truncated and answer.calls_found) for answer in answers)
+
+
 def is_without_tools(loop_result: LoopResult) -> bool:
     """Return whether no request offered a tool, in the body or in the prompt; False without turns."""
     return bool(loop_result.turns) and not any(record.request.has_tools for record in loop_result.turns)
 
 
 def has_answer(loop_result: LoopResult) -> bool:
-    """Return whether the model answered; False if the provider ended the run, even after an answer."""
-    return loop_result.end is not EndReason.PROVIDER_ERROR and any(record.answer for record in loop_result.turns)
+    """Return whether the model answered; False if the provider ended the run or the last answer broke off."""
+    answers = [record.answer for record in loop_result.turns if record.answer]
+    return loop_result.end is not EndReason.PROVIDER_ERROR and bool(answers) and not answers[-1].is_truncated
 
 
 def has_call_attempt(answer: Turn) -> bool:

@@ -299,7 +299,8 @@ def test_version_of_judging_is_3_with_its_new_classes() -> None:
     """Version 2 made a blank final text a failure. A rule that changes a verdict needs the next version and, here, the
     classes that it newly gives: stored verdicts change to these and no others when a user judges them again."""
     assert judging.VERSION == 3
-    assert dict(judging.NEW_CLASSES_BY_VERSION) == {2: {"empty_final", "empty_answer"}, 3: {""}}
+    new_classes = {2: {"empty_final", "empty_answer"}, 3: {"", "empty_answer", "stream_cut"}}
+    assert dict(judging.NEW_CLASSES_BY_VERSION) == new_classes
 
 
 @pytest.mark.parametrize("text", ["", "\u200b \n"])

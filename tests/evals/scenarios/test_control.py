@@ -3,7 +3,14 @@
 import pytest
 
 from tests.evals.manual_trial import ManualTrial
-from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
+from tests.evals.records import (
+    build_calling_turn,
+    build_cut_turn,
+    build_ended,
+    build_failed_turn,
+    build_result,
+    build_text_turn,
+)
 from toolbench.engine.events import EndReason, ExchangeError
 from toolbench.evals.types import DRAWN
 
@@ -64,3 +71,15 @@ def test_chat_plain_tool_call_is_needless() -> None:
     )
     assert (verdict.outcome, verdict.failure_class) == ("fail", "needless_call")
     assert verdict.sentence == "Turn 1: a tool is called for a question that needs none."
+
+
+@pytest.mark.parametrize("slug", ["chat_only", "chat_plain"])
+def test_control_answer_that_breaks_off_inside_a_call_fails(slug: str) -> None:
+    trial = ManualTrial(slug)
+    text = "Done." if slug == "chat_only" else trial.values["sum"]
+    verdict = trial.judge(build_ended(build_cut_turn(0, text, build_result("clock_now", "{"))))
+    assert (verdict.outcome, verdict.failure_class, verdict.parity_pass) == (
+        "fail",
+        "stream_cut",
+        False if slug == "chat_only" else None,
+    )

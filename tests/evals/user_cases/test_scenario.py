@@ -1,6 +1,8 @@
 from typing import Any
 
-from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn
+import pytest
+
+from tests.evals.records import build_calling_turn, build_cut_turn, build_ended, build_result, build_text_turn
 from toolbench.engine.events import EndReason
 from toolbench.evals.types import Verdict
 from toolbench.evals.user_cases.definition import UserCase, case_to_json
@@ -51,6 +53,24 @@ def test_user_case_scenario_needless_call_fails() -> None:
         judge_trial(case, build_calling_turn(0, build_result("cancel", {})), build_text_turn(1, "x")).failure_class
         == "needless_call"
     )
+
+
+CUT_IN_CALL = build_cut_turn(0, "Sure. ", build_result("cancel", '{"id'))
+
+
+@pytest.mark.parametrize(
+    ("turns", "failure_class"),
+    [
+        ([build_text_turn(0, " \u200b")], "empty_answer"),
+        ([CUT_IN_CALL], "stream_cut"),
+        ([build_cut_turn(0, "Sure. ")], "stream_cut"),
+        ([CUT_IN_CALL, build_text_turn(1, "Bye.")], "stream_cut"),
+    ],
+)
+def test_user_case_scenario_without_call_needs_a_whole_answer(turns: list[Any], failure_class: str) -> None:
+    for checks in ([], [{"answer_lacks": "sorry"}]):
+        verdict = judge_trial(build_case({"no_call": True, "checks": checks}), *turns)
+        assert (verdict.outcome, verdict.failure_class) == ("fail", failure_class)
 
 
 def test_user_case_scenario_draws_one_instance_with_layer_and_version() -> None:

@@ -10,7 +10,7 @@ from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import case_study_rule, verdict
 from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
-from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls
+from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_started_calls
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import load_distractors
 from toolbench.evals.scenarios.wording import fill_placeholders
@@ -99,13 +99,14 @@ def _build_sum_checks(instance: Instance, loop_result: LoopResult) -> tuple[Chec
     number = instance.values["sum"]
     is_named = re.search(rf"(?<!\d){number}(?!\d)", loop_result.final_text) is not None
     detail = "" if is_named else f"the final text is {loop_result.final_text[:80]!r}"
-    return Check(f"names {number}", is_named, detail), Check("calls no tool", not has_calls(loop_result))
+    return Check(f"names {number}", is_named, detail), Check("calls no tool", not has_started_calls(loop_result))
 
 
 def _find_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
     failed_check = next((check for check in checks if not check.ok), None)
     if failed_check and failed_check.name == "calls no tool":
-        turn = next(record.turn for record in loop_result.turns if record.answer and record.answer.calls)
+        calling_turns = (record.turn for record in loop_result.turns if record.answer and record.answer.calls)
+        turn = next(calling_turns, find_last_turn(loop_result))
         return Problem(
             "needless_call",
             locate_problem(turn, path=CALLS_PATH, sentence="a tool is called for a question that needs none."),

@@ -19,6 +19,7 @@ from toolbench.evals.record_counts import (
     RecordedCall,
     count_calls,
     has_calls,
+    has_started_calls,
     iter_calls,
     list_error_codes,
 )
@@ -204,7 +205,7 @@ def _match_calls(loop_result: LoopResult, expected: TaskExpectation) -> _Matched
 
 def _build_call_checks(loop_result: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
     if not expected.calls:
-        return (Check("calls no tool", not has_calls(loop_result)),)
+        return (Check("calls no tool", not has_started_calls(loop_result)),)
     names = ", ".join(expected_call["tool"] for expected_call in matched.missing)
     checks = [
         Check("every wanted call is made", not matched.missing, f"missing: {names}" if names else ""),

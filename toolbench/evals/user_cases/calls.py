@@ -93,7 +93,7 @@ def build_expected_calls(case: UserCase) -> ExpectedCalls:
         ExpectedToolCall(call.name, partial(_is_match, call), partial(_list_wrong_paths, call), call.arguments)
         for call in case.expect.calls
     )
-    needs_reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
+    needs_reply = case.expect.no_call or any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
     behaviour = BEHAVIOURS.get(case.behaviour, Behaviour())
     parallel_calls = max((row["together"] for row in case.expect.checks if "together" in row), default=1)
     return ExpectedCalls(

@@ -11,12 +11,12 @@ from toolbench.evals.json_pointers import find_pointer_value
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
-from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, iter_calls
+from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, has_started_calls, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.calls import CallComparison, build_expected_calls, compare_calls, iter_checks
 from toolbench.evals.user_cases.checks import TOGETHER_SUFFIX, run_check
-from toolbench.evals.user_cases.definition import UserCase
+from toolbench.evals.user_cases.definition import CaseExpectation, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_codes
 from toolbench.evals.user_cases.matchers import iter_mismatches
 from toolbench.evals.user_cases.options import build_settings_layer
@@ -104,7 +104,7 @@ class UserCaseScenario:
         comparison = compare_calls(expect, loop_result)
         checks = (
             *(iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()),
-            *((Check("no tool is called", not has_calls(loop_result)),) if expect.no_call else ()),
+            *(_check_no_call(expect, loop_result) if expect.no_call else ()),
             *(_check_state(pointer, expected_value, workspace) for pointer, expected_value in expect.state.items()),
             *(run_check(row, loop_result) for row in expect.checks),
         )
@@ -161,6 +161,13 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
     has_system = first.get("role") == "system" and isinstance(first.get("content"), str) and len(messages) > 1
     system = str(first["content"]) if has_system else ""
     return system, tuple(messages[1 if has_system else 0 : -1]), str(messages[-1]["content"])
+
+
+def _check_no_call(expect: CaseExpectation, loop_result: LoopResult) -> tuple[Check, ...]:
+    """Return the check that no tool is called, and one for visible text unless another check needs some."""
+    check = Check("no tool is called", not has_started_calls(loop_result))
+    needs_text = any(kind.startswith("answer_") and kind != "answer_lacks" for row in expect.checks for kind in row)
+    return (check,) if needs_text else (check, run_check({"answer_given": True}, loop_result))
 
 
 def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
