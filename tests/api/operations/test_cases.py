@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.api.requests import ApiClient
+from tests.factories import make_model
 from toolbench.api.operations.cases import CaseBody
+from toolbench.lab.cases.edit import DRAFT_SET_NAME
 from toolbench.lab.models import Case
 
 pytestmark = pytest.mark.django_db
@@ -80,3 +82,13 @@ def test_cases_api_changes_privacy_of_set(api: ApiClient) -> None:
     assert api.send("PATCH", f"/cases/sets/{set_id}", {"public": True}).status_code == 200
     assert api.get("/cases")[0]["public"]
     assert api.problem("PATCH", "/cases/sets/999999", {"public": True}, status=404)
+
+
+def test_cases_api_refuses_set_of_playground_and_keeps_its_conversations(api: ApiClient) -> None:
+    line = json.dumps({"tools": [TOOL], "messages": "Oslo?", "expect": {"name": "get_weather"}})
+    for path, body in (("/cases", CASE), ("/cases/import", {"text": line})):
+        problem = api.problem("POST", path, body | {"set": DRAFT_SET_NAME}, status=422)
+        assert [error["field"] for error in problem["errors"]] == ["set"]
+    assert not Case.objects.exists()
+    sent = api.post("/conversations", {"message": "Hello.", "model": make_model().pk}, status=201)
+    assert api.get(f"/conversations/{sent['conversation']}")["messages"] == 1

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.api.requests import ApiClient
+from toolbench.lab.cases.edit import DRAFT_SET_NAME
 from toolbench.lab.models import Case, TrafficDraft
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +36,13 @@ def test_traffic_api_imports_and_reviews_drafts(api: ApiClient) -> None:
     assert [row["id"] for row in api.get("/cases/drafts?state=rejected")["items"]] == ids[:1]
     assert "drafts added: 0" in api.post("/cases/drafts/import", {"text": text})["sentence"]
     assert TrafficDraft.objects.count() == 3
+
+
+def test_traffic_api_refuses_set_of_playground(api: ApiClient) -> None:
+    api.post("/cases/drafts/import", {"text": write_line("One.")})
+    body = {"action": "accept", "ids": None, "set": DRAFT_SET_NAME}
+    assert api.problem("POST", "/cases/drafts/review", body, status=422)["errors"][0]["field"] == "set"
+    assert TrafficDraft.objects.get().state == "open"
 
 
 def test_traffic_api_refuses_review_without_ids_and_unknown_state(api: ApiClient) -> None:

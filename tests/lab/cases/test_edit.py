@@ -10,11 +10,21 @@ import pytest
 from tests.lab.scripted_runs import make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
 from toolbench.lab.cases.drafts import MAX_PROBLEMS_SHOWN, CaseDraft, DraftError, build_draft, parse_draft
-from toolbench.lab.cases.edit import UnknownCaseError, add_case, build_run_request, delete_case, edit_case, get_case
+from toolbench.lab.cases.edit import (
+    DRAFT_SET_NAME,
+    NewCaseOptions,
+    UnknownCaseError,
+    add_case,
+    build_run_request,
+    delete_case,
+    edit_case,
+    get_case,
+)
 from toolbench.lab.cases.example import EXAMPLE_DRAFT
 from toolbench.lab.cases.from_trial import build_draft_from_trial
 from toolbench.lab.cases.pages import get_case_page
-from toolbench.lab.models import Case, Model, Run, Trial
+from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
 from toolbench.lab.planning.launch_form import get_launch_choices, list_choices
 from toolbench.lab.replays.rejudge import rejudge_trials
 from toolbench.lab.replays.stored_trials import list_differences, replay_trials
@@ -110,6 +120,16 @@ def test_add_case_is_private_and_listed_among_scenarios() -> None:
     assert not is_private("happy_path")
     assert list(find_scenarios(["happy_path", case.slug, "none"])) == ["happy_path", case.slug]
     assert saved().slug == f"{case.slug}-2"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["BFCL from bundles, public", "BFCL simple_python", DRAFT_SET_NAME])
+def test_add_case_refuses_sets_that_are_not_for_user_cases(name: str) -> None:
+    CaseSet.objects.create(name="BFCL from bundles, public", kind=CaseSet.Kind.BFCL)
+    with pytest.raises(InvalidFieldsError) as refused:
+        add_case(*parse_draft(DRAFT), NewCaseOptions(set=name))
+    assert set(refused.value.errors) == {"set"}
+    assert (Case.objects.count(), CaseSet.objects.count()) == (0, 1)
 
 
 @pytest.mark.django_db

@@ -65,7 +65,7 @@ def _iter_cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
     values = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
     case_set, _ = CaseSet.objects.update_or_create(
-        name=f"BFCL {category}", defaults=values, create_defaults={**values, "public": True}
+        name=build_bfcl_set_name(category), defaults=values, create_defaults={**values, "public": True}
     )
     imported = Case.objects.filter(set__kind=CaseSet.Kind.BFCL, slug__in=[build_bfcl_slug(case) for case in cases])
     imported.exclude(set=case_set).update(set=case_set)  # cases that came with a bundle
@@ -86,6 +86,11 @@ def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], s
             counts["changed"] += 1
         CaseVersion.objects.create(case=row, number=row.current, definition=text)
     return CategoryImport(category, counts["added"], counts["changed"], counts["unchanged"])
+
+
+def build_bfcl_set_name(category: str) -> str:
+    """Return the name of the set of a BFCL category."""
+    return f"BFCL {category}"
 
 
 def build_bfcl_slug(case: BfclCase | MultiTurnCase) -> str:

@@ -9,7 +9,7 @@ from toolbench.evals.user_cases.copying import ScenarioNotCopiedError, copy_scen
 from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, DraftError, build_draft, parse_draft, render_json
-from toolbench.lab.cases.edit import NewCaseOptions, add_case, edit_case
+from toolbench.lab.cases.edit import DRAFT_SET_NAME, NewCaseOptions, add_case, edit_case
 from toolbench.lab.cases.from_trial import (
     ANY_ANSWER,
     NO_CALL,
@@ -21,7 +21,6 @@ from toolbench.lab.cases.transcript import Transcript, build_transcript
 from toolbench.lab.models import Case, CaseSet, Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 
-DRAFT_SET_NAME = "Playground (drafts)"
 MAX_TITLE_CHARS = 180  # of the title of a run
 SEND_AGAIN_NOTE = "Filled in from trial {id}. Change what you like; the trial and its run stay as they are."
 
@@ -102,13 +101,13 @@ def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
 
     Raises:
         UnknownCaseError: the conversation was deleted.
+        InvalidFieldsError: a set of users' cases has the name of the set of conversations.
     """
     if slug:
         return edit_case(slug, title, definition)
     if unsent_case := _find_unsent_conversation(title, definition):
         return unsent_case
-    CaseSet.objects.get_or_create(name=DRAFT_SET_NAME, defaults={"kind": CaseSet.Kind.DRAFT})
-    return add_case(title, definition, NewCaseOptions(set=DRAFT_SET_NAME))
+    return add_case(title, definition, NewCaseOptions(set=DRAFT_SET_NAME, kind=CaseSet.Kind.DRAFT))
 
 
 def _find_unsent_conversation(title: str, definition: UserCase) -> Case | None:

@@ -9,11 +9,15 @@ from django.db.models.functions import Now
 from django.utils.text import slugify
 
 from toolbench.evals.user_cases.definition import UserCase, render_case
+from toolbench.lab.cases.bfcl_import import BFCL_CATEGORIES, build_bfcl_set_name
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.traces.step_facts import to_column_text
 
 DEFAULT_SET_NAME = "My cases"
+DRAFT_SET_NAME = "Playground (drafts)"
+RESERVED_SET_NAMES = frozenset({DRAFT_SET_NAME, *map(build_bfcl_set_name, BFCL_CATEGORIES)})  # not for users' cases
 MAX_SLUG_CHARS = 44  # of a title in a slug, and of a slug to which a number is appended
 SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
@@ -29,11 +33,13 @@ class NewCaseOptions:
 
     Attributes:
         set: name of its set.
+        kind: kind of its set.
         from_trial: primary key of the trial that it was made from, or None.
         slug: the preferred slug; empty for a slug from the title. A number is appended if the slug is taken.
     """
 
     set: str = DEFAULT_SET_NAME
+    kind: CaseSet.Kind = CaseSet.Kind.OWN
     from_trial: int | None = None
     slug: str = ""
 
@@ -51,7 +57,11 @@ def get_case(slug: str) -> Case:
 
 
 def add_case(title: str, definition: UserCase, options: NewCaseOptions = NewCaseOptions()) -> Case:
-    """Create a case with its first version; create its set, private, if there is none of that name."""
+    """Create a case with its first version; create its set, private, if there is none of that name.
+
+    Raises:
+        InvalidFieldsError: as in `add_cases`.
+    """
     return add_cases([(title, definition, options)])[0]
 
 
@@ -62,13 +72,17 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
 
     Args:
         new_cases: title, definition and options of each case.
+
+    Raises:
+        InvalidFieldsError: the set of a case has another kind, or its name is reserved for one.
     """
     if not new_cases:
         return ()
     titles = [to_column_text(title, 120) for title, _, _ in new_cases]
     set_names = [to_column_text(options.set, 80).strip() or DEFAULT_SET_NAME for _, _, options in new_cases]
     with transaction.atomic():
-        sets = {name: CaseSet.objects.get_or_create(name=name)[0] for name in dict.fromkeys(set_names)}
+        kinds = {name: options.kind for name, (_, _, options) in zip(set_names, new_cases, strict=True)}
+        sets = {name: _get_or_create_set(name, kind) for name, kind in kinds.items()}
         slugs = find_free_slugs(
             [options.slug or build_slug(title) for title, (_, _, options) in zip(titles, new_cases, strict=True)]
         )
@@ -85,6 +99,13 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
         )
         CaseVersion.objects.bulk_create(versions, batch_size=ROWS_PER_INSERT)
     return tuple(cases)
+
+
+def _get_or_create_set(name: str, kind: CaseSet.Kind) -> CaseSet:
+    case_set, _ = CaseSet.objects.get_or_create(name=name, defaults={"kind": kind})
+    if case_set.kind != kind or (kind == CaseSet.Kind.OWN and name in RESERVED_SET_NAMES):
+        raise InvalidFieldsError({"set": [f"“{name}” cannot have these cases. Enter the name of another set."]})
+    return case_set
 
 
 def edit_case(slug: str, title: str, definition: UserCase) -> Case:

@@ -60,6 +60,7 @@ def import_cases(text: str, set_name: str = "") -> CaseImportResult:
 
     Raises:
         CaseImportError: the text is not valid; the exception has the first MAX_PROBLEMS_SHOWN problems of cases.
+        InvalidFieldsError: as in `add_cases`.
     """
     text = text.removeprefix("\ufeff")  # a byte order mark
     cases: list[ParsedCase] = []

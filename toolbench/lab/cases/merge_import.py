@@ -73,6 +73,9 @@ def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseI
     Args:
         parsed_cases: the cases of the file.
         set_name: name of the set of new cases; empty for the set that each case names.
+
+    Raises:
+        InvalidFieldsError: as in `add_cases`.
     """
     by_slug = {
         row.case.slug: row

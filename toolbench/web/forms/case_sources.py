@@ -6,6 +6,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from toolbench.lab.cases.mcp_tools import read_configured_servers, render_tool
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.interchange.traffic.drafts import TrafficImport, import_traffic
 from toolbench.lab.interchange.traffic.reading import MAX_FILE_BYTES
 from toolbench.lab.interchange.traffic.review import accept_drafts, reject_drafts
@@ -144,7 +145,10 @@ class DraftReviewForm(forms.Form):
             return "Nothing was changed: choose at least one draft."
         chosen_ids = None if self.cleaned_data["all"] else draft_ids
         if self.cleaned_data["decision"] == "accept":
-            count = accept_drafts(chosen_ids, self.cleaned_data["set"])
+            try:
+                count = accept_drafts(chosen_ids, self.cleaned_data["set"])
+            except InvalidFieldsError as error:
+                return f"Nothing was changed: {error}"
             return f"{count:,} cases created." if count != 1 else "1 case created."
         count = reject_drafts(chosen_ids)
         return f"{count:,} drafts rejected." if count != 1 else "1 draft rejected."

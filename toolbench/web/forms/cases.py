@@ -7,7 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS, SETTINGS
-from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import NewCaseOptions, add_case, build_run_request, edit_case
 from toolbench.lab.cases.example import EXAMPLE_DRAFT, EXAMPLE_NOTE
 from toolbench.lab.cases.files import CaseImportError, import_cases
@@ -15,6 +15,7 @@ from toolbench.lab.cases.from_scenario import build_draft_from_scenario
 from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
 from toolbench.lab.cases.merge_import import CaseImportResult
 from toolbench.lab.cases.pages import get_model_choices
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.query_params import parse_whole_number
@@ -150,14 +151,14 @@ class CaseForm(forms.Form):
         set_name = data.pop("set", "").strip()
         try:
             title, case = parse_draft(CaseDraft(**data))
-        except DraftError as error:
+            if not is_valid or (run_form is not None and not run_form.is_valid()):
+                return None
+            if slug:
+                return edit_case(slug, title, case)
+            return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
+        except InvalidFieldsError as error:
             add_form_errors(self, error)
             return None
-        if not is_valid or (run_form is not None and not run_form.is_valid()):
-            return None
-        if slug:
-            return edit_case(slug, title, case)
-        return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
 
     @classmethod
     def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple[Self, str]:
@@ -228,6 +229,8 @@ class CaseImportForm(forms.Form):
         except CaseImportError as error:
             for sentence in error.sentences[:MAX_ERRORS]:
                 self.add_error(field, sentence)
+        except InvalidFieldsError as error:
+            add_form_errors(self, error)
         return None
 
 

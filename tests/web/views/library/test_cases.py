@@ -9,6 +9,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.page_html import read_html
 from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.cases.edit import DRAFT_SET_NAME
 from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
@@ -44,6 +45,15 @@ def test_case_form_shows_all_errors_and_keeps_input(owner_client: Client) -> Non
     assert {name: len(errors) for name, errors in blank.context["form"].errors.items()} == {
         "tools": 1, "message": 1, "turns": 1,
     }  # fmt: skip
+
+
+def test_case_forms_explain_set_that_is_not_for_user_cases(owner_client: Client) -> None:
+    case = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"name": "f"}', "set": DRAFT_SET_NAME}
+    line = '{"tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}}'
+    for path, typed in (("/cases/new/", case), ("/cases/bring/", {"text": line, "set": DRAFT_SET_NAME})):
+        response = owner_client.post(path, typed)
+        assert (response.status_code, set(response.context["form"].errors)) == (422, {"set"})
+    assert not Case.objects.exists()
 
 
 LONE_SURROGATE = r'"\ud800"'

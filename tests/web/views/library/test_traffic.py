@@ -7,6 +7,7 @@ from django.test import Client
 from tests.lab.interchange.traffic.records import build_logged
 from tests.lab.interchange.traffic.test_drafts import render_lines
 from tests.page_html import read_html
+from toolbench.lab.cases.edit import DRAFT_SET_NAME
 from toolbench.lab.models import Case, TrafficDraft
 
 pytestmark = pytest.mark.django_db
@@ -43,9 +44,16 @@ def test_drafts_page_adds_nothing_from_unreadable_file(owner_client: Client, dat
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"decision": "accept"}, {"decision": "x", "draft": "1"}, {"decision": "reject", "draft": "x"}]
+    "fields",
+    [
+        {},
+        {"decision": "accept"},
+        {"decision": "x", "draft": "1"},
+        {"decision": "reject", "draft": "x"},
+        {"decision": "accept", "all": "1", "set": DRAFT_SET_NAME},
+    ],
 )
-def test_drafts_page_review_without_choice_changes_nothing(owner_client: Client, fields: dict[str, str]) -> None:
+def test_drafts_page_invalid_review_changes_nothing(owner_client: Client, fields: dict[str, str]) -> None:
     upload(owner_client, render_lines(build_logged()))
     answer = owner_client.post("/cases/drafts/review/", fields, follow=True)
     assert "Nothing was changed" in read_html(answer)

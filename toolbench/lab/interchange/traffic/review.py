@@ -89,6 +89,9 @@ def accept_drafts(ids: Iterable[int] | None, set_name: str = "") -> int:
     Args:
         ids: primary keys of drafts; None for all open drafts.
         set_name: name of the set of the new cases; empty for DEFAULT_SET_NAME. A new set is private.
+
+    Raises:
+        InvalidFieldsError: as in `add_cases`.
     """
     with transaction.atomic():
         drafts = list(_lock_open_drafts(ids))
