@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.factories import make_cell, make_config, make_provider, make_run, make_trial
 from tests.lab.cases.test_edit import DRAFT, saved
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.page_html import read_html
@@ -15,7 +15,8 @@ from toolbench.lab.cases.drafts import parse_draft
 from toolbench.lab.cases.edit import delete_case
 from toolbench.lab.cases.files import CaseImportError, import_cases, render_cases
 from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
-from toolbench.lab.models import Case, CaseSet
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.models import Case, CaseSet, Provider
 from toolbench.providers.scripted_server import ScriptedServer
 
 UNUSUAL_TEXT = "Straße \ud800 no 12:30\nline two: [x]"
@@ -88,6 +89,24 @@ def test_render_cases_omits_private_cases_by_default() -> None:
     assert render_cases("jsonl") == ""
     CaseSet.objects.update(public=True)
     assert render_cases("jsonl")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["jsonl", "yaml"])
+def test_render_cases_masks_known_secrets(kind: str) -> None:
+    make_provider("Texts", key_source=Provider.KeySource.STORED, key_encrypted=encrypt("sk-in-a-case-0123456789"))
+    make_provider("Numbers", key_source=Provider.KeySource.STORED, key_encrypted=encrypt("20260415123456"))
+    saved(
+        replace(
+            DRAFT,
+            message="Cancel order 17 with sk-in-a-case-0123456789.",
+            results="cancel_order: {fixed: {number: 20260415123456}}",
+        )
+    )
+    text = render_cases(kind, private=True)
+    assert "sk-in-a-case" not in text
+    assert "20260415123456" not in text
+    assert "Cancel order 17 with *" in text
 
 
 @pytest.mark.django_db

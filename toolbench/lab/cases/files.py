@@ -14,6 +14,7 @@ from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, pars
 from toolbench.lab.cases.drafts import MAX_PROBLEMS_SHOWN, build_default_title
 from toolbench.lab.cases.edit import SLUG_PREFIX
 from toolbench.lab.cases.merge_import import CaseImportResult, ParsedCase, merge_cases
+from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.models import CaseSet, CaseVersion
 
 MAX_CASES_PER_FILE = 5000
@@ -35,7 +36,7 @@ class CaseImportError(Exception):
 
 
 def render_cases(kind: str, *, private: bool = False) -> str:
-    """Return the newest versions of all user cases as an ASCII text.
+    """Return the newest versions of all user cases as an ASCII text, with known secrets masked.
 
     Args:
         kind: "yaml"; any other value means JSON Lines.
@@ -45,10 +46,12 @@ def render_cases(kind: str, *, private: bool = False) -> str:
         case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, number=F("case__current")
     )
     rows = rows if private else rows.filter(case__set__public=True)
-    documents = [_case_to_json(row) for row in rows.select_related("case__set").order_by("case__set_id", "case_id")]
+    rows = rows.select_related("case__set").order_by("case__set_id", "case_id")
+    lines = "".join(f"{json.dumps(_case_to_json(row))}\n" for row in rows)
+    masked_lines = load_known_secrets().masker.mask_body(lines.encode(), join_parts=False).decode()
     if kind == "yaml":
-        return yaml.safe_dump(documents, sort_keys=False, width=100)
-    return "".join(f"{json.dumps(document)}\n" for document in documents)
+        return yaml.safe_dump([json.loads(line) for line in masked_lines.splitlines()], sort_keys=False, width=100)
+    return masked_lines
 
 
 def import_cases(text: str, set_name: str = "") -> CaseImportResult:
