@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbench.lab.query_params import MAX_ID, clean_text, parse_whole_number
+from toolbench.lab.query_params import MAX_ID, MAX_RUNS, clean_text, parse_run_ids, parse_whole_number
 
 
 def test_clean_text_removes_nul_and_truncates() -> None:
@@ -22,3 +22,9 @@ def test_parse_whole_number_of_other_text_is_none(text: str) -> None:
 
 def test_parse_whole_number_out_of_bounds_is_none() -> None:
     assert [parse_whole_number(text, minimum=1, maximum=50) for text in ("0", "1", "50", "51")] == [None, 1, 50, None]
+
+
+def test_parse_run_ids_reports_ids_beyond_the_limit() -> None:
+    ids = [str(number) for number in range(MAX_RUNS + 1)]
+    assert parse_run_ids([",".join(ids[:MAX_RUNS])]) == (tuple(range(MAX_RUNS)), False)
+    assert parse_run_ids(ids) == parse_run_ids([",".join(ids)]) == (tuple(range(MAX_RUNS)), True)

@@ -102,7 +102,7 @@ def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
 
 
 def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | None:
-    """Return the problem (422) of a request with parameters that cannot be read; None if there are none.
+    """Return the problem (422) of a request with parameters that are ignored; None if there are none.
 
     Args:
         unreadable_names: names of the parameters.
@@ -110,7 +110,8 @@ def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | N
     if not unreadable_names:
         return None
     errors = [
-        FieldProblem(field=name, message=f"Change {name}: this value cannot be read.") for name in unreadable_names
+        FieldProblem(field=name, message=f"Change {name}: this value cannot be read, or another one excludes it.")
+        for name in unreadable_names
     ]
     return build_field_problem(errors)
 

@@ -26,11 +26,13 @@ def parse_run_ids(values: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     """Parse the ids of runs; each value is one id or a comma list.
 
     Returns:
-        The ids among the first MAX_RUNS parts, without repeats, and whether one of these parts is no id.
+        The ids among the first MAX_RUNS parts, without repeats, and whether there are more parts or one of these is no
+        id.
     """
-    parts = [part for value in values for part in value.split(",") if part][:MAX_RUNS]
-    run_ids = [parse_whole_number(part) for part in parts]
-    return tuple(dict.fromkeys(run_id for run_id in run_ids if run_id is not None)), None in run_ids
+    parts = [part for value in values for part in value.split(",") if part]
+    run_ids = [parse_whole_number(part) for part in parts[:MAX_RUNS]]
+    is_unread = None in run_ids or len(parts) > MAX_RUNS
+    return tuple(dict.fromkeys(run_id for run_id in run_ids if run_id is not None)), is_unread
 
 
 def render_query(

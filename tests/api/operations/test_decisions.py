@@ -63,6 +63,21 @@ def test_missing_trials_api_launches_nothing_without_missing_trials(api: ApiClie
     assert problem["detail"].startswith("Nothing was planned.")
 
 
+def test_decision_records_api_with_run_compares_only_that_run(api: ApiClient, run: Run) -> None:
+    other = make_run()
+    for name, passed in (("vendor/a", 10), ("vendor/b", 76)):
+        make_trials(make_cell(make_config(other, make_model(name))), **{"pass": passed, "fail": 76 - passed})
+    rule = {"want": "fastest", "success": 50.0, "within": None, "run": [other.pk]}
+    record = api.post("/decide/records", {"rule": rule}, status=201)
+    saved = api.get(f"/decide/records/{record['id']}")
+    assert {run_id for row in saved["evidence"] for run_id in row["run_ids"]} == {other.pk}
+    assert "vendor/b" in saved["title"]
+    for scope in ("real", "demo"):
+        assert "run" in api.problem("GET", f"/decide?scope={scope}&run={other.pk}", status=422)["detail"]
+        assert "run" in api.problem("POST", "/decide/records", {"rule": rule | {"scope": scope}}, status=422)["detail"]
+    assert DecisionRecord.objects.count() == 1
+
+
 def test_decision_records_api_refuses_unknown_rule_value(api: ApiClient) -> None:
     problem = api.problem("POST", "/decide/records", {"rule": RULE | {"want": "nicest"}}, status=422)
     assert "want" in problem["detail"]

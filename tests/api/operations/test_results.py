@@ -37,7 +37,13 @@ def test_matrix_api_has_run_ids_on_request(api: ApiClient, runs: list[Run]) -> N
     assert len(plain["rows"][0]) == len(plain["columns"])
 
 
-@pytest.mark.parametrize("query", ["metric=fun", "scope=all", "target=91", "run=x", "after=2026-13-40", "cell=1"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("metric=fun", "scope=all", "target=91", "run=x", "after=2026-13-40", "cell=1", "upto=12.0", "upto=1_000"),
+        *("run=1&scope=real", "scope=runs", f"run={','.join(map(str, range(1, 61)))}"),
+    ],
+)
 def test_matrix_api_names_invalid_parameter(api: ApiClient, query: str) -> None:
     assert query.partition("=")[0] in api.problem("GET", f"/matrix?{query}", status=422)["detail"]
 

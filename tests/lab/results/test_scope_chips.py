@@ -94,7 +94,7 @@ def test_result_queries_survive_a_round_trip_through_the_url() -> None:
     for build in (MatrixQuery.from_query, DecideQuery.from_query, FailuresQuery.from_query, TrialFilter.from_query):
         built = build(QueryDict(query))
         assert build(QueryDict(built.query())) == built, build
-    assert ResultFilter.from_query(QueryDict("after=2026-13-01&before=x"))[1] == ("after", "before")
+    assert ResultFilter.from_query(QueryDict("after=2026-13-01&before=x&upto=1_0"))[1] == ("after", "before", "upto")
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -40,7 +40,8 @@ class MatrixParameters(ChosenQuery):
 
     Attributes:
         scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated and `imported` for imported runs,
-            `published` for the figures of the case study. Without it, own runs if there are any, else `published`.
+            `published` for the figures of the case study. Without it, the runs in `run`; without these, own runs if
+            there are any, else `published`.
         metric: name of a metric that GET /metrics lists; the table has the columns of all metrics.
         target: target of the success rate in percent.
         q: part of the model's name.

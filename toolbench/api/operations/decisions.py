@@ -45,7 +45,8 @@ class DecideParameters(ChosenQuery):
     """Scope and rule of a decision.
 
     Attributes:
-        scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated runs.
+        scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated runs. Without it, the runs in `run`;
+            without these, own runs.
         want: goal among qualified configurations; without it, cheapest if a cost is known, else fastest.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.
@@ -66,7 +67,7 @@ class DecideParameters(ChosenQuery):
 class RuleBody(BodySchema):
     """Scope and rule of a decision, as for GET /decide, but `within` is null for no limit."""
 
-    scope: Literal["real", "runs", "demo"] = "real"
+    scope: Literal["real", "runs", "demo"] | None = None
     run: Annotated[list[Id], Field(max_length=50)] = []
     want: Text = ""
     success: Percent = 90.0
@@ -263,14 +264,15 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
     """Return the query of a rule.
 
     Raises:
-        ProblemError: a value of the rule cannot be read.
+        ProblemError: a value of the rule cannot be read, or another one excludes it.
     """
-    pairs: list[tuple[str, str]] = [(name, getattr(rule, name)) for name in ("scope", "want", "q", "group")]
+    pairs: list[tuple[str, str]] = [(name, getattr(rule, name) or "") for name in ("scope", "want", "q", "group")]
     pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]
     pairs += [("run", str(run)) for run in rule.run]
     query = DecideQuery.from_query(QueryDict(urlencode(pairs)))
     if query.ignored:
-        raise ProblemError(422, f"Change {', '.join(query.ignored)}: this cannot be read. Nothing was done.")
+        names = ", ".join(query.ignored)
+        raise ProblemError(422, f"Change {names}: this cannot be read, or another value excludes it. Nothing was done.")
     return query
 
 

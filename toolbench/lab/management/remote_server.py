@@ -76,4 +76,5 @@ def check_no_unreadable(parameters: Sequence[str]) -> None:
         CommandError: there is one; the message names all of them.
     """
     if parameters:
-        raise CommandError(f"Change {', '.join(parameters)}: this cannot be read.", returncode=REFUSED_EXIT_CODE)
+        sentence = f"Change {', '.join(parameters)}: this cannot be read, or another value excludes it."
+        raise CommandError(sentence, returncode=REFUSED_EXIT_CODE)

@@ -37,9 +37,10 @@ class ResultFilter:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> tuple["ResultFilter", tuple[str, ...]]:
-        """Return the filter of these URL parameters, and the names of the dates that could not be read."""
-        texts = {name: clean_text(query.get(name, "")) for name in DATE_NAMES}
-        days = {name: parse_day(text) for name, text in texts.items()}
+        """Return the filter of these URL parameters, and the names of dates and ids that could not be read."""
+        texts = {name: clean_text(query.get(name, "")) for name in (*DATE_NAMES, "upto")}
+        days = {name: parse_day(texts[name]) for name in DATE_NAMES}
+        upto = parse_whole_number(texts["upto"])
         result_filter = cls(
             models=_read_values(query, "model"),
             profiles=_read_values(query, "profile"),
@@ -47,9 +48,10 @@ class ResultFilter:
             scenarios=_read_values(query, "scenario"),
             after=days["after"],
             before=days["before"],
-            upto=parse_whole_number(clean_text(query.get("upto", ""))),
+            upto=upto,
         )
-        return result_filter, tuple(name for name, text in texts.items() if text and days[name] is None)
+        parsed = {**days, "upto": upto}
+        return result_filter, tuple(name for name, text in texts.items() if text and parsed[name] is None)
 
     def drop_single_choices(self) -> "ResultFilter":
         """Return the filter without the fields in which one value is chosen."""

@@ -34,6 +34,7 @@ def test_matrix_query_with_runs_sets_the_scope_to_runs() -> None:
     "query",
     [
         "scope=all",
+        "scope=runs",
         "metric=best",
         "target=91",
         "view=pie",
@@ -47,6 +48,11 @@ def test_matrix_query_names_and_ignores_unreadable_values(query: str) -> None:
     matrix_query = MatrixQuery.from_query(QueryDict(query))
     assert matrix_query.ignored == (query.split("=")[0],)
     assert matrix_query.query() == ""
+
+
+def test_matrix_query_names_runs_that_the_scope_excludes() -> None:
+    matrix_query = MatrixQuery.from_query(QueryDict("scope=real&run=3"))
+    assert (matrix_query.scope, matrix_query.runs, matrix_query.ignored) == ("real", (), ("run",))
 
 
 def test_matrix_query_with_another_scope_drops_the_runs() -> None:

@@ -39,7 +39,7 @@ class DecideQuery:
         group: the scenario group; "" for the default.
         rows: ALL_ROWS to show every row of the tables, else "".
         chosen: models, profiles, strategies, scenarios and times.
-        ignored: names of the parameters that could not be read.
+        ignored: names of the parameters that could not be read, or that another one excludes.
     """
 
     scope: str = "real"
@@ -68,7 +68,7 @@ class DecideQuery:
             "success": _parse_number(values["success"], 1, 99.9) is None,
             "within": values["within"] != NO_TIME_LIMIT and _parse_number(values["within"], 0.001, 86_400) is None,
             "rows": values["rows"] not in ("", ALL_ROWS),
-            "run": has_unread_runs,
+            "run": has_unread_runs or (bool(runs) and values["scope"] != "runs"),
         }
         valid = {name: DEFAULTS[name] if is_unread.get(name) else value for name, value in values.items()}
         ignored = (*(name for name, unread in is_unread.items() if unread), *unread_names)

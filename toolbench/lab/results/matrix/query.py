@@ -44,7 +44,7 @@ class MatrixQuery:
             for the order of the matrix.
         chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the grid.
-        ignored: names of parameters whose values could not be read.
+        ignored: names of parameters whose values could not be read, or that another one excludes.
     """
 
     scope: str = ""
@@ -69,14 +69,14 @@ class MatrixQuery:
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
         scope = texts["scope"] or ("runs" if runs else "")
         is_wrong_by_name = {
-            "scope": bool(scope) and scope not in SCOPES,
+            "scope": bool(scope) and (scope not in SCOPES or (scope == "runs" and not runs)),
             "metric": bool(texts["metric"]) and texts["metric"] not in METRICS,
             "target": bool(texts["target"]) and texts["target"] not in map(str, TARGET_PERCENTS),
             "view": texts["view"] not in VIEWS,
-            "run": has_unread_runs,
+            "run": has_unread_runs or (bool(runs) and scope != "runs"),
         }
         return cls(
-            scope="" if is_wrong_by_name["scope"] or (scope == "runs" and not runs) else scope,
+            scope="" if is_wrong_by_name["scope"] else scope,
             runs=runs if scope == "runs" else (),
             metric="given" if is_wrong_by_name["metric"] else texts["metric"] or "given",
             target=90 if is_wrong_by_name["target"] else int(texts["target"] or 90),
