@@ -44,6 +44,13 @@ def test_decision_records_api_saves_record_and_lists_changes(api: ApiClient, run
     assert api.problem("GET", "/decide/records/999999", status=404)
 
 
+def test_decision_records_api_refuses_note_that_would_be_cut(api: ApiClient, run: Run) -> None:
+    problem = api.problem("POST", "/decide/records", {"rule": RULE, "note": "x" * 4_001}, status=422)
+    assert problem["errors"][0]["field"] == "note"
+    record = api.post("/decide/records", {"rule": RULE, "note": "x" * 4_000}, status=201)
+    assert len(api.get(f"/decide/records/{record['id']}")["note"]) == 4_000
+
+
 def test_confirmation_api_refuses_settings_that_changed(api: ApiClient, run: Run) -> None:
     record = api.post("/decide/records", {"rule": RULE}, status=201)
     problem = api.problem("POST", f"/decide/records/{record['id']}/confirmation", {"trials": 20}, status=409)

@@ -79,6 +79,7 @@ def test_models_api_lists_and_changes_model(api: ApiClient) -> None:
     assert [row["name"] for row in api.get("/models?q=vendor")] == ["vendor/a"]
     assert api.send("PATCH", f"/models/{model.pk}", {"canonical": "a"}).status_code == 200
     assert api.get(f"/models/{model.pk}")["canonical"] == "a"
+    assert api.problem("PATCH", f"/models/{model.pk}", {"canonical": "a" * 201}, status=422)
     settings = api.get(f"/models/{model.pk}/settings")
     body = {"version": settings["version"], "content": {"capabilities": {"tools": True}}}
     unknown = api.problem("PUT", f"/models/{model.pk}/settings", body, status=422)

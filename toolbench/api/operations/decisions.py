@@ -25,6 +25,8 @@ from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
+    MAX_NOTE_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
     find_record,
     get_records,
     list_record_changes,
@@ -127,8 +129,8 @@ class RecordBody(BodySchema):
     """Decision to save as a record. Later trials do not change the figures of the record."""
 
     rule: RuleBody
-    title: Annotated[str, Field(max_length=200)] = ""
-    note: Annotated[str, Field(max_length=20_000)] = ""
+    title: Annotated[str, Field(max_length=MAX_TITLE_CHARACTERS)] = ""
+    note: Annotated[str, Field(max_length=MAX_NOTE_CHARACTERS)] = ""
 
 
 class RecordDocument(Schema):

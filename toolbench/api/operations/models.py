@@ -12,7 +12,7 @@ from toolbench.api.problems import ProblemError
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError, adopt_preset
-from toolbench.lab.endpoints.canonical_models import set_canonical_name
+from toolbench.lab.endpoints.canonical_models import MAX_NAME_CHARS, set_canonical_name
 from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
 from toolbench.lab.endpoints.probe_page import ProbePage, get_probe_page
 from toolbench.lab.endpoints.refused_parameters import adopt_omissions
@@ -83,7 +83,7 @@ class ModelSettingsBody(BodySchema):
 class CanonicalBody(BodySchema):
     """Canonical model of a model; "" if it is unknown."""
 
-    canonical: Text
+    canonical: Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
 
 class ProbeCheckDocument(Schema):
