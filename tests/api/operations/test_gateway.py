@@ -53,6 +53,18 @@ def test_alias_api_names_invalid_field(api: ApiClient, model: Model) -> None:
     assert not ModelAlias.objects.exists()
 
 
+def test_alias_api_refuses_values_that_differ_from_config(api: ApiClient, measured: RunConfig) -> None:
+    other = make_model("vendor/m", provider=make_provider("Mine"))
+    body = {"name": "weather", "config": measured.pk}
+    for name, value in (("model", other.pk), ("profile", "cold"), ("strategy", "raw"), ("method", "text_json")):
+        assert getattr(measured, {"model": "model_id"}.get(name, name)) != value
+        problem = api.problem("POST", "/gateway/aliases", body | {name: value}, status=422)
+        assert [error["field"] for error in problem["errors"]] == [name]
+    added = api.post("/gateway/aliases", body, status=201)
+    same = {name: added[name] for name in ("name", "model", "profile", "strategy", "method", "config", "binding")}
+    assert api.send("PUT", f"/gateway/aliases/{added['id']}", same).status_code == 200
+
+
 def test_promotion_api_binds_choice_of_record_with_canary(api: ApiClient, measured: RunConfig) -> None:
     record = save_record(DecideQuery(scope="demo", want="fastest"), owner=None)
     canary = {"every_hours": 12, "requests_per_run": 1_000, "requests_per_month": 20_000}

@@ -9,6 +9,7 @@ from django.db import connection, connections, transaction
 
 from tests.factories import make_config, make_model, make_run
 from tests.wait import wait_until
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import ModelAlias, SamplingProfile
 from toolbench.lab.serving.aliases import AliasChoice, freeze_config, save_alias
@@ -36,6 +37,13 @@ def test_save_alias_keeps_frozen_settings_until_one_changes() -> None:
     saved = save_changed(alias, strategy="raw")
     assert saved.layers != alias.layers
     assert saved.bindings.count() == 2
+
+
+def test_save_alias_serves_profile_that_does_not_apply_to_model() -> None:
+    SamplingProfile.objects.create(name="cold", applies_to="qwen*", options={"temperature": 0.1})
+    alias = save_alias(make_choice(profile="cold"), owner=None)
+    policy = resolve_policy((name, patch) for name, patch in alias.layers).policy
+    assert (alias.profile, policy.llm_options_defaults["temperature"]) == ("cold", 0.1)
 
 
 def test_save_alias_after_changed_binding_is_refused() -> None:

@@ -43,7 +43,8 @@ class AliasBody(BodySchema):
 
     Attributes:
         model: id of the model; null with `config`.
-        config: id of a measured configuration, whose model, profile, strategy and method are served.
+        config: id of a measured configuration, whose model, profile, strategy and method are served. The body may
+            have these members too, with the same values.
         repairs: whether the gateway re-prompts the model once after a call that is not valid.
         fallbacks: names of other aliases, which are tried in order when the provider fails.
         keep_percent: percentage of the requests that are kept as traces.

@@ -216,6 +216,7 @@ def _freeze_choice(choice: AliasChoice) -> JsonObject:
         scenarios=(_PLANNED_SCENARIO,),
         trials=1,
         tool_use_mode="relaxed",
+        enforce_applicability=False,
     )
     (config,) = build_plan(request).configs
     return {
