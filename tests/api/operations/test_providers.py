@@ -48,6 +48,25 @@ def test_provider_api_patch_keeps_omitted_settings(api: ApiClient) -> None:
     assert Provider.objects.get(pk=made["id"]).base_url == "http://127.0.0.1:9"
 
 
+@pytest.mark.parametrize("template", ["deepseek", "openrouter", "azure"])
+def test_provider_api_patch_keeps_blank_settings_of_template(api: ApiClient, template: str) -> None:
+    made = api.post("/providers", {"template": template, "base_url": "https://x.test", "key": KEY}, status=201)
+    provider = Provider.objects.filter(pk=made["id"])
+    provider.update(api_prefix="", query="", key_header="")
+    assert api.send("PATCH", f"/providers/{made['id']}", {"concurrency": 3}).status_code == 200
+    assert provider.values_list("api_prefix", "query", "key_header", "concurrency").get() == ("", "", "", 3)
+
+
+def test_provider_api_patch_of_builtin_provider_is_refused(api: ApiClient) -> None:
+    local = make_provider("Local", kind=Provider.Kind.LOCAL, service="local-own", base_url="")
+    for body in ({"base_url": "https://api.openai.com", "key": KEY}, {"concurrency": 3}):
+        problem = api.problem("PATCH", f"/providers/{local.pk}", body, status=409)
+        assert "comes with Toolbench" in problem["detail"]
+    assert Provider.objects.filter(pk=local.pk, base_url="", key_encrypted=None, concurrency=8).exists()
+    simulated = api.post("/providers", {"name": "Mine", "template": "simulated"}, status=201)
+    assert api.send("PATCH", f"/providers/{simulated['id']}", {"concurrency": 3}).status_code == 200
+
+
 def test_provider_body_has_every_connection_setting() -> None:
     settings = {field.name for field in fields(ConnectionSettings)} - {"network"}
     network = {"proxy": "proxy_url", "ca": "ca_pem"}

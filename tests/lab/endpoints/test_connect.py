@@ -1,11 +1,15 @@
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connections, transaction
 
 from tests.factories import make_model, make_provider
 from tests.lab.scripted_runs import launch_run
+from tests.lab.serving.test_aliases import is_other_connection_blocked
+from tests.wait import wait_until
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
@@ -120,6 +124,27 @@ def test_edit_provider_unreadable_headers_need_all_entered_or_removed(
 def test_edit_provider_clears_paused_reason() -> None:
     provider = make_provider(paused_reason="no key")
     assert connect.edit_provider(provider.pk, ConnectionSettings("Example", "http://x", key="k")).paused_reason == ""
+
+
+def test_edit_provider_deleted_meanwhile_stays_deleted() -> None:
+    provider = connect.connect_provider(CONNECTION)
+
+    def edit() -> bool:
+        try:
+            connect.edit_provider(provider.pk, CONNECTION)
+        except Provider.DoesNotExist:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Provider.objects.filter(pk=provider.pk).delete()
+            is_saved = pool.submit(edit)
+            wait_until(is_other_connection_blocked)
+        assert not is_saved.result(timeout=30)
+    assert not Provider.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """Operations on providers. No answer contains a key, the value of a header or a proxy's login."""
 
+from collections.abc import Container
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from django.db import transaction
 from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from toolbench.api.authentication import ADMIN, LAUNCH, READ, record
 from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
+from toolbench.api.problems import ProblemError
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.endpoints import connect, offered_models
@@ -181,10 +184,15 @@ def get_one_provider(request: HttpRequest, provider_id: int) -> dict[str, Any]:
 @router.patch("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
 def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) -> dict[str, Any]:
     """Change the settings that are sent, from the next trial on; other settings are kept."""
-    provider = _get_provider_or_404(provider_id)
-    stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
-    settings = _build_settings(body.model_copy(update=stored))
-    _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
+    with transaction.atomic():
+        provider = _get_provider_or_404(provider_id, lock=True)
+        stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
+        settings = _build_settings(body.model_copy(update=stored), stored)
+        try:
+            edited_provider = connect.edit_provider(provider_id, settings)
+        except connect.BuiltinProviderError as error:
+            raise ProblemError(409, str(error)) from error
+        _record_provider(request, Action.CHANGED, edited_provider, settings)
     return _build_provider(get_provider(provider_id))
 
 
@@ -222,13 +230,14 @@ def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> d
     return {"sentence": f"{sentence}."}
 
 
-def _build_settings(body: ProviderBody) -> connect.ConnectionSettings:
+def _build_settings(body: ProviderBody, stored: Container[str] = ()) -> connect.ConnectionSettings:
+    """Return the settings of a body, with defaults in place of blank values except those of the `stored` columns."""
     network = {"ca": body.ca_pem, "proxy": body.proxy_url, "query": body.query, "key_header": body.key_header}
     network |= {"client_certificate": body.client_certificate, "client_key": body.client_key}
     names = set(connect.ConnectionSettings.__dataclass_fields__) & set(ProviderBody.model_fields)
     values = body.model_dump(include=names) | {"remove_headers": tuple(body.remove_headers)}
     settings = NetworkSettings(**network, remove_proxy_login=body.remove_proxy_login)
-    return fill_from_template(connect.ConnectionSettings(**values, network=settings))
+    return fill_from_template(connect.ConnectionSettings(**values, network=settings), stored)
 
 
 def _record_provider(
@@ -243,8 +252,10 @@ def _record_provider(
         record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)
 
 
-def _get_provider_or_404(provider_id: int) -> Provider:
-    provider = Provider.objects.filter(pk=provider_id).first()
+def _get_provider_or_404(provider_id: int, *, lock: bool = False) -> Provider:
+    """Return the provider, whose row is locked until the end of the transaction if `lock` is set."""
+    providers = Provider.objects.select_for_update() if lock else Provider.objects.all()
+    provider = providers.filter(pk=provider_id).first()
     if provider is None:
         raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
     return provider

@@ -43,6 +43,10 @@ class ConnectionSettingsError(InvalidFieldsError):
     """Raised if the settings of a provider are invalid."""
 
 
+class BuiltinProviderError(ConnectionSettingsError):
+    """Raised if the provider comes with Toolbench, so that its settings cannot be changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """Settings of a provider as a user enters them.
@@ -153,14 +157,23 @@ def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
     The settings apply from the next trial on, except for those that a run has frozen at its launch.
 
     Raises:
+        BuiltinProviderError: the provider comes with Toolbench.
         ConnectionSettingsError: the settings are invalid.
         Provider.DoesNotExist: there is no such provider.
     """
-    provider = Provider.objects.get(pk=provider_id)
-    _check_settings(settings, provider)
-    provider = _save_provider(provider, settings)
-    notify_workers([provider_id])
+    with transaction.atomic():
+        provider = Provider.objects.select_for_update().get(pk=provider_id)
+        if is_builtin(provider):
+            raise BuiltinProviderError({"": [f"{provider} comes with Toolbench. Connect another provider instead."]})
+        _check_settings(settings, provider)
+        provider = _save_provider(provider, settings)
+        transaction.on_commit(lambda: notify_workers([provider_id]))
     return provider
+
+
+def is_builtin(provider: Provider) -> bool:
+    """Return whether the provider comes with Toolbench, which sets its address and key at every start."""
+    return bool(provider.service) and provider.template != SIMULATED_TEMPLATE
 
 
 def delete_provider(provider_id: int) -> None:

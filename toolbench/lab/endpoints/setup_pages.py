@@ -12,8 +12,8 @@ from toolbench.engine.policy.presets import get_preset_description
 from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
+from toolbench.lab.endpoints.connect import is_builtin
 from toolbench.lab.endpoints.rate_control import RateControlPage, get_rate_control
-from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
@@ -63,7 +63,7 @@ class ProviderRow:
 
         The other providers are installed with Toolbench.
         """
-        return not self.provider.service or self.provider.template == SIMULATED
+        return not is_builtin(self.provider)
 
 
 @dataclass(frozen=True, slots=True)

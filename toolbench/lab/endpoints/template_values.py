@@ -1,38 +1,46 @@
 """Defaults for the settings of a provider that a user left blank."""
 
+from collections.abc import Container, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from toolbench.lab.endpoints.connect import MAX_NAME_CHARACTERS, ConnectionSettings
+from toolbench.lab.endpoints.network import NetworkSettings
 from toolbench.lab.models import Provider
 from toolbench.providers.templates import load_templates
 
 DEFAULT_PREFIX = "/v1"
+Settings = TypeVar("Settings", ConnectionSettings, NetworkSettings)
 
 
-def fill_from_template(settings: ConnectionSettings) -> ConnectionSettings:
+def fill_from_template(settings: ConnectionSettings, stored: Container[str] = ()) -> ConnectionSettings:
     """Return the settings with defaults in place of blank values.
 
     Name, URL, API prefix, wire format, query and key header have defaults. The defaults are those of the template.
     Without a template they are the host as the name, DEFAULT_PREFIX, and the chat completions API. DEFAULT_PREFIX also
-    applies if the user enters a URL in place of that of the template.
+    applies if the user enters another URL than that of the template.
+
+    Args:
+        settings: the settings.
+        stored: names of settings that a provider has already, which stay as they are.
     """
     template = load_templates().get(settings.template)
     base_url = settings.base_url.strip()
-    prefix = template.api_prefix if template and not (base_url and template.base_url) else DEFAULT_PREFIX
-    network = replace(
-        settings.network,
-        query=settings.network.query or (template.query if template else ""),
-        key_header=settings.network.key_header or (template.key_header if template else ""),
-    )
-    return replace(
-        settings,
-        name=settings.name or (template.title if template else _parse_host(base_url)),
-        base_url=base_url or (template.base_url if template else ""),
-        api_prefix=settings.api_prefix or prefix,
-        wire=settings.wire or (template.wire if template else Provider.Wire.CHAT),
-        network=network,
-    )
+    defaults: dict[str, Any] = {"name": _parse_host(base_url), "api_prefix": DEFAULT_PREFIX, "wire": Provider.Wire.CHAT}
+    if template:
+        defaults |= {name: getattr(template, name) for name in ("base_url", "wire", "query", "key_header")}
+        defaults["name"] = template.title
+        if template.base_url in ("", base_url.rstrip("/") or template.base_url):
+            defaults["api_prefix"] = template.api_prefix
+    defaults = {name: default for name, default in defaults.items() if name not in stored}
+    network = _fill_blanks(settings.network, defaults)
+    return _fill_blanks(replace(settings, base_url=base_url, network=network), defaults)
+
+
+def _fill_blanks(settings: Settings, defaults: Mapping[str, Any]) -> Settings:
+    blank_names = [name for name in defaults if getattr(settings, name, None) == ""]
+    return replace(settings, **{name: defaults[name] for name in blank_names})
 
 
 def _parse_host(address: str) -> str:

@@ -202,6 +202,7 @@ class ProviderForm(forms.Form):
             **kwargs: arguments of `Form`.
         """
         super().__init__(*args, **kwargs)
+        self.provider = provider
         secrets = list_provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         for name in ("base_url", "api_prefix"):
             url_widget = self.fields[name].widget
@@ -235,8 +236,13 @@ class ProviderForm(forms.Form):
         return cls(initial=initial, provider=provider)
 
     def build_connection(self) -> ConnectionSettings:
-        """Return the connection settings. Call it only if `is_valid()` is True."""
-        data = self.cleaned_data
+        """Return the connection settings. Call it only if `is_valid()` is True.
+
+        Fields that are blank at the stored provider stay blank unless its template changes.
+        """
+        data, provider = self.cleaned_data, self.provider
+        has_same_template = provider is not None and provider.template == data["template"]
+        stored = [name for name in self.fields if has_same_template and getattr(provider, name, None) == ""]
         return fill_from_template(
             ConnectionSettings(
                 **{name: data[name] for name in _CONNECTION_FIELDS},
@@ -252,7 +258,8 @@ class ProviderForm(forms.Form):
                     query=data["query"],
                     key_header=data["key_header"],
                 ),
-            )
+            ),
+            stored,
         )
 
 

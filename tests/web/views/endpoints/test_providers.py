@@ -157,6 +157,9 @@ def test_provider_page_of_builtin_provider_has_no_form(owner_client: Client) -> 
     builtin_data.load_builtin_data()
     local = Provider.objects.get(service="local-own")
     assert "comes with Toolbench" in read_html(owner_client.get(f"/providers/{local.pk}/"))
+    form = {"name": "Mine", "base_url": "https://api.openai.com", "key": "sk-1"}
+    assert owner_client.post(f"/providers/{local.pk}/", form).status_code == 422
+    assert Provider.objects.get(service="local-own").base_url == ""
 
 
 def test_provider_page_of_unknown_provider_is_404(owner_client: Client) -> None:
@@ -268,6 +271,16 @@ def test_provider_form_azure_template_fills_path_version_and_header(owner_client
     assert (provider.api_prefix, provider.query, provider.key_header) == (
         "/openai/deployments/{model}", "api-version=2024-10-21", "api-key",
     )  # fmt: skip
+
+
+def test_provider_form_saved_again_keeps_blank_prefix(owner_client: Client) -> None:
+    owner_client.post("/providers/new/", {"template": "deepseek", "key": "sk-1"})
+    provider = Provider.objects.get(template="deepseek")
+    shown = {"template": "deepseek", "name": "DeepSeek", "base_url": provider.base_url, "api_prefix": ""}
+    for base_url in (provider.base_url, f"{provider.base_url}/beta"):
+        owner_client.post(f"/providers/{provider.pk}/", shown | {"base_url": base_url, "concurrency": "3"})
+        provider.refresh_from_db()
+        assert (provider.base_url, provider.api_prefix, provider.concurrency) == (base_url, "", 3)
 
 
 def test_provider_form_saves_shows_and_removes_budget_per_month(owner_client: Client) -> None:
