@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -72,6 +73,23 @@ def test_edit_schedule_with_a_new_rhythm_moves_the_due_time() -> None:
     schedule = make_schedule()
     edit_schedule(schedule, NIGHTLY)
     assert (Schedule.objects.get().next_due_at.hour, Schedule.objects.get().next_due_at.minute) == (2, 0)
+
+
+def test_edit_schedule_keeps_pause_and_due_time_that_were_set_meanwhile() -> None:
+    stale, due = make_schedule(), datetime(2030, 1, 1, tzinfo=UTC)
+    Schedule.objects.update(active=False, next_due_at=due, skip_reason="No budget.")
+    saved = edit_schedule(stale, replace(NIGHTLY, every_hours=stale.every_hours, hour_utc=None))
+    stored = Schedule.objects.get()
+    assert (stored.name, stored.active, stored.next_due_at, stored.skip_reason) == ("Nightly", False, due, "No budget.")
+    assert (saved.active, saved.next_due_at) == (False, due)
+
+
+def test_edit_schedule_deleted_meanwhile_stays_deleted() -> None:
+    stale = make_schedule()
+    Schedule.objects.all().delete()
+    with pytest.raises(ScheduleError, match="deleted meanwhile"):
+        edit_schedule(stale, NIGHTLY)
+    assert not Schedule.objects.exists()
 
 
 def test_set_active_resumes_a_schedule_with_a_future_due_time() -> None:

@@ -220,8 +220,7 @@ def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) 
 @router.put("/schedules/{int:schedule_id}", response=ScheduleDocument, auth=LAUNCH)
 def change_schedule(request: HttpRequest, schedule_id: int, body: ScheduleBody) -> Schedule:
     """Replace the settings of a schedule; they apply from the next run on."""
-    schedule = _get_schedule_or_404(schedule_id)
-    edit_schedule(schedule, _build_settings(body))
+    schedule = edit_schedule(_get_schedule_or_404(schedule_id), _build_settings(body))
     _record(request, Action.CHANGED, schedule)
     return schedule
 

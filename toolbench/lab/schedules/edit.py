@@ -1,6 +1,6 @@
 """Creation and changes of schedules, their due times and their baselines."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -61,15 +61,20 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
     return schedule
 
 
-def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> None:
-    """Change the settings of a schedule, and its next due time if the rhythm has changed.
+def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
+    """Change the settings of a schedule, and its next due time if the rhythm has changed; return the saved schedule.
 
     Raises:
-        ScheduleError: a setting is wrong.
+        ScheduleError: a setting is wrong, or the schedule was deleted.
     """
     _check_settings(chosen)
-    _apply_settings(schedule, chosen)
-    schedule.save()
+    with transaction.atomic():
+        row = Schedule.objects.select_for_update().filter(pk=schedule.pk).first()
+        if row is None:
+            raise ScheduleError({"": ["This schedule was deleted meanwhile. Add it as a new one."]})
+        _apply_settings(row, chosen)
+        row.save(update_fields=[*asdict(chosen), "next_due_at"])
+    return row
 
 
 def set_active(schedule: Schedule, active: bool) -> None:

@@ -74,12 +74,11 @@ def show(request: HttpRequest, schedule_id: int) -> HttpResponse:
     form = ScheduleForm(request.POST) if request.method == "POST" else ScheduleForm.from_schedule(schedule)
     if request.method == "POST" and form.is_valid():
         try:
-            edit_schedule(schedule, form.build_settings())
+            schedule = edit_schedule(schedule, form.build_settings())
             _announce(request, Action.CHANGED, schedule, "Saved. The change applies from the next run on.")
             return redirect("schedule", schedule_id)
         except ScheduleError as error:
             add_form_errors(form, error)
-            schedule.refresh_from_db()
     context = {"form": form, "page": get_schedule_page(schedule)}
     return render_page(request, "schedules/show.html", context, status=422 if form.errors else 200)
 
