@@ -5,7 +5,8 @@ from functools import wraps
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
 
@@ -41,11 +42,14 @@ def render_page(
 ) -> HttpResponse:
     """Render `template`, or only its named `part` if htmx requests a part.
 
+    Lone surrogates, which texts of models may have, become backslash escapes, since no page can contain them.
+
     The headers make a browser store the page and its part separately and revalidate them before each use. Shared
     caches store neither.
     """
     name = f"{template}#{part}" if part and is_part_request(request) else template
-    response = render(request, name, dict(context), status=status)
+    html = render_to_string(name, dict(context), request)
+    response = HttpResponse(html.encode("utf-8", "backslashreplace"), status=status)
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, private=True, no_cache=True)
     return response

@@ -108,14 +108,18 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
 
 
 def build_draft(title: str, case: UserCase) -> CaseDraft:
-    """Return the draft of an existing case for editing."""
+    """Return the draft of an existing case for editing.
+
+    Texts with lone surrogates, which a form field cannot contain, stay in the JSON of the messages, which escapes them.
+    """
     messages = list(case.messages)
     system = ""
-    if len(messages) > 1 and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
+    if len(messages) > 1 and messages[0].get("role") == "system" and _is_typeable(messages[0].get("content")):
         system = messages.pop(0)["content"]
     is_plain_text = (
         len(messages) == 1
         and set(messages[0]) == {"role", "content"}
+        and _is_typeable(messages[0]["content"])
         and not _MESSAGES_PATTERN.match(messages[0]["content"])
     )
     return CaseDraft(
@@ -140,12 +144,13 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
 def render_json(value: Any) -> str:
     """Return indented JSON; non-ASCII characters are escaped only if UTF-8 cannot encode one of them."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return text if _is_encodable(text) else json.dumps(value, indent=2)
+    return text if _is_typeable(text) else json.dumps(value, indent=2)
 
 
-def _is_encodable(text: str) -> bool:
+def _is_typeable(value: Any) -> bool:
+    """Return whether a value is a text without lone surrogates, so that a form field can contain it."""
     try:
-        return bool(text.encode())
+        return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
         return False
 

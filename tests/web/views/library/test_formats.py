@@ -35,6 +35,14 @@ def test_formats_page_reads_bare_json_only_as_call_of_known_tool(owner_client: C
     assert "0 calls" in unknown.partition("</section>")[0]
 
 
+def test_formats_page_shows_name_with_lone_surrogate(owner_client: Client) -> None:
+    text = HERMES.replace("get_weather", r"get\ud800")
+    shown = owner_client.post("/formats/", {"text": text})
+    assert shown.status_code == 200
+    assert shown.context["readings"].auto.calls[0].name == "get\ud800"
+    assert read_html(shown).count(r"get\ud800") > 1  # pasted, and read
+
+
 def test_formats_page_example_of_family_is_read_as_call(owner_client: Client) -> None:
     form = owner_client.get("/formats/?family=hermes").context["form"]
     shown = read_html(owner_client.post("/formats/", form.initial))

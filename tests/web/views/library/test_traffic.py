@@ -60,6 +60,12 @@ def test_drafts_page_invalid_review_changes_nothing(owner_client: Client, fields
     assert TrafficDraft.objects.get().state == "open"
 
 
+def test_drafts_page_shows_message_with_lone_surrogate(owner_client: Client) -> None:
+    page = upload(owner_client, render_lines(build_logged("great \ud83d")))
+    assert r"great \ud83d" in page
+    assert r"great \ud83d" in read_html(owner_client.get("/cases/drafts/"))
+
+
 def test_drafts_page_answers_page_out_of_range_and_unknown_state(owner_client: Client) -> None:
     for query in ("?page=0", "?page=999", "?page=x", "?state=none"):
         assert owner_client.get(f"/cases/drafts/{query}").status_code == 200

@@ -97,7 +97,7 @@ def _render(template: str, context: dict[str, object], style: str) -> bytes:
         style: style sheets to include in the document; empty for links to style sheets.
     """
     text = render_to_string(template, context | {"style": style, "written_at": timezone.now()})
-    return load_known_secrets().masker.mask_body(text.encode(), join_parts=False)
+    return load_known_secrets().masker.mask_body(text.encode("utf-8", "backslashreplace"), join_parts=False)
 
 
 def _read_styles() -> str:
