@@ -50,13 +50,15 @@ class AliasForm(forms.Form):
     keep_percent = forms.IntegerField(label="Requests to keep, in percent", min_value=0, max_value=100, initial=100)
     keep_bodies = forms.BooleanField(label="Keep the bodies, not only figures", required=False, initial=True)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Build the form with the current models and profiles as choices."""
-        super().__init__(*args, **kwargs)
-        models = [(provider, [(str(pk), name) for pk, name in rows]) for provider, rows in get_model_choices()]
-        self._set_choices("model", models)
-        names = SamplingProfile.objects.order_by("name").values_list("name", flat=True)
-        self._set_choices("profile", [(name, name) for name in dict.fromkeys(["default", *names])])
+    def __init__(self, data: QueryDict | None = None, *, alias: ModelAlias | None = None) -> None:
+        """Build the form.
+
+        Args:
+            data: values of the sent form; None if none was sent.
+            alias: the alias to change, which fills in the form; None for a new one.
+        """
+        super().__init__(data, initial=_read_alias(alias) if alias else None)
+        self._offer_choices(alias)
         if self.config_id:
             for name in ("model", "profile", "strategy", "method"):
                 self.fields[name].required = False
@@ -66,17 +68,22 @@ class AliasForm(forms.Form):
         """Return the primary key of the form's measured configuration; None without one."""
         return parse_whole_number(str(self["config"].value() or ""))
 
+    def _offer_choices(self, alias: ModelAlias | None) -> None:
+        """Offer the current models and profiles, and those of the alias, which may be retired or deleted."""
+        models = [(provider, [(str(pk), name) for pk, name in rows]) for provider, rows in get_model_choices()]
+        names = ["default", *SamplingProfile.objects.order_by("name").values_list("name", flat=True)]
+        if alias is not None:
+            names.append(alias.profile)
+            choice = (str(alias.model_id), alias.model.name)
+            if all(choice[0] != pk for _, rows in models for pk, _ in rows):
+                models.append((f"{alias.model.provider}: retired", [choice]))
+        self._set_choices("model", models)
+        self._set_choices("profile", [(name, name) for name in dict.fromkeys(names)])
+
     def _set_choices(self, name: str, choices: list[Any]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
-
-    @classmethod
-    def from_alias(cls, alias: ModelAlias) -> "AliasForm":
-        """Return the form filled in from an alias."""
-        names = ("name", "repairs", "keep_percent", "keep_bodies")
-        initial = {name: getattr(alias, name) for name in names} | {"fallbacks": ", ".join(alias.fallbacks)}
-        return cls(initial=initial | _read_settings(alias))
 
     def save(self, *, owner: User | None, alias: ModelAlias | None = None) -> ModelAlias | None:
         """Save a new alias, or the changes of `alias`.
@@ -111,8 +118,15 @@ class AliasForm(forms.Form):
     def _show_settings(self, alias: ModelAlias) -> None:
         """Show the current settings of the alias, which another request has changed, not the sent ones."""
         alias.refresh_from_db()
+        self._offer_choices(alias)
         settings = {name: "" if value is None else str(value) for name, value in _read_settings(alias).items()}
         self.data = {name: self.data.get(name) for name in self.data} | settings
+
+
+def _read_alias(alias: ModelAlias) -> dict[str, Any]:
+    names = ("name", "repairs", "keep_percent", "keep_bodies")
+    initial = {name: getattr(alias, name) for name in names} | {"fallbacks": ", ".join(alias.fallbacks)}
+    return initial | _read_settings(alias)
 
 
 def _read_settings(alias: ModelAlias) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Pages of the gateway: aliases, promotions, roll-backs and traces."""
 
 import json
+import re
 
 import pytest
 from django.test import Client
@@ -11,6 +12,7 @@ from tests.page_html import read_html
 from toolbench.lab.models import (
     AuditEntry,
     DecisionRecord,
+    Model,
     ModelAlias,
     Provider,
     RunConfig,
@@ -70,6 +72,23 @@ def test_alias_form_opened_before_rollback_is_shown_again(owner_client: Client, 
     assert owner_client.post(f"/gateway/{alias.pk}/", again).status_code == 302
     alias.refresh_from_db()
     assert (alias.config_id, alias.keep_percent, alias.bindings.first()) == (config.pk, 7, restored)
+
+
+def test_alias_form_keeps_retired_model_and_deleted_profile(owner_client: Client, fields: dict[str, object]) -> None:
+    SamplingProfile.objects.create(name="cool")
+    owner_client.post("/gateway/new/", fields | {"profile": "cool"})
+    alias = ModelAlias.objects.get()
+    make_model("vendor/first")
+    SamplingProfile.objects.get(name="cool").delete()
+    Model.objects.filter(pk=alias.model_id).update(retired=True)
+    page = owner_client.get(f"/gateway/{alias.pk}/")
+    form = page.context["form"]
+    assert re.search(rf'<option value="{alias.model_id}" selected>', read_html(page))
+    sent = {name: form[name].value() for name in form.fields if form[name].value() is not None} | {"keep_percent": 7}
+    assert owner_client.post(f"/gateway/{alias.pk}/", sent).status_code == 302
+    saved = ModelAlias.objects.get()
+    assert (saved.model_id, saved.profile, saved.keep_percent) == (alias.model_id, "cool", 7)
+    assert saved.layers == alias.layers
 
 
 @pytest.fixture

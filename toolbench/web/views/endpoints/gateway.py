@@ -45,8 +45,7 @@ def create(request: HttpRequest) -> HttpResponse:
 def edit(request: HttpRequest, alias_id: int) -> HttpResponse:
     """Show the form of an alias; on POST, save it."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
-    form = AliasForm(request.POST) if request.method == "POST" else AliasForm.from_alias(alias)
-    return _save(request, form, alias)
+    return _save(request, AliasForm(request.POST if request.method == "POST" else None, alias=alias), alias)
 
 
 def _save(request: HttpRequest, form: AliasForm, alias: ModelAlias | None) -> HttpResponse:
