@@ -52,6 +52,14 @@ def test_get_policy_page_of_config_shows_frozen_layers() -> None:
     assert f"run {config.run_id}" in page.title
 
 
+def test_get_policy_page_of_config_with_unknown_key_shows_its_layers() -> None:
+    config = make_config(make_run(), layers=[["engine of 2024", {"max_turn": 5}]])
+    page = get_policy_page(PolicyQuery(config=config.pk))
+    assert page.layers[0] == ("engine of 2024", '{"max_turn": 5}')
+    assert page.keys == ()
+    assert page.errors[0].startswith("In engine of 2024: max_turn: ")
+
+
 def test_get_policy_page_of_test_case_has_its_layer_on_top(deepseek: Model) -> None:
     case = add_case(*parse_draft(CaseDraft(tools=TOOLS, message="Cancel it.", expect='{"name": "cancel"}')))
     page = get_policy_page(PolicyQuery(model=deepseek.pk, scenario=case.slug))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.layered_key import ENGINE_LAYER, OverriddenSetting
 from toolbench.engine.policy.presets import STRATEGIES, Layers
 from toolbench.engine.policy.settings import build_policy_json, describe_keys, resolve_policy
@@ -80,9 +81,9 @@ class PolicyPage:
     Attributes:
         title: name of the configuration; "" if it is unknown.
         layers: names of the layers with their patches as JSON, lowest first.
-        keys: the settings; those that a layer sets come first.
+        keys: the settings; those that a layer sets come first. Empty if there are errors.
         overridden: values that a higher layer replaced.
-        errors: why there are no layers.
+        errors: why there are no layers, or why the engine does not accept them.
         models: choices of the form, as are the fields after it.
     """
 
@@ -103,7 +104,11 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
     """Return the data of the page, with at most twelve queries."""
     models = tuple(Model.objects.select_related("provider"))
     title, layers, errors = _resolve_layers(choice, models)
-    resolved = resolve_policy(layers) if layers else None
+    resolved = None
+    try:
+        resolved = resolve_policy(layers) if layers else None
+    except PolicyError as error:  # layers that another version of the engine froze
+        errors = tuple(f"In {problem.layer}: {problem.key}: {problem.message}." for problem in error.problems)
     return PolicyPage(
         choice=choice,
         title=title,
