@@ -1,9 +1,10 @@
 """Form field for a JSON object."""
 
-import json
 from typing import Any
 
 from django import forms
+
+from toolbench.lab.library.values import parse_value
 
 
 class JsonObjectField(forms.CharField):
@@ -15,18 +16,14 @@ class JsonObjectField(forms.CharField):
         """Return the parsed object.
 
         Raises:
-            ValidationError: the text is not a JSON object; the message names the position of the error.
+            ValidationError: the text is not a JSON object, or the database cannot store it; the message names the
+                position of the error.
         """
         text = super().clean(value).strip()
         try:
-            parsed = json.loads(text or "{}")
-        except RecursionError as error:
-            raise forms.ValidationError("This is not JSON: it is nested too deeply.") from error
-        except json.JSONDecodeError as error:
-            position = f"line {error.lineno}, column {error.colno}"
-            raise forms.ValidationError(f"This is not JSON: {position}: {error.msg}.") from error
+            parsed = parse_value(text or "{}")
         except ValueError as error:
-            raise forms.ValidationError(f"This is not JSON: {error}.") from error
+            raise forms.ValidationError(str(error)) from error
         if not isinstance(parsed, dict):
             raise forms.ValidationError("This must be a JSON object, in braces.")
         return parsed

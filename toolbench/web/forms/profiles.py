@@ -15,8 +15,9 @@ from toolbench.lab.library.profiles import (
     SAMPLING_OPTIONS,
     SamplingOption,
 )
-from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, parse_value, render_indented
+from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, render_indented
 from toolbench.lab.models import SamplingProfile
+from toolbench.web.forms.json_object import JsonObjectField
 from toolbench.web.forms.library import EntryForm
 
 NOT_SENT = "not sent"
@@ -66,7 +67,7 @@ class ProfileForm(EntryForm[SamplingProfile]):
 
     functions = PROFILES
 
-    more = forms.CharField(
+    more = JsonObjectField(
         label="Other options",
         required=False,
         max_length=MAX_TEXT_CHARACTERS,
@@ -113,15 +114,9 @@ class ProfileForm(EntryForm[SamplingProfile]):
         """Return the other options.
 
         Raises:
-            ValidationError: the text is not a JSON object, or names an option that has a field.
+            ValidationError: the object names an option that has a field.
         """
-        text = self.cleaned_data["more"].strip()
-        try:
-            options = parse_value(text) if text else {}
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
-        if not isinstance(options, dict):
-            raise forms.ValidationError("This must be a JSON object, in braces.")
+        options: dict[str, Any] = self.cleaned_data["more"]
         if field_names := sorted(set(OPTION_NAMES) & options.keys()):
             raise forms.ValidationError(f"Use the fields for {', '.join(field_names)}.")
         return options
