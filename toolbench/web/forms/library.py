@@ -9,16 +9,13 @@ from django.http import QueryDict
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.entries import Entry, EntryFunctions, EntryPage, build_copy
 from toolbench.lab.library.versions import CONTENT_COLUMNS, read_content
-from toolbench.web.forms.errors import add_form_errors
+from toolbench.web.forms.errors import VersionForm
 
 Saved = TypeVar("Saved")
 
 
-class EntryForm(forms.Form, Generic[Entry]):
+class EntryForm(VersionForm, Generic[Entry]):
     """Form of a new entry of the library, or of a new version of an entry.
-
-    The field `read_number` has the number of the version that the form was filled in with, so that a version that was
-    saved meanwhile is not overwritten.
 
     Attributes:
         functions: functions that create, edit and delete entries of this kind.
@@ -27,7 +24,6 @@ class EntryForm(forms.Form, Generic[Entry]):
     functions: ClassVar[EntryFunctions[Any]]
 
     name = forms.CharField(label="Name", max_length=80, help_text="Letters, digits, hyphens and underscores.")
-    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
 
     @classmethod
     def for_new(cls, data: QueryDict | None, copied: str = "") -> Self:
@@ -75,10 +71,6 @@ class EntryForm(forms.Form, Generic[Entry]):
         return self._save(
             lambda content: self.functions.edit(entry, content, self.cleaned_data["read_number"] or 0, username)
         )
-
-    def add_errors(self, error: InvalidFieldsError) -> None:
-        """Add the errors of the lab to the form's fields."""
-        add_form_errors(self, error)
 
     def _save(self, save: Callable[[dict[str, Any]], Saved]) -> Saved | None:
         content = self.build_content()

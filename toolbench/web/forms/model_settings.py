@@ -16,9 +16,10 @@ from toolbench.lab.library.model_settings import (
     list_workaround_choices,
     save_model_settings,
 )
-from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, parse_value, render_indented
+from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, render_indented
 from toolbench.lab.models import Model
-from toolbench.web.forms.errors import add_form_errors
+from toolbench.web.forms.errors import VersionForm
+from toolbench.web.forms.json_object import JsonObjectField
 
 
 def _build_price_field(label: str) -> forms.FloatField:
@@ -27,12 +28,8 @@ def _build_price_field(label: str) -> forms.FloatField:
     )
 
 
-class ModelSettingsForm(forms.Form):
-    """Form of a model's settings.
-
-    The field `read_number` has the number of the version that the form was filled in with, so that a version that was
-    saved meanwhile is not overwritten.
-    """
+class ModelSettingsForm(VersionForm):
+    """Form of a model's settings."""
 
     workarounds = forms.MultipleChoiceField(
         label="Workarounds",
@@ -40,7 +37,7 @@ class ModelSettingsForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         help_text="Presets that strategy production uses for this model.",
     )
-    capabilities = forms.CharField(
+    capabilities = JsonObjectField(
         label="Declared capabilities",
         required=False,
         max_length=MAX_TEXT_CHARACTERS,
@@ -58,7 +55,6 @@ class ModelSettingsForm(forms.Form):
         max_length=MAX_SOURCE_CHARACTERS,
         help_text="The page or contract that states it.",
     )
-    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
 
     def __init__(self, data: QueryDict | None, page: ModelSettingsPage) -> None:
         """Build the form, filled in with the model's settings."""
@@ -76,19 +72,8 @@ class ModelSettingsForm(forms.Form):
         return list_capability_docs()
 
     def clean_capabilities(self) -> dict[str, Any]:
-        """Return the declared capabilities, without those that are null.
-
-        Raises:
-            ValidationError: the text is not a JSON object.
-        """
-        text = self.cleaned_data["capabilities"].strip()
-        try:
-            capabilities = parse_value(text) if text else {}
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
-        if not isinstance(capabilities, dict):
-            raise forms.ValidationError("This must be a JSON object, in braces.")
-        return {name: value for name, value in capabilities.items() if value is not None}
+        """Return the declared capabilities, without those that are null."""
+        return {name: value for name, value in self.cleaned_data["capabilities"].items() if value is not None}
 
     def clean(self) -> dict[str, Any]:
         """Check that a price is complete: both figures, a date that is not in the future, and a source."""
@@ -118,5 +103,5 @@ class ModelSettingsForm(forms.Form):
             sentences_by_field = {
                 name if name in self.fields else "capabilities": sentences for name, sentences in error.errors.items()
             }
-            add_form_errors(self, InvalidFieldsError(sentences_by_field))
+            self.add_errors(InvalidFieldsError(sentences_by_field))
             return None

@@ -40,6 +40,20 @@ def test_model_settings_form_saves_version_with_author(owner_client: Client) -> 
     assert "$2.0 in" in read_html(owner_client.get(f"/models/{model.pk}/"))
 
 
+def test_model_settings_form_after_conflict_is_saved_when_sent_again(owner_client: Client) -> None:
+    path = f"/models/{make_model().pk}/settings/"
+    read_first = read_form_values(owner_client, path) | PRICE
+    owner_client.post(path, read_first)
+    refused = owner_client.post(path, read_first | {"input": "3"})
+    assert refused.status_code == 422
+    assert "owner saved version 2 meanwhile" in read_html(refused)
+    form = refused.context["form"]
+    again = {name: form[name].value() for name in form.fields if form[name].value() is not None}
+    assert owner_client.post(path, again).status_code == 302
+    assert Model.objects.get().price["input"] == 3
+    assert LibraryVersion.objects.count() == 3
+
+
 def test_launch_run_freezes_price_for_sum_costs(owner_client: Client) -> None:
     load_builtin_data()
     model = make_model(price=STORED)

@@ -87,6 +87,11 @@ def test_profile_form_refuses_edit_of_older_version_and_keeps_input(owner_client
     assert "owner saved version 2 meanwhile" in read_html(response)
     assert response.context["form"]["temperature"].value() == "0.6"
     assert SamplingProfile.objects.get().options == {"temperature": 0.4}
+    form = response.context["form"]
+    again = {name: form[name].value() for name in form.fields if form[name].value() is not None}
+    assert owner_client.post("/profiles/cool/", again).status_code == 302
+    assert SamplingProfile.objects.get().options == {"temperature": 0.6}
+    assert owner_client.get("/profiles/cool/").context["page"].versions[0].number == 3
 
 
 def test_profile_form_copies_builtin_profile_and_never_changes_it(owner_client: Client) -> None:
