@@ -51,6 +51,15 @@ def test_cookie_names_of_two_instances_differ() -> None:
     assert not set(one.values()) & set(other.values())
 
 
+@pytest.mark.parametrize(
+    ("base", "is_secure"), [("https://bench.example.org", True), ("http://bench.example.org", False)]
+)
+def test_cookies_are_secure_at_https_address(base: str, is_secure: bool) -> None:
+    values = read_settings(TOOLBENCH_BASE=base)
+
+    assert (values["SESSION_COOKIE_SECURE"], values["CSRF_COOKIE_SECURE"]) == (is_secure, is_secure)
+
+
 def test_database_options_have_timeouts_that_url_overrides() -> None:
     values = read_settings(DATABASE_URL="postgresql://ana@db.example.org/bench?connect_timeout=4&sslmode=require")
 

@@ -193,6 +193,8 @@ SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
 CSRF_COOKIE_NAME = f"toolbench_csrf_{PUBLIC_PORT}"
 NEXT_PAGE_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was requested before the sign-in
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # needs no further cookie
+# Browsers send these cookies only by HTTPS if that is how people reach the site.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 # With Strict, a browser that follows a sign-in link from another site would not send the new session's cookie.
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.conf import settings
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -24,8 +25,14 @@ PAGES_BY_NAME = {
 
 
 def test_invited_viewer_reads_pages_and_cannot_change(
-    browser_page: Page, clicks: ClickCounter, catalogue: None, browser: Browser, live_server: LiveServer
+    browser_page: Page,
+    clicks: ClickCounter,
+    catalogue: None,
+    browser: Browser,
+    live_server: LiveServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(settings, "BASE_URL", live_server.url)
     browser_page.goto("/settings/people/")
     browser_page.get_by_label("Name", exact=True).fill("ana")
     browser_page.locator("select[name=role]").first.select_option("viewer")

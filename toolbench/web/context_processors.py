@@ -161,8 +161,8 @@ class SavedViews:
     Attributes:
         user_id: id of the user, whose own views have a button that deletes them.
         address: path and query string of the page.
-        live_address: full address of the page without ?upto=, which also shows later runs.
-        frozen_address: full address that shows only runs up to `last_run`; empty if the page cannot be limited.
+        live_address: address of the page without ?upto=, which also shows later runs.
+        frozen_address: address that shows only runs up to `last_run`; empty if the page cannot be limited.
         last_run: value of ?upto= or, without a readable one, the id of the newest run; 0 without runs.
     """
 
@@ -195,8 +195,8 @@ def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
             views=menu.views,
             user_id=user.pk,
             address=request.get_full_path(),
-            live_address=request.build_absolute_uri(live_path),
-            frozen_address=request.build_absolute_uri(frozen_path) if request.path in _FREEZABLE_PATHS else "",
+            live_address=live_path,
+            frozen_address=frozen_path if request.path in _FREEZABLE_PATHS else "",
             last_run=last_run,
         )
     }

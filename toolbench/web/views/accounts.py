@@ -1,5 +1,6 @@
 """Views of accounts and of the audit list."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -65,7 +66,7 @@ def _render_people(
     request: HttpRequest, *, invited: User | None = None, token: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
     """Render the accounts; `token` is that of the new sign-in link of `invited`."""
-    link = request.build_absolute_uri(reverse("sign-in-link", args=[token])) if token else ""
+    link = f"{settings.BASE_URL}{reverse('sign-in-link', args=[token])}" if token else ""
     typed = {"name": request.POST.get("name", ""), "role": request.POST.get("role", Role.VIEWER)} if error else {}
     context = {
         "people": people.list_people(),

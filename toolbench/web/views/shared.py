@@ -1,5 +1,6 @@
 """Views of share links: create, list and revoke them, and show the pages that they open."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -98,7 +99,7 @@ def _render_links(
     user = find_user(request)
     assert user is not None
     links = [(link, _build_address(link)) for link in share_links.list_share_links(user)]
-    url = request.build_absolute_uri(_build_address(new_link)) if new_link else ""
+    url = f"{settings.BASE_URL}{_build_address(new_link)}" if new_link else ""
     context = {"links": links, "new_link": new_link, "url": url, "error": error}
     return render_page(request, "shared/list.html", context, status=status)
 

@@ -37,7 +37,8 @@ def show(request: HttpRequest) -> HttpResponse:
     if next_url := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
         name, path = settings.NEXT_PAGE_COOKIE_NAME, request.path
-        response.set_cookie(name, quote(next_url), max_age=age, path=path, httponly=True, samesite="Lax")
+        secure = settings.SESSION_COOKIE_SECURE
+        response.set_cookie(name, quote(next_url), age, path=path, secure=secure, httponly=True, samesite="Lax")
     return response
 
 

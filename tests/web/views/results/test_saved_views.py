@@ -79,7 +79,7 @@ def test_frozen_address_omits_later_runs(owner_client: Client) -> None:
 
     add_run(3)
     page = read_html(owner_client.get("/matrix/?target=95"))
-    addresses = re.findall(r'data-copy="http://testserver([^"]+)"', page)
+    addresses = re.findall(r'data-copy="([^"]+)"', page)
     live, frozen = (address.replace("&amp;", "&") for address in addresses)
     assert (live, frozen.startswith("/matrix/?target=95&upto=")) == ("/matrix/?target=95", True)
     add_run(4)
@@ -87,7 +87,7 @@ def test_frozen_address_omits_later_runs(owner_client: Client) -> None:
     page = read_html(owner_client.get(frozen))
     assert "3 trials measured here" in page
     assert "Frozen: runs up to" in page
-    assert re.findall(r'data-copy="http://testserver([^"]+)"', page) == addresses
+    assert re.findall(r'data-copy="([^"]+)"', page) == addresses
     for path in ("/trials/", "/failures/", "/decide/"):
         assert f'href="{path}?upto=' in page, path
 
@@ -96,4 +96,4 @@ def test_frozen_address_replaces_invalid_limit(owner_client: Client) -> None:
     run = make_run()
     page = read_html(owner_client.get("/matrix/?upto=x"))
     assert f"Shows runs up to run {run.pk}, without later ones." in page
-    assert f'data-copy="http://testserver/matrix/?upto={run.pk}"' in page
+    assert f'data-copy="/matrix/?upto={run.pk}"' in page
