@@ -142,7 +142,7 @@ SENT = {
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
     "case-set": ("public",),
-    "playground": (*MessageForm.base_fields, *MessageRunForm.base_fields),
+    "playground": ("key", *MessageForm.base_fields, *MessageRunForm.base_fields),
     "case-mcp": ("server", "authorization", "choose", "tool"),
     "case-drafts-review": ("draft", "decision", "set"),
     "alias-new": tuple(AliasForm.base_fields),

@@ -10,9 +10,10 @@ from django.urls import reverse
 from toolbench.lab.cases.conversations import build_case_request, save_as_case, save_message
 from toolbench.lab.cases.edit import UnknownCaseError
 from toolbench.lab.results.playground import ConversationPage, get_conversations
-from toolbench.lab.runs.idempotent_launch import LaunchKeyError, use_launch_key
-from toolbench.web.forms.playground import USED_KEY, CaseTrialsForm, MessageForm, MessageRunForm
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError
+from toolbench.web.forms.playground import CaseTrialsForm, MessageForm, MessageRunForm
 from toolbench.web.forms.start_run import StartMode, plan_or_launch
+from toolbench.web.launch_keys import USED_KEY, use_form_key
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, record
 from toolbench.web.trial_context import get_trace_context, refresh_when_done
@@ -77,10 +78,8 @@ def send_message(
     message = form.parse_message(slug, run_form)
     if message is None:
         return None
-    user = find_user(request)
-    assert user is not None  # only a signed-in operator can send messages
     try:
-        with use_launch_key(user, form.launch_key, form.launch_body | {"slug": slug}) as launch_key:
+        with use_form_key(request) as launch_key:
             if launch_key.run is not None:
                 return redirect("conversation", launch_key.run.cells.values_list("scenario", flat=True)[0])
             case = save_message(*message, slug=slug)
@@ -88,10 +87,10 @@ def send_message(
             subject = f"conversation {case.slug}" + (f", message {case.current}" if slug else "")
             record(request, Action.CHANGED if slug else Action.ADDED, subject, url)
             run_request = run_form.build_request(case)
-            result = plan_or_launch(run_form, run_request, start=StartMode.ALL, owner=user)
+            result = plan_or_launch(run_form, run_request, start=StartMode.ALL, owner=find_user(request))
             launch_key.run = result.run
     except LaunchKeyError:
-        form.refuse_key()
+        messages.error(request, USED_KEY)
         return None
     except UnknownCaseError as error:
         raise Http404(str(error)) from None
@@ -112,16 +111,15 @@ def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
         CaseNotCreatedError: there is no such trial.
         DraftError: a test case cannot expect the trial's calls.
     """
-    form, user = CaseTrialsForm(request.POST), find_user(request)
-    assert user is not None  # only a signed-in operator can create test cases
+    form = CaseTrialsForm(request.POST)
     try:
-        with use_launch_key(user, form.launch_key, form.launch_body | {"trial": trial_id}) as launch_key:
+        with use_form_key(request) as launch_key:
             if launch_key.run is not None:
                 return redirect("run", launch_key.run.pk)
             case = save_as_case(trial_id)
             record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
             run_request = build_case_request(case, trial_id, form.count)
-            result = plan_or_launch(form, run_request, start=StartMode.ALL, owner=user)
+            result = plan_or_launch(form, run_request, start=StartMode.ALL, owner=find_user(request))
             launch_key.run = result.run
     except LaunchKeyError:
         messages.error(request, USED_KEY)

@@ -13,6 +13,7 @@ from tests.lab.cases.weather_conversations import TOOL, model, server
 from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import launch_run, make_paid_model, run_worker_session
 from tests.page_html import read_html
+from tests.web.test_launch_keys import read_key
 from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cause_pools import CauseScope, sum_causes
@@ -56,7 +57,7 @@ def send(owner_client: Client, model: Model) -> SendMessage:
 def read_fields(response: Any) -> dict[str, str]:
     """Return the values of the forms of a page, as a browser sends them."""
     forms = [response.context[name] for name in ("form", "run_form")]
-    shown = {name: form[name].value() for form in forms for name in form.fields}
+    shown = {name: form[name].value() for form in forms for name in form.fields} | {"key": read_key(response)}
     return {name: str(value) for name, value in shown.items() if value not in (None, "", False)}
 
 
@@ -202,7 +203,7 @@ def test_playground_run_button_pressed_twice_starts_one_run(owner_client: Client
     address = send()
     trial = Trial.objects.get()
     form = owner_client.get(address).context["trials_form"]
-    sent = {name: str(form[name].value()) for name in form.fields}
+    sent = {"trials": str(form["trials"].value()), "key": read_key(owner_client.get(address))}
     run_addresses = {owner_client.post(f"{address}{trial.pk}/run/", sent).headers["Location"] for _ in range(2)}
     run = Run.objects.exclude(purpose="playground").get()
     assert run_addresses == {f"/runs/{run.pk}/"}

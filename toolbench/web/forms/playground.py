@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
 
 from django import forms
 from django.http import QueryDict
@@ -31,40 +30,14 @@ from toolbench.web.forms.errors import add_form_errors
 _DEFAULT_SETTINGS = MessageSettings()
 MAX_TRIALS = 20  # of one message
 TRIALS_TO_SEND_AGAIN = 5  # initial number of trials of a message that is sent again
-_HIDDEN_FIELDS = ("title", "trial", "key", "group", "behaviour", "control")
-_FIELDS_OF_ONE_REQUEST = ("key", "agreed", "csrfmiddlewaretoken")
+_HIDDEN_FIELDS = ("title", "trial", "group", "behaviour", "control")
 TRIALS_OF_A_CASE = 20  # initial number of trials of a case
 _MIN_ROWS, _MAX_ROWS = 3, 18  # of text in the field for the message
 _LAUNCH_MODES = ("tool_use_mode", "tool_failure_policy")
-USED_KEY = (
-    "Nothing was sent: this form was sent before with other content, or its run was deleted. To send it as it is now, "
-    "press the button again."
-)
 CASE_NOTE = "Tools, results and message are filled in from the case {case}. The case stays as it is."
 
 
-class SentOnceForm(forms.Form):
-    """Form that starts one run, however often it is sent: each rendered form has another idempotency key."""
-
-    key = forms.UUIDField(required=False, initial=uuid4, widget=forms.HiddenInput)
-
-    @property
-    def launch_key(self) -> str:
-        """Return the sent key; "" without a valid one."""
-        return "" if "key" in self.errors else str(self.cleaned_data["key"] or "")
-
-    @property
-    def launch_body(self) -> dict[str, str]:
-        """Return the sent values, without those that may differ when the same form is sent again."""
-        return {name: value for name, value in self.data.items() if name not in _FIELDS_OF_ONE_REQUEST}
-
-    def refuse_key(self) -> None:
-        """Say that the key cannot be used, and show the form with a new one."""
-        self.data = {name: self.data[name] for name in self.data} | {"key": str(uuid4())}
-        self.add_error(None, USED_KEY)
-
-
-class MessageForm(SentOnceForm, CaseForm):
+class MessageForm(CaseForm):
     """Form of a message: the fields of a case, of which only the message is required.
 
     With `trial`, the message follows that trial's answer. Without it, the message may be a list of messages.
@@ -110,7 +83,7 @@ class MessageForm(SentOnceForm, CaseForm):
             None if this form or `run_form` is not valid.
         """
         is_valid = self.is_valid()
-        data = {name: value for name, value in self.cleaned_data.items() if name not in ("set", "key")}
+        data = {name: value for name, value in self.cleaned_data.items() if name != "set"}
         trial_id = data.pop("trial", None)
         try:
             message = parse_message(CaseDraft(**data), slug, trial_id)
@@ -169,7 +142,7 @@ class MessageRunForm(CaseRunForm):
         return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
 
 
-class CaseTrialsForm(SentOnceForm):
+class CaseTrialsForm(forms.Form):
     """Form that runs the test case made from a trial: the number of trials of that run."""
 
     trials = forms.IntegerField(label="Times", min_value=1, max_value=MAX_CELL_TRIALS, initial=TRIALS_OF_A_CASE)

@@ -21,11 +21,13 @@ from toolbench.lab.results.run.index import Kind, get_run_list
 from toolbench.lab.results.run.live_grid import get_run_grid
 from toolbench.lab.results.run.page import RunPage, get_run_page
 from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 from toolbench.web.context_processors import build_frame
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
-from toolbench.web.forms.run_actions import ActionResult, parse_action
+from toolbench.web.forms.run_actions import ActionResult, RunAction, parse_action
 from toolbench.web.forms.run_list import RunListAction
-from toolbench.web.forms.start_run import StartMode, plan_or_launch
+from toolbench.web.forms.start_run import LaunchResult, StartMode, plan_or_launch
+from toolbench.web.launch_keys import USED_KEY, launch_once, use_form_key
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
 
@@ -67,7 +69,7 @@ def create(request: HttpRequest) -> HttpResponse:
     form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), form_data)
     run_request = form.to_request()
-    result = plan_or_launch(form, run_request, start=_read_start_mode(request), owner=find_user(request))
+    result = _plan_or_launch(request, form, run_request)
     if result.run:
         return redirect("run", result.run.pk)
     context: dict[str, object] = {"form": form, "plan": result.plan, "is_confirmed": result.is_confirmed}
@@ -84,10 +86,11 @@ def _estimate(form: LaunchForm, run_request: RunRequest | None, plan: Plan | Non
     return {"forecast": estimate_plan(plan, run_request), "power": power, "budgets": budgets}
 
 
-def _read_start_mode(request: HttpRequest) -> StartMode:
+def _plan_or_launch(request: HttpRequest, form: LaunchForm, run_request: RunRequest | None) -> LaunchResult:
     if request.method != "POST":
-        return StartMode.PLAN
-    return StartMode.ONE_OF_EACH if request.GET.get("start") == "one" else StartMode.ALL
+        return plan_or_launch(form, run_request, start=StartMode.PLAN, owner=None)
+    start = StartMode.ONE_OF_EACH if request.GET.get("start") == "one" else StartMode.ALL
+    return launch_once(request, form, run_request, start=start)
 
 
 @require_safe
@@ -133,16 +136,26 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     """Execute an action of the run page (POST /runs/ID/act/); ask for confirmation before paid requests."""
     action = parse_action(request.POST)
     try:
-        result = action.execute(run_id, find_user(request))
-        _announce(request, run_id, result)
-    except RunActionError as error:
-        messages.error(request, str(error))
+        result = _execute(request, run_id, action)
+    except (RunActionError, LaunchKeyError) as error:
+        messages.error(request, USED_KEY if isinstance(error, LaunchKeyError) else str(error))
         return redirect("run", run_id)
     except PaidRequestsUnconfirmedError as needed:
         return render_page(
             request, "runs/act.html", {"run_id": run_id, "repeated_fields": action.repeated_fields, "needed": needed}
         )
     return redirect("run", result.run_id) if result.run_id else redirect("runs")
+
+
+def _execute(request: HttpRequest, run_id: int, action: RunAction) -> ActionResult:
+    """Execute and announce an action, once for each launch key if its button has one."""
+    with use_form_key(request) as launch_key:
+        if launch_key.run is not None:
+            return ActionResult("", launch_key.run.pk)
+        result = action.execute(run_id, find_user(request))
+        launch_key.run_id = result.run_id
+        _announce(request, run_id, result)
+        return result
 
 
 def _announce(request: HttpRequest, run_id: int, result: ActionResult) -> None:

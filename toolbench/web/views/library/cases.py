@@ -12,12 +12,14 @@ from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
 from toolbench.lab.cases.files import render_cases
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
-from toolbench.lab.models import Case, CaseSet
+from toolbench.lab.models import Case, CaseSet, Run
 from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
 from toolbench.web.forms.start_run import StartMode, plan_or_launch
+from toolbench.web.launch_keys import USED_KEY, launch_once, use_form_key
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, record
 
@@ -31,19 +33,44 @@ def list_cases(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     """Show the form, filled in from the URL; on POST, save the case and, with the button `run`, run it."""
-    run_form, trial_text = CaseRunForm(request.POST or None), request.GET.get("trial", "")
+    run_form = CaseRunForm(request.POST or None)
     try:
         form, note = CaseForm.from_request(request.POST or None, request.GET)
     except CaseNotCreatedError as error:
         raise Http404(str(error)) from None
-    submitted_run_form = run_form if "run" in request.POST else None
-    trial_id = parse_whole_number(trial_text)
-    case = form.save(from_trial=trial_id, run_form=submitted_run_form) if request.method == "POST" else None
-    if case is None:
-        context = {"form": form, "run_form": run_form, "note": note, "page": None, "action": request.get_full_path()}
-        return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
-    record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
-    return _start_trials(request, case.slug, run_form) if "run" in request.POST else redirect("case", case.slug)
+    if request.method == "POST" and (response := _save_new(request, form, run_form)):
+        return response
+    context = {"form": form, "run_form": run_form, "note": note, "page": None, "action": request.get_full_path()}
+    return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _save_new(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> HttpResponse | None:
+    """Save a new case and, with the button `run`, run it, once for each launch key; None if a form has errors."""
+    try:
+        with use_form_key(request) as launch_key:
+            if launch_key.run is not None:
+                return redirect("case", launch_key.run.cells.values_list("scenario", flat=True)[0])
+            case = _save_case(request, form, run_form)
+            if case is None:
+                return None
+            launch_key.run = run = _launch(request, case, run_form) if "run" in request.POST else None
+    except LaunchKeyError:
+        messages.error(request, USED_KEY)
+        return None
+    return _redirect_to_trials(request, case.slug, run) if "run" in request.POST else redirect("case", case.slug)
+
+
+def _save_case(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> Case | None:
+    trial_id = parse_whole_number(request.GET.get("trial", ""))
+    case = form.save(from_trial=trial_id, run_form=run_form if "run" in request.POST else None)
+    if case is not None:
+        record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
+    return case
+
+
+def _launch(request: HttpRequest, case: Case, run_form: CaseRunForm) -> Run | None:
+    run_request = run_form.to_request(case.slug)
+    return plan_or_launch(run_form, run_request, start=StartMode.ALL, owner=find_user(request)).run
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -132,7 +159,12 @@ def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> Htt
 
     If paid requests must be confirmed or a field must be corrected, no trial starts and the page shows the form.
     """
-    if plan_or_launch(run_form, run_form.to_request(slug), start=StartMode.ALL, owner=find_user(request)).run:
+    return _redirect_to_trials(request, slug, launch_once(request, run_form, run_form.to_request(slug)).run)
+
+
+def _redirect_to_trials(request: HttpRequest, slug: str, run: Run | None) -> HttpResponse:
+    """Redirect to the page of a case, which shows the run; without a run, it shows the form again."""
+    if run is not None:
         return redirect("case", slug)
     fields = {name: request.POST.get(name, "") for name in ("model", "trials")}
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(fields)}#try")
