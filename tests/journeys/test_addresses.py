@@ -128,7 +128,7 @@ SENT = {
     "run-new": PLANNING,
     "run-act": ("action", *ACTING),
     "run-missing": ("target", "cell", "chosen", "shown", "agreed"),
-    "trial-note": ("label", "note", "next"),
+    "trial-note": ("label", "note", "next", "read_label", "read_note"),
     "trial-verdict": ("verdict", "reason", "next"),
     "provider-new": CONNECTING,
     "provider": CONNECTING,

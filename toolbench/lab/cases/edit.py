@@ -108,11 +108,18 @@ def _get_or_create_set(name: str, kind: CaseSet.Kind) -> CaseSet:
     return case_set
 
 
-def edit_case(slug: str, title: str, definition: UserCase) -> Case:
+def edit_case(slug: str, title: str, definition: UserCase, read_number: int | None = None) -> Case:
     """Save the case, with a new version if anything but the title has changed.
+
+    Args:
+        slug: slug of the case.
+        title: its new title.
+        definition: its new definition.
+        read_number: number of the version that the user has read and changed; None to replace any version.
 
     Raises:
         UnknownCaseError: there is no such case, or it was deleted.
+        InvalidFieldsError: another version was saved meanwhile.
     """
     with transaction.atomic():
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
@@ -120,6 +127,9 @@ def edit_case(slug: str, title: str, definition: UserCase) -> Case:
             raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
         case.title = to_column_text(title, 120)
         if case.versions.get(number=case.current).definition != render_case(definition):
+            if read_number not in (None, case.current):
+                message = f"Version {case.current} was saved meanwhile. Your input is kept: compare, then save again."
+                raise InvalidFieldsError({"read_number": [message]})
             case.current += 1
             CaseVersion.objects.create(case=case, number=case.current, definition=render_case(definition))
         case.save(update_fields=["title", "current"])

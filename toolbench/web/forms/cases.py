@@ -14,12 +14,12 @@ from toolbench.lab.cases.files import CaseImportError, import_cases
 from toolbench.lab.cases.from_scenario import build_draft_from_scenario
 from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
 from toolbench.lab.cases.merge_import import CaseImportResult
-from toolbench.lab.cases.pages import get_model_choices
+from toolbench.lab.cases.pages import CasePage, get_model_choices
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.web.forms.errors import add_form_errors
+from toolbench.web.forms.errors import VersionForm, add_form_errors
 
 MAX_ERRORS = 20
 MAX_FILE_BYTES = 20_000_000
@@ -37,7 +37,7 @@ def _build_text_field(
     return forms.CharField(label=label, required=required, strip=False, widget=widget, help_text=hint)
 
 
-class CaseForm(forms.Form):
+class CaseForm(VersionForm):
     """Form of a test case. Texts are not stripped, so that the page shows them as typed."""
 
     tools = _build_text_field(
@@ -148,16 +148,16 @@ class CaseForm(forms.Form):
             return None
         is_valid = self.is_valid()
         data = dict(self.cleaned_data)
-        set_name = data.pop("set", "").strip()
+        set_name, read_number = data.pop("set", "").strip(), data.pop("read_number", None)
         try:
             title, case = parse_draft(CaseDraft(**data))
             if not is_valid or (run_form is not None and not run_form.is_valid()):
                 return None
             if slug:
-                return edit_case(slug, title, case)
+                return edit_case(slug, title, case, read_number)
             return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
         except InvalidFieldsError as error:
-            add_form_errors(self, error)
+            self.add_errors(error)
             return None
 
     @classmethod
@@ -192,6 +192,11 @@ class CaseForm(forms.Form):
     def from_draft(cls, draft: CaseDraft) -> Self:
         """Return the form filled in from a draft."""
         return cls(initial=asdict(draft))
+
+    @classmethod
+    def for_version(cls, data: QueryDict | None, page: CasePage) -> Self:
+        """Return the form of a new version of a case, as sent or filled in from the current version."""
+        return cls(data, initial={**asdict(page.draft), "read_number": page.case.current})
 
 
 class CaseImportForm(forms.Form):

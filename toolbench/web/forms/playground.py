@@ -83,7 +83,7 @@ class MessageForm(CaseForm):
             None if this form or `run_form` is not valid.
         """
         is_valid = self.is_valid()
-        data = {name: value for name, value in self.cleaned_data.items() if name != "set"}
+        data = {name: value for name, value in self.cleaned_data.items() if name not in ("set", "read_number")}
         trial_id = data.pop("trial", None)
         try:
             message = parse_message(CaseDraft(**data), slug, trial_id)

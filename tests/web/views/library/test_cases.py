@@ -1,6 +1,7 @@
 """Pages of test cases: forms, sets, copies of scenarios, and runs of a set."""
 
 import html
+import json
 import re
 
 import pytest
@@ -14,6 +15,7 @@ from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
 pytestmark = pytest.mark.django_db
+CASE = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}'}
 
 
 def test_cases_page_plans_whole_set_and_confirms_paid_requests(owner_client: Client) -> None:
@@ -81,9 +83,45 @@ def test_case_forms_show_errors_that_quote_lone_surrogate(
     assert "?" in str(response.context["form"].errors)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        f'[{{"role": "user", "content": {LONE_SURROGATE}}}]',
+        f'[{{"role": "system", "content": {LONE_SURROGATE}}}, {{"role": "user", "content": "Hi"}}]',
+    ],
+)
+def test_case_with_lone_surrogate_is_shown_and_kept_by_form(owner_client: Client, message: str) -> None:
+    owner_client.post("/cases/new/", CASE | {"message": message, "save": "1"})
+    case = Case.objects.get()
+    definition = case.versions.get().definition
+    for path in ("/cases/", f"/cases/{case.slug}/", f"/scenarios/{case.slug}/", f"/playground/?case={case.slug}"):
+        assert owner_client.get(path).status_code == 200, path
+    form = owner_client.get(f"/cases/{case.slug}/edit/").context["form"]
+    sent = {name: form[name].value() or "" for name in form.fields} | {"parallel": "on"}
+    assert owner_client.post(f"/cases/{case.slug}/edit/", sent).status_code == 302
+    newest = case.versions.get(number=2)
+    assert json.loads(newest.definition)["messages"] == json.loads(definition)["messages"]
+
+
+def test_case_form_refuses_edit_of_older_version_until_sent_again(owner_client: Client) -> None:
+    owner_client.post("/cases/new/", CASE | {"save": "1"})
+    path = f"/cases/{Case.objects.get().slug}/edit/"
+    sent = CASE | {"read_number": str(owner_client.get(path).context["form"]["read_number"].value())}
+    changed = sent | {"message": "Hello"}
+    for _ in range(2):  # the same content again is no conflict
+        assert owner_client.post(path, changed).status_code == 302
+    refused = owner_client.post(path, sent | {"message": "Good morning"})
+    assert refused.status_code == 422
+    assert "Version 2 was saved meanwhile." in read_html(refused)
+    form = refused.context["form"]
+    assert form["message"].value() == "Good morning"
+    assert Case.objects.get().current == 2
+    assert owner_client.post(path, {name: form[name].value() or "" for name in form.fields}).status_code == 302
+    assert Case.objects.get().current == 3
+
+
 def test_case_form_with_invalid_run_saves_no_case(owner_client: Client) -> None:
-    case = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}', "run": "1"}
-    response = owner_client.post("/cases/new/", case | {"model": make_model().pk, "trials": "0"})
+    response = owner_client.post("/cases/new/", CASE | {"run": "1", "model": make_model().pk, "trials": "0"})
     assert response.status_code == 422
     assert set(response.context["run_form"].errors) == {"trials"}
     assert not Case.objects.exists()
@@ -210,7 +248,7 @@ GARBAGE = [
 ]
 CASE_FIELDS = [
     "tools", "message", "expect", "title", "set", "system", "results", "start", "turns", "parallel", "further", "group",
-    "behaviour", "control", "workspace", "settings",
+    "behaviour", "control", "workspace", "settings", "read_number",
 ]  # fmt: skip
 # Garbage by the field that refuses it; every other field refuses all of it.
 REFUSED_GARBAGE: dict[str, list[str]] = {
@@ -229,9 +267,8 @@ REFUSED_GARBAGE: dict[str, list[str]] = {
 @pytest.mark.parametrize("field", CASE_FIELDS)
 def test_case_form_refuses_garbage_that_is_no_valid_value(owner_client: Client, field: str) -> None:
     assert set(CASE_FIELDS) == set(owner_client.get("/cases/new/").context["form"].fields)
-    typed = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}'}
     for text in GARBAGE:
-        response = owner_client.post("/cases/new/", typed | {field: text}, follow=True)
+        response = owner_client.post("/cases/new/", CASE | {field: text}, follow=True)
         is_refused = text in REFUSED_GARBAGE.get(field, GARBAGE)
         assert response.status_code == (422 if is_refused else 200), text
         if is_refused:

@@ -21,6 +21,7 @@ from tests.factories import (
 )
 from tests.lab.results.trial.test_page import make_failed_trial
 from tests.page_html import read_html
+from tests.web.html_forms import read_forms
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import AuditEntry, Trial
 
@@ -74,6 +75,32 @@ def test_trial_note_is_saved_and_changes_no_outcome(owner_client: Client) -> Non
     owner_client.post(f"/trials/{trial.pk}/note/", {"label": "odd", "note": "ask them", "next": "https://evil.test/"})
     after = Trial.objects.get(pk=trial.pk)
     assert (after.label, after.note, after.outcome) == ("odd", "ask them", "fail")
+
+
+def test_trial_note_of_two_users_is_not_overwritten(owner_client: Client) -> None:
+    trial = make_failed_trial()
+    Trial.objects.filter(pk=trial.pk).update(note="first line\nsecond line")
+    path = f"/trials/{trial.pk}/note/"
+    read = {"read_label": "", "read_note": "first line\r\nsecond line"}  # as a browser sends it
+    for _ in range(2):  # the same text again is no conflict
+        assert owner_client.post(path, read | {"label": "odd", "note": "ask Ana"}).status_code == 302
+    refused = owner_client.post(path, read | {"label": "", "note": "ask Bo"})
+    assert refused.status_code == 422
+    page = read_html(refused)
+    assert "Another user saved this note meanwhile." in page
+    assert "ask Bo</textarea>" in page
+    assert Trial.objects.get(pk=trial.pk).note == "ask Ana"
+    hidden = {
+        control["name"]: control["value"]
+        for form in read_forms(page)
+        for control in form.controls
+        if "value" in control
+    }
+    assert (hidden["read_label"], hidden["read_note"]) == ("odd", "ask Ana")
+    again = {"read_label": "odd", "read_note": "ask Ana", "label": "", "note": "ask Bo"}
+    assert owner_client.post(path, again).status_code == 302
+    assert Trial.objects.get(pk=trial.pk).note == "ask Bo"
+    assert owner_client.post("/trials/999999/note/", again).status_code == 404
 
 
 def test_trial_page_reports_dropped_tools(owner_client: Client) -> None:

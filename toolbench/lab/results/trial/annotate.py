@@ -1,5 +1,8 @@
 """Saving of the label and the note of a trial, which change no verdict."""
 
+from django.db import transaction
+
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import clean_text
 
@@ -7,11 +10,34 @@ MAX_LABEL_CHARS = 80
 MAX_NOTE_CHARS = 20_000
 
 
-def annotate(trial_id: int, *, label: str, note: str) -> bool:
+def annotate(trial_id: int, *, label: str, note: str, read: tuple[str, str] | None = None) -> bool:
     """Save the label and the note of a trial, truncated to their maximum lengths.
+
+    Args:
+        trial_id: primary key of the trial.
+        label: the new label.
+        note: the new note.
+        read: label and note that the user has read and changed; None to replace any.
 
     Returns:
         Whether the trial exists; otherwise, nothing is saved.
+
+    Raises:
+        InvalidFieldsError: another label or note was saved meanwhile.
     """
-    trials = Trial.objects.filter(pk=trial_id, run__deleted_at=None)
-    return bool(trials.update(label=clean_text(label)[:MAX_LABEL_CHARS], note=clean_text(note)[:MAX_NOTE_CHARS]))
+    label, note = clean_text(label)[:MAX_LABEL_CHARS], clean_text(note)[:MAX_NOTE_CHARS]
+    with transaction.atomic():
+        trials = Trial.objects.select_for_update(of=("self",)).filter(pk=trial_id, run__deleted_at=None)
+        trial = trials.only("label", "note").first()
+        if trial is None:
+            return False
+        if read is not None and not any(_has_texts(trial, texts) for texts in (read, (label, note))):
+            raise InvalidFieldsError({"note": ["Another user saved this note meanwhile. Compare, then save again."]})
+        Trial.objects.filter(pk=trial_id).update(label=label, note=note)
+    return True
+
+
+def _has_texts(trial: Trial, texts: tuple[str, str]) -> bool:
+    """Return whether the trial has this label and note; browsers may have changed their line breaks."""
+    stored = (trial.label, trial.note)
+    return all(left.splitlines() == clean_text(right).splitlines() for left, right in zip(stored, texts, strict=True))

@@ -97,7 +97,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
         page = get_editable_case_page(slug)
     except UnknownCaseError as error:
         raise Http404(str(error)) from None
-    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.from_draft(page.draft)
+    form = CaseForm.for_version(request.POST if request.method == "POST" else None, page)
     if request.method == "POST" and (case := form.save(slug=slug)):
         record(request, Action.CHANGED, f"test case {slug}, version {case.current}", reverse("case", args=[slug]))
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")

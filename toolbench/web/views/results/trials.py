@@ -100,8 +100,20 @@ def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
 @require_POST
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Save the label and the note of a trial; redirect to the field `next`, or without it to the trial."""
-    if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
-        raise Http404(f"There is no trial {trial_id}; nothing was saved.")
-    record(request, Action.CHANGED, f"note of trial {trial_id}", reverse("trial", args=[trial_id]))
+    url = reverse("trial", args=[trial_id])
+    label, note = (request.POST.get(name, "") for name in ("label", "note"))
+    try:
+        if not annotate(trial_id, label=label, note=note, read=_find_read_texts(request)):
+            raise Http404(f"There is no trial {trial_id}; nothing was saved.")
+    except InvalidFieldsError as error:
+        context = {"trial": Trial.objects.get(pk=trial_id), "label": label, "note": note, "error": error}
+        return render_page(request, "trials/note.html", context | {"permalink": url}, status=422)
+    record(request, Action.CHANGED, f"note of trial {trial_id}", url)
     messages.success(request, "Saved.")
-    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), reverse("trial", args=[trial_id])))
+    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), url))
+
+
+def _find_read_texts(request: HttpRequest) -> tuple[str, str] | None:
+    """Return the label and the note that the form was filled in with; None for a form without them."""
+    label, note = (request.POST.get(name) for name in ("read_label", "read_note"))
+    return None if label is None or note is None else (label, note)
