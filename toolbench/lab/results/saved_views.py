@@ -90,7 +90,10 @@ def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView
 
 
 def _is_page_of_results(address: str) -> bool:
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
     return parts.path in RESULT_PATHS and not parts.scheme and not parts.netloc and "\0" not in address
 
 

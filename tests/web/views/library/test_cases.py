@@ -120,6 +120,12 @@ def test_case_form_refuses_edit_of_older_version_until_sent_again(owner_client: 
     assert Case.objects.get().current == 3
 
 
+def test_case_form_of_unknown_trial_saves_case_without_it(owner_client: Client) -> None:
+    response = owner_client.post("/cases/new/?trial=999999999", CASE | {"save": "1"})
+    assert response.headers["Location"] == f"/cases/{Case.objects.get().slug}/"
+    assert Case.objects.get().from_trial is None
+
+
 def test_case_form_with_invalid_run_saves_no_case(owner_client: Client) -> None:
     response = owner_client.post("/cases/new/", CASE | {"run": "1", "model": make_model().pk, "trials": "0"})
     assert response.status_code == 422

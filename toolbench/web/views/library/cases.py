@@ -12,7 +12,7 @@ from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
 from toolbench.lab.cases.files import render_cases
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
-from toolbench.lab.models import Case, CaseSet, Run
+from toolbench.lab.models import Case, CaseSet, Run, Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
@@ -61,7 +61,8 @@ def _save_new(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> Ht
 
 
 def _save_case(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> Case | None:
-    trial_id = parse_whole_number(request.GET.get("trial", ""))
+    trials = Trial.objects.filter(pk=parse_whole_number(request.GET.get("trial", "")) or 0)
+    trial_id = trials.values_list("pk", flat=True).first()
     case = form.save(from_trial=trial_id, run_form=run_form if "run" in request.POST else None)
     if case is not None:
         record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
