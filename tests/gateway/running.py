@@ -58,7 +58,8 @@ def make_provider_at(url: str, key: str = "", **fields: object) -> Provider:
 
 def make_alias(provider: Provider, model: str, name: str = "", *, price: object = None, **fields: Any) -> str:
     """Save an alias. Without `price`, a model on this machine costs nothing."""
-    defaults = {"canonical": model, "price": price or {}}
+    constraint = "response_format" if fields.get("method") == "constrained" else ""
+    defaults = {"canonical": model, "price": price or {}, "constraint": constraint}
     row, _ = Model.objects.get_or_create(provider=provider, name=model, defaults=defaults)
     return save_alias(AliasChoice(name or model.replace(" ", "-"), row.pk, **fields), owner=None).name
 

@@ -18,6 +18,7 @@ from tests.gateway.running import (
     messages_body,
     run,
     scripted_gateway,
+    stream_reply,
 )
 from toolbench.gateway.text_stream import TextSender
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply
@@ -106,6 +107,29 @@ def test_text_stream_withholds_possible_start_marker() -> None:
                         upstream.permit()
                     received += text
                 assert received == "Look: <tool_box> is a tag."
+
+    run(exchange)
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts", "expected"),
+    [
+        ({"method": "constrained"}, ("\n\n", '{"final": "It rains."}'), "It rains."),
+        ({"method": "text_json"}, ("<think>maybe [x]</think>", "It rains."), "It rains."),
+        ({"method": "text_json"}, ("<think>hm</think>\n", "The set is", " {1,2}.\n"), "The set is {1,2}."),
+        ({"method": "text_json"}, ("It may.\n", "</think>\n", "The set is {1,2}."), "It may.\n\nThe set is {1,2}."),
+        ({"strategy": "production+text_calls_healed"}, ("<think>hm</think>", "It rains", " <"), "It rains <"),
+    ],
+)
+def test_text_stream_without_blanks_and_reasoning_is_complete(
+    fields: dict[str, str], texts: tuple[str, ...], expected: str
+) -> None:
+    async def exchange() -> None:
+        async with (
+            scripted_gateway(stream_reply(*texts), **fields) as (gateway, _),
+            gateway.session.post(CHAT, json=BODIES[CHAT]) as response,
+        ):
+            assert "".join([text async for text in iterate_texts(response)]).strip() == expected
 
     run(exchange)
 

@@ -1,25 +1,28 @@
 """Text of a streaming answer: the filter that withholds possible calls, and the queue to the client."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
 from toolbench.engine import formats
 from toolbench.engine.events import Event
+from toolbench.engine.formats.types import ToolSchemas
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.gateway.request import GatewayAnswer
 
 _TEXT_TRANSFORMS = frozenset({"tool_calls_from_text", "assistant_content_tool_call_tags_to_tool_calls"})
 _JSON_METHODS = ("text_json", "constrained")  # their calls are JSON, which may begin anywhere in the text
-_JSON_STARTS = ("{", "[", "`")
+_JSON_START = re.compile(r"[{\[`]")
 
 
 class CertainText:
     """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
     It sends text of the first attempt with text only: a client appends all text that it gets, so it would append the
-    text of a retry or of a re-prompt to that of the first attempt.
+    text of a retry or of a re-prompt to that of the first attempt. If calls may be written in the text, it withholds
+    inline reasoning and the blanks around the text too, because the final text has none.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
@@ -32,16 +35,21 @@ class CertainText:
         """
         self._send = send
         self._sent_parts: list[str] = []
+        self._reasoning_part_count = 0  # first parts that were sent and turned out to be reasoning
+        self._withheld_parts: list[str] = []  # text without reasoning that follows the sent parts
         self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
         self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
-        self._has_json_calls = bool(tools.definitions) and policy.method in _JSON_METHODS
-        self._has_json_begun = False
-        has_text_calls = policy.method == "template" or _TEXT_TRANSFORMS.intersection(policy.response_transforms)
-        self._decoder = (
-            formats.stream(policy.text_format, [tool.to_openai() for tool in tools.definitions])
-            if tools.definitions and has_text_calls and not self._has_json_calls
-            else None
-        )
+        self._has_json_calls = policy.method in _JSON_METHODS
+        self._withholds_all = False
+        self._decoder = self._build_decoder(policy, tools) if tools.definitions else None
+
+    def _build_decoder(self, policy: Policy, tools: ToolRegistry) -> formats.TextDecoder | None:
+        """Return the decoder that finds the text of an answer; None if all of it is text."""
+        if self._has_json_calls:
+            return formats.TextDecoder(formats.REASONING_FORMAT, ToolSchemas())
+        if policy.method == "template" or _TEXT_TRANSFORMS.intersection(policy.response_transforms):
+            return formats.stream(policy.text_format, [tool.to_openai() for tool in tools.definitions])
+        return None
 
     def receive(self, event: Event) -> None:
         """Send the text of an event of the loop that cannot be part of a call."""
@@ -52,36 +60,60 @@ class CertainText:
         if not text:
             return
         self._sent_attempt = self._sent_attempt or attempt
-        if attempt == self._sent_attempt:
-            certain_text = self._find_certain_text(text)
-            if certain_text:
-                self._sent_parts.append(certain_text)
-                self._send(certain_text)
+        if attempt != self._sent_attempt:
+            return
+        if self._decoder is None:
+            self._send_part(text)
+            return
+        json_start = match.start() if self._has_json_calls and (match := _JSON_START.search(text)) else len(text)
+        self._decode(self._decoder, text[:json_start])
+        self._withholds_all = self._withholds_all or json_start < len(text)
+        self._decode(self._decoder, text[json_start:])
 
-    def _find_certain_text(self, text: str) -> str:
-        if self._decoder is not None:
-            return "".join(part.text for part in self._decoder.feed(text) if part.kind == "text")
-        if not self._has_json_calls:
-            return text
-        if self._has_json_begun:
-            return ""
-        starts = [start for character in _JSON_STARTS if (start := text.find(character)) >= 0]
-        self._has_json_begun = bool(starts)
-        return text[: min(starts, default=len(text))]
+    def _decode(self, decoder: formats.TextDecoder, text: str) -> None:
+        """Send the text in the next part of an answer, or withhold it."""
+        has_words = False
+        for part in decoder.feed(text):
+            if part.kind == "void":
+                self._reasoning_part_count = len(self._sent_parts)
+                self._withheld_parts = [blanks for blanks in self._withheld_parts if blanks.isspace()]
+            elif part.kind == "text":
+                self._withheld_parts.append(part.text)
+                has_words = has_words or not part.text.isspace()
+        if has_words and not self._withholds_all:
+            withheld_text = "".join(self._withheld_parts)
+            certain_text = withheld_text.rstrip()
+            self._withheld_parts = [withheld_text[len(certain_text) :]]
+            self._send_part(certain_text if self._sent_parts else certain_text.lstrip())
+
+    def _send_part(self, text: str) -> None:
+        self._sent_parts.append(text)
+        self._send(text)
 
     def find_rest(self, answer: GatewayAnswer) -> str | None:
         """Find the end of the final text that was not sent.
 
         Returns:
-            The end; "" if a transform changed the text that was sent, or a later attempt has calls and no text. None if
-            a later attempt has another text than was sent, so that the client has text that the answer does not have.
+            The end; "" if an answer with calls has other text than was sent in the same attempt, or no text. If the
+            answer of the same attempt has no calls and other text than was sent, the text that was withheld; "" for
+            none. None if a later attempt has other text, so that the client has text that the answer does not have.
         """
-        sent_text = "".join(self._sent_parts)
-        if answer.text.startswith(sent_text):
-            return answer.text[len(sent_text) :]
-        if self._last_attempt == self._sent_attempt or (answer.calls and not answer.text):
+        text = answer.text.lstrip()
+        for part_count in (0, self._reasoning_part_count):
+            sent_text = "".join(self._sent_parts[part_count:]).lstrip()
+            if text.startswith(sent_text):
+                return text[len(sent_text) :]
+        is_same_attempt = self._last_attempt == self._sent_attempt
+        if answer.calls and (is_same_attempt or not answer.text):
             return ""
-        return None
+        return self._take_withheld_text() if is_same_attempt else None
+
+    def _take_withheld_text(self) -> str:
+        self._withholds_all = True
+        if self._decoder is not None:
+            self._decoder.close()
+            self._decode(self._decoder, "")
+        return "".join(self._withheld_parts)
 
 
 class TextSender:
