@@ -60,6 +60,13 @@ def test_masker_treats_an_unknown_extra_header_as_secret(name: str) -> None:
     assert masker.mask(b'{"echo": "planted-secret"}') == b'{"echo": "' + b"*" * 14 + b'"}'
 
 
+def test_masker_shows_rate_limits_of_tokens_without_known_secrets() -> None:
+    headers = {"x-ratelimit-remaining-tokens": "1200", "anthropic-ratelimit-tokens-reset": "2026-11-24T12:00:00Z"}
+    masker = build_masker("planted-secret", ())
+    assert masker.mask_headers(headers) == headers
+    assert masker.mask_headers({"x-ratelimit-token": "planted-secret"}) == {"x-ratelimit-token": "*" * 14}
+
+
 def test_masker_shows_extra_headers_that_name_the_client() -> None:
     headers = {"http-referer": "https://example.test", "x-title": "Toolbench", "openai-organization": "org-123456"}
     masker = build_masker("", headers.items())

@@ -17,6 +17,7 @@ Value = TypeVar("Value")
 
 _MAX_HEADER_NAMES = 512  # header names that one masker caches
 _SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
+_RATE_LIMIT_HEADERS = re.compile(r"rate-?limit", re.IGNORECASE)  # counts and times, also of tokens
 # Extra headers that identify the client or a format. Any other extra header may hold a key.
 _PUBLIC_HEADERS = re.compile(
     r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
@@ -137,7 +138,7 @@ def is_public_header(name: str) -> bool:
 
 
 def _has_secret_name(name: str) -> bool:
-    return _SECRET_HEADERS.search(name) is not None
+    return _SECRET_HEADERS.search(name) is not None and _RATE_LIMIT_HEADERS.search(name) is None
 
 
 class _MaskerRegistry:

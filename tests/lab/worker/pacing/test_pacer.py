@@ -88,8 +88,16 @@ def test_pacer_waits_do_not_count_toward_deadline(scripted: ScriptedServer) -> N
     assert run.trials.get().outcome == "pass"
 
 
-def test_pacer_pauses_when_headers_report_no_remaining_requests() -> None:
-    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "300ms"}
+@pytest.mark.parametrize(
+    ("remaining_name", "reset_name"),
+    [
+        ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+        ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+        ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+    ],
+)
+def test_pacer_pauses_when_headers_report_nothing_remaining(remaining_name: str, reset_name: str) -> None:
+    headers = {remaining_name: "0", reset_name: "300ms"}
     with ScriptedServer(answer_with(headers)) as stating:
         model = make_scripted_model(stating, adaptive=True)
         run = launch_run(model, trials=2)
