@@ -152,6 +152,8 @@ def test_classify_response_text_decides_between_codes_of_a_status(status: int, e
         ({"message": "something odd"}, "error_in_answer"),
         ("something odd", "error_in_answer"),
         ({"code": 10**400, "message": "odd"}, "error_in_answer"),
+        ({"code": "4" * 5000, "message": "odd"}, "error_in_answer"),
+        ({"code": "²", "message": "odd"}, "error_in_answer"),
     ],
 )
 def test_classify_response_error_in_a_success_uses_its_own_code(error: object, code: str) -> None:

@@ -16,7 +16,7 @@ from toolbench.providers.http.error_body import UpstreamError, has_answer_begun,
 
 MAX_MESSAGE_CHARS = 2000
 _ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON or an event stream
-_ERROR_STATUSES = range(400, 600)
+_STATUS_BY_CODE = {str(status): status for status in range(400, 600)}
 
 # The first matching row counts, so subclasses come before their base classes.
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
@@ -225,7 +225,7 @@ def _classify_error(error: UpstreamError | None, named_status: int, status: int)
 
 def _find_status(error: UpstreamError) -> int | None:
     """Return the HTTP status that an error names by its code or by a word in its code or type, or None."""
-    if error.code.isdigit() and int(error.code) in _ERROR_STATUSES:
-        return int(error.code)
+    if error.code in _STATUS_BY_CODE:
+        return _STATUS_BY_CODE[error.code]
     words = f"{error.code} {error.kind}".lower()
     return next((status for word, status in _load_table().word_statuses if word in words), None)
