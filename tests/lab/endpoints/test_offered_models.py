@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from django.test import Client
 
 from tests.factories import make_model, make_provider
+from tests.page_html import read_html
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.connect import ConnectionSettings
 from toolbench.lab.endpoints.network import NetworkSettings
 from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
-from toolbench.providers.scripted_server import ScriptedServer, json_reply
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
 
 pytestmark = pytest.mark.django_db
 LISTED = json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]})
@@ -21,6 +23,21 @@ def test_request_models_without_answer_stores_error() -> None:
     offer = get_offered_models(provider.pk)
     assert offer.error
     assert (offer.models, offer.total) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [(json_reply({"data": [{"id": "m/\ud800"}]}), "m/?"), (error_reply(401, "No key \ud83d"), "No key ?")],
+)
+def test_models_page_after_lone_surrogate_shows_replacement(
+    owner_client: Client, reply: ScriptedReply, shown: str
+) -> None:
+    with ScriptedServer([reply]) as server:
+        provider = make_provider(base_url=server.base_url)
+        request_models(provider.pk)
+    response = owner_client.get(f"/providers/{provider.pk}/models/")
+    assert response.status_code == 200
+    assert shown in read_html(response)
 
 
 def test_get_offered_models_reads_last_list_without_request() -> None:

@@ -18,6 +18,7 @@ from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints.simulated import build_simulated_models
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.query_params import clean_text
+from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
     ServerNotReadyError,
@@ -93,9 +94,10 @@ def request_models(provider_id: int) -> None:
     """
     provider = Provider.objects.get(pk=provider_id)
     try:
-        model_list = ModelList(list_provider_models(provider_id), "", timezone.now())
+        names = tuple(map(to_column_text, list_provider_models(provider_id)))  # pages cannot show lone surrogates
+        model_list = ModelList(names, "", timezone.now())
     except ModelListError as error:
-        model_list = ModelList((), str(error), timezone.now())
+        model_list = ModelList((), to_column_text(error), timezone.now())
     cache.set(_build_cache_key(provider), model_list, None)
 
 
