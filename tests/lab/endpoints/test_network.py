@@ -129,6 +129,15 @@ def test_edit_provider_new_proxy_of_plain_address_needs_headers_again() -> None:
         connect.edit_provider(provider.pk, replace(plain, headers={}, network=NetworkSettings("http://proxy.test:1")))
 
 
+@pytest.mark.parametrize("scheme", ["http", "HTTP"])
+def test_edit_provider_new_proxy_of_plain_address_needs_key_again(scheme: str) -> None:
+    plain = replace(CONNECTION, base_url=f"{scheme}://api.example.test", key="sk-12345678")
+    provider = connect.connect_provider(plain)
+    with pytest.raises(ConnectionSettingsError) as refused:
+        connect.edit_provider(provider.pk, replace(plain, key="", network=NetworkSettings("http://proxy.test:1")))
+    assert refused.value.errors == {"key": [REROUTED_KEY_ERROR]}
+
+
 def test_edit_provider_unreadable_network_secrets_are_named_by_field(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_network_access
 from toolbench.lab.models import Provider
@@ -89,7 +89,7 @@ def is_rerouted(settings: NetworkSettings, provider: Provider) -> bool:
     """
     with suppress(NetworkSettingsError):
         address = split_proxy(settings.proxy)[0] if settings.proxy.strip() else ""
-        has_no_tls = provider.base_url.startswith("http://")
+        has_no_tls = urlsplit(provider.base_url).scheme == "http"
         if address and has_no_tls and address != provider.proxy_url:
             return True
     return bool(settings.ca.strip()) and _clean_pem(settings.ca) != provider.ca_pem
