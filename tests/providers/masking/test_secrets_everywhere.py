@@ -192,6 +192,20 @@ def test_mask_body_after_an_invalid_event_masks_the_others() -> None:
     assert not any(part.encode() in masked for part in _split_by_size(KEY, 3))
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        '{"a": {"content": "%s", "content": "%s"}}',
+        'data: {"content": "%s"}\n\ndata: {"con\\u0074ent": "%s"}\n\n',
+        'data: {"content": "%s"}\n\ndata: {"\\u0063\\u006f\\u006e\\u0074\\u0065\\u006e\\u0074": "%s"}\n\n',
+    ],
+)
+def test_mask_body_joins_fields_with_repeated_or_escaped_keys(template: str) -> None:
+    parts = KEY[:9], KEY[9:]
+    masked = build_masker(KEY, ()).mask_body((template % parts).encode()).decode()
+    assert masked == template % tuple("*" * len(part) for part in parts)
+
+
 def test_mask_body_of_a_key_of_digits_keeps_a_number_a_number() -> None:
     body = b'{"id": 4821507736, "text": "4821507736"}'
     assert json.loads(build_masker("4821507736", ()).mask_body(body)) == {"id": 1111111111, "text": "*" * 10}

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ _DONE = b"[DONE]"
 _SEPARATOR = b"\0\n"  # cannot be part of a secret that HTTP can send
 _INDEX_KEYS = ("index", "output_index")  # the latter in events of the Responses API
 _MAX_DEPTH = 128  # deeper levels count as one
-_MAX_LABEL_BYTES = 80  # a longer key or id is treated as ""
+_MAX_LABEL_BYTES = 480  # a longer key or id is treated as ""
 
 
 def join_split_texts(data: bytes) -> bytes | None:
@@ -35,7 +36,7 @@ def join_split_texts(data: bytes) -> bytes | None:
 
     Returns:
         The texts as UTF-8, with JSON escapes decoded; b"" for plain text, in which no text is split. None
-        if `data` cannot be parsed; use `extract_texts` then.
+        if `data` cannot be parsed or has repeated keys; use `extract_texts` then.
     """
     try:
         documents = _parse_documents(data)
@@ -87,15 +88,27 @@ def _parse_documents(data: bytes) -> Sequence[Any]:
         One value for a JSON body, one per event for a stream, none for plain text without events.
 
     Raises:
-        ValueError: the body or an event is not valid JSON.
+        ValueError: the body or an event is not valid JSON, or has an object in which a key occurs twice.
         RecursionError: the JSON is nested too deeply.
     """
     whole = data.removeprefix(_BOM).lstrip()
     if whole[:1] in _CONTAINER_STARTS:
-        return (json.loads(whole),)
+        return (json.loads(whole, object_pairs_hook=_build_object),)
     lines = [line for line in _DATA_LINE.findall(data.removeprefix(_BOM)) if line and line.rstrip() != _DONE]
-    values: list[Any] = json.loads(b"[%s]" % b",".join(lines))
+    values: list[Any] = json.loads(b"[%s]" % b",".join(lines), object_pairs_hook=_build_object)
     return values
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs.
+
+    Raises:
+        ValueError: a key occurs twice, so that an object would lose a text.
+    """
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return value
 
 
 class _TextNode:
@@ -313,14 +326,23 @@ class _TokenScanner:
         start, end = span[0] + 1, span[1]
         if end > start and self._data[end - 1 : end] == b'"':
             end -= 1
-        text = self._data[start:end].decode("utf-8", "replace") if end - start <= _MAX_LABEL_BYTES else ""
         if is_key:
-            self._container.key = text
+            self._container.key = self._read_label(start, end)
             self._keys.append((start, end))
             return
         if self._container.key == "id":
-            self._container.labels.setdefault("id", text)
+            self._container.labels.setdefault("id", self._read_label(start, end))
         self._texts.append((self._container, self._container.key, (start, end)))
+
+    def _read_label(self, start: int, end: int) -> str:
+        """Return a key or id, with its JSON escapes decoded if they are valid; "" if it is too long."""
+        if end - start > _MAX_LABEL_BYTES:
+            return ""
+        label = self._data[start:end].decode("utf-8", "replace")
+        if "\\" in label:
+            with suppress(ValueError):
+                label = str(json.loads(f'"{label}"', strict=False))
+        return label
 
     def _add_number(self, span: Span) -> None:
         self._numbers.append(span)
