@@ -62,3 +62,20 @@ def test_stream_masker_hides_a_growing_name_that_is_a_key() -> None:
         masker.mask({"call": 0, "name": KEY[:start], "arguments": "", "closed": False})["name"] for start in (5, 20, 99)
     ]
     assert names == ["", "", "*" * len(KEY)]
+
+
+def test_stream_masker_releases_the_whole_name_of_a_complete_call() -> None:
+    masker = StreamMasker(build_masker(KEY, ()))
+    deltas = [("list_tasks", "", False), ("", "{}", False), ("", "", True)]
+    shown = [
+        masker.mask({"call": 0, "name": name, "arguments": arguments, "closed": closed})["name"]
+        for name, arguments, closed in deltas
+    ]
+    assert shown == ["list_task", "list_task", "list_tasks"]
+    assert not list(masker.flush())
+
+
+def test_stream_masker_flush_returns_the_whole_name_of_a_call() -> None:
+    masker = StreamMasker(build_masker(KEY, ()))
+    masker.mask({"call": 0, "name": "list_tasks", "arguments": "", "closed": False})
+    assert list(masker.flush()) == [{"call": 0, "name": "list_tasks", "arguments": "", "closed": False}]

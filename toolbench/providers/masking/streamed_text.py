@@ -20,16 +20,21 @@ class StreamMasker:
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
         self._held_texts: dict[Channel, str] = {}
-        self._tool_names: dict[int | None, str] = {}  # by index of the call
+        self._tool_names: dict[int | None, str] = {}  # as received, by index of the call
 
     def mask(self, data: JsonObject) -> JsonObject:
         """Return the event's data, its texts replaced by the masked texts that may be shown now."""
         call_index = data.get("call")
         if call_index is None:
             return {**data, **{kind: self._release_text((kind, None), data[kind]) for kind in _TEXT_KINDS}}
-        name, _ = self._masker.split_at_secret(data["name"])
-        arguments = self._release_text(("arguments", call_index), data["arguments"], is_last=bool(data["closed"]))
-        self._tool_names[call_index] = name
+        channel, is_closed = ("arguments", call_index), bool(data["closed"])
+        full_name = self._tool_names[call_index] = data["name"] or self._tool_names.get(call_index, "")
+        name, held_name = self._masker.split_at_secret(full_name)
+        arguments = self._release_text(channel, data["arguments"], is_last=is_closed)
+        if is_closed:
+            name += held_name
+        elif held_name:
+            self._held_texts.setdefault(channel, "")  # so that `flush` yields the complete name
         return {**data, "name": name, "arguments": arguments}
 
     def flush(self) -> Iterator[JsonObject]:
@@ -37,12 +42,13 @@ class StreamMasker:
         held_texts, self._held_texts = self._held_texts, {}
         for (kind, call_index), text in held_texts.items():
             if kind == "arguments":
-                yield {"call": call_index, "name": self._tool_names[call_index], "arguments": text, "closed": False}
+                name = self._masker.mask_text(self._tool_names[call_index])
+                yield {"call": call_index, "name": name, "arguments": text, "closed": False}
             else:
                 yield {**dict.fromkeys(_TEXT_KINDS, ""), kind: text}
 
     def _release_text(self, channel: Channel, text: str, *, is_last: bool = False) -> str:
-        if not text:
+        if not text and not is_last:
             return ""
         shown, held = self._masker.split_at_secret(self._held_texts.pop(channel, "") + text)
         if is_last:
