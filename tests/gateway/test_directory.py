@@ -102,6 +102,18 @@ def test_check_token_does_not_read_wrong_tokens_beyond_limit(settings: LazySetti
     run_directory(body)
 
 
+def test_check_token_limits_concurrent_wrong_tokens(settings: LazySettings, reads: list[str]) -> None:
+    settings.API_REFUSALS_PER_MINUTE = 3
+
+    async def body(directory: Directory) -> None:
+        refusals = await asyncio.gather(*(find_refusal(directory, f"tb_wrong_{number}") for number in range(100)))
+        # A minute may end meanwhile.
+        assert 3 <= len(reads) == refusals.count((401, "invalid_token")) <= 6
+        assert set(refusals) == {(401, "invalid_token"), (429, "too_many_wrong_tokens")}
+
+    run_directory(body)
+
+
 def test_check_token_wrong_tokens_do_not_evict_valid_ones(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 """Limit of requests with wrong tokens per client address."""
 
+import asyncio
+
 import pytest
 
 from toolbench.gateway import token_limit
@@ -38,3 +40,19 @@ def test_wrong_token_limit_forgets_oldest_address(monkeypatch: pytest.MonkeyPatc
     limit.check("a")  # the oldest address was forgotten
     with pytest.raises(GatewayError):
         limit.check("c")
+
+
+def test_wrong_token_limit_look_up_that_waits_too_long_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_limit, "MAX_WAIT_SECONDS", 0.01)
+
+    async def look_up_twice() -> None:
+        limit = WrongTokenLimit(1, Clock(600.0))
+        async with limit.wait_for_turn("a"), limit.wait_for_turn("b"):
+            with pytest.raises(GatewayError) as raised:
+                async with limit.wait_for_turn("a"):
+                    pytest.fail("two look-ups of one address at once")
+        assert (raised.value.status, raised.value.code) == (503, "database_unavailable")
+        async with limit.wait_for_turn("a"):
+            pass
+
+    asyncio.run(look_up_twice())

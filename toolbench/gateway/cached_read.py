@@ -21,6 +21,16 @@ RETRY_AFTER_SECONDS = 5  # header of the error
 _Value = TypeVar("_Value")
 
 
+def build_unavailable_error() -> GatewayError:
+    """Return the error for a request that needs a value that cannot be read now."""
+    return GatewayError(
+        503,
+        "database_unavailable",
+        "The gateway cannot read its database now. Send the request again later.",
+        retry_after=RETRY_AFTER_SECONDS,
+    )
+
+
 class CachedRead(Generic[_Value]):
     """Value that requests share. At most one read of it is under way. Bound to one event loop.
 
@@ -67,12 +77,7 @@ class CachedRead(Generic[_Value]):
             wait_seconds = MAX_WAIT_SECONDS if self._has_usable_value() else self._max_first_wait_seconds
             await asyncio.wait({self._task}, timeout=max(0.0, self._started_at + wait_seconds - now))
         if not self._has_usable_value():
-            raise GatewayError(
-                503,
-                "database_unavailable",
-                "The gateway cannot read its database now. Send the request again later.",
-                retry_after=RETRY_AFTER_SECONDS,
-            )
+            raise build_unavailable_error()
         return self._values[0]
 
     def _has_usable_value(self) -> bool:

@@ -92,18 +92,22 @@ class Directory:
         """Return the access of a token; None for a wrong token, which is counted for its address.
 
         Raises:
-            GatewayError: the address sent too many wrong tokens; or see CachedRead.get.
+            GatewayError: see WrongTokenLimit.wait_for_turn and CachedRead.get.
         """
         key = hashlib.sha256(secret.encode(errors="surrogateescape")).digest()
         if (cached_access := self._valid_tokens.get(key)) is not None:
             access = await cached_access.get()
         else:
-            self._wrong_token_limit.check(address)
-            cached_access = self._other_tokens.get(key) or CachedRead(partial(self._thread.run, find_access, secret))
-            _remember(self._other_tokens, key, cached_access)  # at once, so that requests share the read
-            access = await cached_access.get()
-            if access is None:
-                self._wrong_token_limit.count(address)
+            async with self._wrong_token_limit.wait_for_turn(address):
+                cached_access = (
+                    self._valid_tokens.get(key)  # found by another request meanwhile
+                    or self._other_tokens.get(key)
+                    or CachedRead(partial(self._thread.run, find_access, secret))
+                )
+                _remember(self._other_tokens, key, cached_access)  # at once, so that requests share the read
+                access = await cached_access.get()
+                if access is None:
+                    self._wrong_token_limit.count(address)
         self._valid_tokens.pop(key, None)
         self._other_tokens.pop(key, None)
         _remember(self._other_tokens if access is None else self._valid_tokens, key, cached_access)

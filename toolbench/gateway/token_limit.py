@@ -1,9 +1,13 @@
 """Limit of requests with wrong tokens per client address, so that they cannot keep the database busy."""
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
+from toolbench.gateway.cached_read import MAX_WAIT_SECONDS, build_unavailable_error
 from toolbench.gateway.request import GatewayError
 
 WINDOW_SECONDS = 60
@@ -24,6 +28,27 @@ class WrongTokenLimit:
         self._clock = clock
         # By address: the minute since the epoch, and the number of requests in it.
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of addresses with look-ups
+
+    @asynccontextmanager
+    async def wait_for_turn(self, address: str) -> AsyncIterator[None]:
+        """Look up a token of this address within the context: one after another, so that wrong ones are counted.
+
+        Raises:
+            GatewayError: the address sent too many wrong tokens in this minute (429), or its earlier look-ups take
+                longer than MAX_WAIT_SECONDS (503).
+        """
+        lock = self._locks.setdefault(address, asyncio.Lock())
+        try:
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                await lock.acquire()
+        except TimeoutError:
+            raise build_unavailable_error() from None
+        try:
+            self.check(address)
+            yield
+        finally:
+            lock.release()
 
     def check(self, address: str) -> None:
         """Check that a token of this address may be looked up in the database.
