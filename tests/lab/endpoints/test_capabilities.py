@@ -75,6 +75,14 @@ def test_get_model_capabilities_uses_latest_probe_of_each_kind() -> None:
     assert get_model_capabilities(model).capabilities.get_known_values() == {"supports_tool_use": True}
 
 
+def test_get_model_capabilities_prefers_probe_that_finished_last() -> None:
+    model = make_model()
+    queued = make_probe(model, days=1, kind="conformance", learned={"supports_tool_use": True})
+    make_probe(model, days=2, kind="first_use", learned={"supports_tool_use": False})
+
+    assert get_model_capabilities(model).origins["supports_tool_use"].who == f"probe {queued.pk}"
+
+
 def test_get_model_capabilities_measures_json_stability_of_trials() -> None:
     model = make_model()
     run = make_run()

@@ -170,12 +170,15 @@ def _load_probed_records(models: Iterable[Model]) -> Mapping[int, list[Capabilit
     since = timezone.now() - PROBE_MAX_AGE
     model_ids = [model.pk for model in models]
     rows = Probe.objects.filter(model__in=model_ids, state=Probe.State.DONE, ok=True, finished_at__gte=since)
-    latest = {(probe.model_id, probe.kind): probe for probe in rows.order_by("finished_at").defer("checks")}
+    probes = list(rows.order_by("finished_at", "pk").defer("checks"))
+    latest = {(probe.model_id, probe.kind): probe.pk for probe in probes}
     records: dict[int, list[CapabilityRecord]] = defaultdict(list)
-    for probe in sorted(latest.values(), key=lambda probe: probe.pk):
-        records[probe.model_id].append(
-            CapabilityRecord("probed", read_probe_capabilities(probe), f"probe {probe.pk}", probe.finished_at, probe.pk)
-        )
+    for probe in probes:
+        if latest[probe.model_id, probe.kind] == probe.pk:
+            found = read_probe_capabilities(probe)
+            records[probe.model_id].append(
+                CapabilityRecord("probed", found, f"probe {probe.pk}", probe.finished_at, probe.pk)
+            )
     return records
 
 
