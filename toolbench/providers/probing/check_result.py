@@ -19,7 +19,8 @@ class ProbeCheck:
         slug: name of the check, as in `probes.CHECKS`.
         outcome: "unknown" if the check is inconclusive.
         sentence: the result in words.
-        learned: capabilities that the check shows, by their names in `Capabilities`; empty if it is inconclusive.
+        learned: capabilities that the check shows, by their names in `Capabilities`. An inconclusive check shows none,
+            or those of its first requests.
         exchanges: numbers of the exchanges on which the result is based.
         blocked: whether the endpoint cannot be probed at all, so that every other check would be inconclusive too.
     """

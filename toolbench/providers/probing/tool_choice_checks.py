@@ -79,6 +79,9 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
     numbers = (*allowed.exchange_numbers, *forbidden.exchange_numbers)
     has_more_than_one = _count_calls(allowed) > 1
     learned: JsonObject = {"supports_parallel_tools": has_more_than_one}
+    if forbidden.error is not None:
+        refusal = _judge_refusal("parallel", forbidden, "parallel_tool_calls false")
+        return replace(refusal, learned=learned, exchanges=numbers)
     if _count_calls(forbidden) > 1:
         message = "An answer has several calls although parallel_tool_calls is false."
         return ProbeCheck("parallel", "failed", message, {**learned, "ignores": ["parallel_tool_calls"]}, numbers)
