@@ -1,8 +1,10 @@
 """Parsing of the error in a response body, in the shapes that providers and routers use."""
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
@@ -187,20 +189,22 @@ def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
 
 def _iter_named_places(*values: Any) -> Iterator[str]:
     """Yield the places in the request that fields of an error name, at any depth."""
-    queue = list(values)
+    queue = deque(values)
     for _ in range(_MAX_VALUES):
         if not queue:
             return
-        value = queue.pop(0)
+        value = queue.popleft()
         if isinstance(value, list):
-            queue += value
+            queue.extend(islice(value, _MAX_VALUES))
         elif isinstance(value, dict):
             param, loc = value.get("param"), value.get("loc")
             if isinstance(param, str) and param.strip():
                 yield param.strip()[:_MAX_PLACE_CHARS]
             if isinstance(loc, list) and loc:
-                yield ".".join(str(part) for part in loc if part != "body")[:_MAX_PLACE_CHARS]
-            queue += [item for name, item in value.items() if name not in ("input", "ctx")]
+                parts = (str(part) for part in loc[:_MAX_PLACE_CHARS] if part != "body")
+                yield ".".join(parts)[:_MAX_PLACE_CHARS]
+            named_items = (item for name, item in value.items() if name not in ("input", "ctx"))
+            queue.extend(islice(named_items, _MAX_VALUES))
 
 
 def find_message(value: Any) -> str:
