@@ -42,6 +42,7 @@ from toolbench.providers.scripted_server import (
     ScriptedReply,
     ScriptedServer,
     error_reply,
+    json_reply,
     text_reply,
     tool_call_reply,
 )
@@ -132,6 +133,26 @@ def test_gateway_uses_fallback_alias_when_provider_fails() -> None:
                 assert headers["x-toolbench-alias"] == "second"
                 (trace,) = await read_traces()
                 assert (trace.alias, trace.served_by, trace.requests) == ("weather", "second", 2)
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("status", "wait", "client_status", "client_wait"),
+    [
+        (429, {"retry-after": "90"}, 429, "90"),
+        (429, {}, 429, "1"),
+        (503, {"retry-after": "12.2"}, 502, "13"),
+        (500, {"retry-after": "7"}, 502, None),
+    ],
+)
+def test_gateway_forwards_wait_of_overloaded_provider(
+    status: int, wait: dict[str, str], client_status: int, client_wait: str | None
+) -> None:
+    async def body() -> None:
+        async with scripted_gateway(json_reply({"error": "busy"}, status=status, headers=wait)) as (gateway, _):
+            found_status, _, headers = await post(gateway, chat_body())
+            assert (found_status, headers.get("retry-after")) == (client_status, client_wait)
 
     run(body)
 

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from math import ceil, inf
 
 from toolbench.engine.errors import EngineError
 from toolbench.engine.events import EmitEvent, EndReason, ExchangeError, LoopResult, StopReason, ToolResult, TurnRecord
@@ -14,11 +15,13 @@ from toolbench.engine.loop.run import LoopPlan
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.types import JsonObject, Usage
 from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, ValidCall, refuse
+from toolbench.lab.worker.pacing.pacer import OVERLOAD_STATUSES
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, TrialStoppedError, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.retry_delay import parse_retry_after
 
 _FORWARDED_STATUSES = (400, 413, 422, 429)  # statuses of the upstream that the client can act on
 _TIMEOUT_CODES = ("read_timeout", "connect_timeout", "deadline")
@@ -161,7 +164,9 @@ def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
     """Set the outcome's answer or error by the end of the loop and its last answer."""
     record = next((record for record in reversed(result.turns) if record.answer), None)
     if result.end is EndReason.PROVIDER_ERROR and result.error is not None:
-        outcome.error, outcome.is_upstream_fault = _build_upstream_error(result.error), result.error.infrastructure
+        headers = outcome.steps[-1].response_headers if outcome.steps else {}
+        outcome.error = _build_upstream_error(result.error, headers)
+        outcome.is_upstream_fault = result.error.infrastructure
     elif result.end is EndReason.DEADLINE_EXCEEDED:
         outcome.error = GatewayError(504, "upstream_timeout", "The model did not answer within the time limit.")
         outcome.is_upstream_fault = True
@@ -175,12 +180,15 @@ def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
         outcome.answer = _build_answer(record, result, request, len(outcome.steps))
 
 
-def _build_upstream_error(error: ExchangeError) -> GatewayError:
+def _build_upstream_error(error: ExchangeError, headers: JsonObject) -> GatewayError:
+    """Return the error for the client; `headers` are those of the provider's last response."""
     if error.code in _TIMEOUT_CODES:
         return GatewayError(504, "upstream_timeout", f"The model's provider did not answer in time: {error.message}")
     status = error.status if error.status in _FORWARDED_STATUSES else 502
     sentence = f"The model's provider refused or failed ({error.code}): {error.message[:500]}"
-    return GatewayError(status, error.code, sentence, retry_after=1 if status == 429 else None)
+    is_overload = error.status in OVERLOAD_STATUSES
+    retry_after = ceil(parse_retry_after(headers, inf) or 1) if is_overload else None
+    return GatewayError(status, error.code, sentence, retry_after=retry_after)
 
 
 def _find_call_problem(record: TurnRecord) -> str:
