@@ -72,6 +72,13 @@ def test_parse_case_problem_has_its_place(changes: dict[str, Any], place: tuple[
     assert place in [problem.place for problem in list_problems(**changes)]
 
 
+@pytest.mark.parametrize("key", ["arguments", "more", "loose"])
+def test_parse_case_refuses_keys_of_a_call_beside_calls(key: str) -> None:
+    [problem] = list_problems(expect={"calls": [{"name": "get_weather"}], key: True})
+    assert problem.place == ("expect", key)
+    assert problem.message.endswith(f"Write {key} into a call.")
+
+
 def test_parse_case_reports_several_problems_at_once() -> None:
     assert len(list_problems(tools=[], messages="", expect={})) >= 3
 

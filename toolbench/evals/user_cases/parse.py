@@ -198,8 +198,9 @@ def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         )
         return
     for key in expect:
-        if key not in (*_EXPECT_KEYS, *_CALL_KEYS):
-            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS)}.")
+        if key not in _EXPECT_KEYS:
+            hint = f" Write {key} into a call." if key in _CALL_KEYS else ""
+            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS)}.{hint}")
     calls = expect.get("calls", [])
     if not isinstance(calls, list):
         yield CaseProblem(("expect", "calls"), "calls is a list of calls, each with name and arguments.")
