@@ -54,6 +54,9 @@ def test_build_query_checks_equivalent_query_passes_all(query: str) -> None:
         ("SELECT passengers FROM trips WHERE line = 1 AND month = 'March'", 3),
         ("SELECT load_extension('x')", 3),
         ("SELECT randomblob(1000000000)", 3),
+        ("SELECT CAST(line AS BLOB) FROM trips", 3),
+        ("SELECT '\ud800' FROM trips", 3),
+        ("SELECT '\0' FROM trips", 3),
         (
             "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT COUNT(*) FROM c",
             3,

@@ -49,6 +49,7 @@ def test_find_mistake_accepts_what_bfcl_accepts(given: dict[str, Any]) -> None:
         ({"guest": {"name": "Bob"}}, "guest"),
         ({"guest": []}, "guest"),
         ({"floor": 3}, "floor"),
+        ({"price": 10**400}, "price"),
     ],
 )
 def test_find_mistake_names_the_argument_that_bfcl_refuses(given: dict[str, Any], argument: str) -> None:

@@ -34,6 +34,14 @@ def test_iter_mismatches_subset_allows_more_and_type_any_value() -> None:
     assert list_mismatches({"$type": ["string", "null"]}, True) == [("$", "true or false instead of string or null")]
 
 
+@pytest.mark.parametrize(
+    ("given", "is_integer"),
+    [pytest.param(10**400, True, id="400 digits"), (3.0, True), (3.5, False), (float("inf"), False)],
+)
+def test_iter_mismatches_type_integer_accepts_whole_numbers_of_any_size(given: float, is_integer: bool) -> None:
+    assert (list_mismatches({"$type": "integer"}, given) == []) is is_integer
+
+
 def test_iter_mismatches_exact_takes_a_matcher_literally() -> None:
     assert not list_mismatches({"$exact": {"$type": "string"}}, {"$type": "string"})
 

@@ -151,10 +151,13 @@ def _run_query(text: str, tables: SqlTables) -> list[list[Any]]:
         connection.set_progress_handler(lambda: int(next(progress_calls, None) is None), 1000)
         try:
             rows = connection.execute(_parse_query(text).sql(dialect="sqlite")).fetchmany(MAX_ROWS)
-        except (sqlite3.Error, SqlglotError, RecursionError) as error:
+        except (sqlite3.Error, sqlite3.Warning, ValueError, SqlglotError, RecursionError) as error:
             raise _QueryError(f"the query cannot be run: {str(error)[:120]}") from error
-    return sorted(([_normalise_number(value) for value in row] for row in rows), key=repr)
+    return sorted(([_normalise_value(value) for value in row] for row in rows), key=repr)
 
 
-def _normalise_number(value: Any) -> Any:
+def _normalise_value(value: Any) -> Any:
+    """Return a whole number as an integer, bytes as a literal of SQL, and any other value unchanged."""
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -24,7 +24,7 @@ _PYTHON_TYPES: Mapping[str, type] = {
     "any": str,
 }
 _IGNORED_CHARACTERS = re.compile(r"[ ,./\-_*^]")
-_COMPARISON_ERRORS = (TypeError, KeyError, AttributeError, IndexError, ValueError)
+_COMPARISON_ERRORS = (TypeError, KeyError, AttributeError, IndexError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _is_json_type(given: Any, name: str) -> bool:
     if isinstance(given, bool) or given is None:
         return name == ("null" if given is None else "boolean")
     if isinstance(given, int | float):
-        return name == "number" or (name == "integer" and float(given).is_integer())
+        return name == "number" or (name == "integer" and (isinstance(given, int) or given.is_integer()))
     return name in _PYTHON_TYPES and isinstance(given, _PYTHON_TYPES[name])
 
 
