@@ -65,6 +65,22 @@ def test_grade_calls_names_paths_where_the_nearest_expected_call_differs() -> No
     assert grades.wrong_paths == ("$.day", "$.seats[0].row")
 
 
+def test_grade_calls_matches_as_many_calls_as_possible() -> None:
+    calls = (ExpectedCall("m", {"to": {"$type": "string"}}), ExpectedCall("m", {"to": "a"}))
+    scenario = build_case_scenario(CaseExpectation(calls=calls))
+    expected = scenario.build_expected_calls(scenario.draw_instance(0))
+    results = (build_result("m", {"to": "a"}), build_result("m", {"to": "b"}))
+    grades = grade_calls(build_steps(build_calling_turn(0, *results)), expected)
+    assert (grades.right, grades.graded, grades.wrong_paths) == (2, 2, ())
+
+
+@pytest.mark.parametrize(("others", "expected"), [(True, (1, 1)), (False, (1, 2))])
+def test_grade_calls_permitted_other_call_is_not_graded(others: bool, expected: tuple[int, int]) -> None:
+    expect = CaseExpectation(calls=(ExpectedCall("move", {"to": "b"}),), ordered=True, others=others)
+    results = (build_result("move", {"to": "c"}), build_result("move", {"to": "b"}))
+    assert grade(build_case_scenario(expect), *results) == expected
+
+
 def test_grade_calls_ignores_invalid_calls_and_other_tools() -> None:
     broken = build_result("book", {"at": 1}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.at", "type", "")])
     unread = build_result("book", "{", parse_status="invalid_json", code="ARGUMENTS_JSON_PARSE_ERROR")

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from toolbench.engine.types import JsonObject, SchemaError
+from toolbench.evals.call_matching import NO_MATCH, match_calls
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging.messages import parse_path
 
@@ -110,10 +111,10 @@ class ComparedCalls:
 def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> ComparedCalls:
     """Return the comparison of the calls of one trial.
 
-    A call whose arguments are right is matched with the first expected call that is not matched yet; calls that
-    succeeded are matched before failed ones. Any other call is compared with the unmatched expected call of its tool
-    from which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model
-    may have repeated the call.
+    Calls with right arguments are matched with the expected calls so that as many as possible are matched; a call that
+    succeeded is preferred to a failed one. Any other call is compared with the unmatched expected call of its tool from
+    which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model may
+    have repeated the call.
 
     Args:
         made: The calls of the trial, in order.
@@ -121,7 +122,7 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     """
     if not expected.calls:
         return _build_without_expected_calls(made, expected)
-    exact_matches = _match_exact(made, expected.calls)
+    exact_matches = _match_exact(made, expected)
     matched, compared_indices = set(exact_matches.values()), set(exact_matches.values())
     compared: list[ComparedCall] = []
     furthest = -1
@@ -157,18 +158,19 @@ def _build_without_expected_calls(made: Sequence[MadeCall], expected: ExpectedCa
     )
 
 
-def _match_exact(made: Sequence[MadeCall], expected: Sequence[ExpectedToolCall]) -> dict[int, int]:
-    """Return the index of the matching expected call by the index of the call.
+def _match_exact(made: Sequence[MadeCall], expected: ExpectedCalls) -> dict[int, int]:
+    """Return the index of the matched expected call by the index of the call; an unmatched call is omitted.
 
-    Calls that succeeded are matched first. A call is omitted if no unmatched expected call matches it.
+    If the order matters, it is kept where all expected calls can be matched in it.
     """
-    matches: dict[int, int] = {}
-    for number, call in sorted(enumerate(made), key=lambda item: not item[1].ok):
-        unmatched = (index for index in range(len(expected)) if index not in matches.values())
-        index = next((index for index in unmatched if _is_match(call, expected[index])), None)
-        if index is not None:
-            matches[number] = index
-    return matches
+    costs = [
+        [float(not call.ok) if _is_match(call, expected_call) else NO_MATCH for call in made]
+        for expected_call in expected.calls
+    ]
+    matches = match_calls(costs, ordered=expected.is_ordered)
+    if len(matches) < len(expected.calls):
+        matches = match_calls(costs)
+    return {number: index for index, number in matches.items()}
 
 
 def _is_match(call: MadeCall, expected_call: ExpectedToolCall) -> bool:

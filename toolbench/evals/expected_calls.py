@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from toolbench.engine.types import JsonObject
+from toolbench.evals.call_matching import NO_MATCH, match_calls
 from toolbench.evals.causes.required_calls import TaskNeeds
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.evals.record_counts import is_valid_call
@@ -82,27 +83,34 @@ class CallGrades:
 def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrades:
     """Return the grades of the calls in `steps`, the steps of one execution in order.
 
-    Only calls that were valid without a repair are graded. Each of them is matched with the first remaining expected
-    call of its tool that it fits. A call that fits none is not right, and is compared with the remaining one from which
-    it differs at the fewest paths. A call for whose tool no expected call remains is not graded.
+    Only calls that were valid without a repair are graded. They are matched with the expected calls so that as many as
+    possible are right. Any other call is not right, and is compared with the expected call of its tool from which it
+    differs at the fewest paths, among those that no earlier call is matched with, or no call at all if other calls are
+    permitted. A call that is compared with none is not graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
-    remaining = list(expected.calls)
-    graded = right = 0
+    made = list(_iter_valid_calls(steps))
+    costs = [[0.0 if _is_match(call, *made_call) else NO_MATCH for made_call in made] for call in expected.calls]
+    matches = {made_index: index for index, made_index in match_calls(costs).items()}
+    taken = set(matches.values()) if expected.permits_others else set()
+    wrong_count = 0
     wrong_paths: set[str] = set()
-    for name, arguments in _iter_valid_calls(steps):
-        same_tool = [call for call in remaining if call.tool == name]
-        if not same_tool:
+    for made_index, (name, arguments) in enumerate(made):
+        if made_index in matches:
+            taken.add(matches[made_index])
             continue
-        graded += 1
-        if match := next((call for call in same_tool if call.is_match(arguments)), None):
-            remaining.remove(match)
-            right += 1
-        else:
-            nearest_paths: tuple[str, ...] = min((call.list_wrong_paths(arguments) for call in same_tool), key=len)
+        remaining = [call for index, call in enumerate(expected.calls) if call.tool == name and index not in taken]
+        if remaining:
+            wrong_count += 1
+            nearest_paths: tuple[str, ...] = min((call.list_wrong_paths(arguments) for call in remaining), key=len)
             wrong_paths.update(nearest_paths)
     needs_call = expected.needs_call if are_tools_offered else None
-    return CallGrades(needs_call, graded, right, tuple(sorted(wrong_paths)), expected.needs)
+    graded = len(matches) + wrong_count
+    return CallGrades(needs_call, graded, len(matches), tuple(sorted(wrong_paths)), expected.needs)
+
+
+def _is_match(expected: ExpectedToolCall, name: str, arguments: JsonObject) -> bool:
+    return expected.tool == name and expected.is_match(arguments)
 
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:

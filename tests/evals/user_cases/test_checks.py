@@ -29,6 +29,26 @@ def test_run_check_evaluates_each_kind_of_row(row: dict[str, Any], passes: bool)
 
 
 @pytest.mark.parametrize(
+    ("row", "passes"),
+    [
+        ({"called": "look"}, False),
+        ({"called": "move", "times": 1}, True),
+        ({"called": "look", "times": 0}, False),
+        ({"not_called": "look"}, False),
+        ({"calls_at_most": 1}, False),
+        ({"before": ["look", "move"]}, False),
+        ({"before": ["move", "look"]}, False),
+        ({"before": ["move", "stop"]}, True),
+    ],
+)
+def test_run_check_refused_call_counts_only_against_the_model(row: dict[str, Any], passes: bool) -> None:
+    refused = build_result("look", "{", parse_status="invalid_json", code="ARGUMENTS_JSON_PARSE_ERROR")
+    unknown = build_result("move", {}, code="TOOL_NOT_ALLOWED")
+    record = build_ended(build_calling_turn(0, refused, unknown, build_result("move", {}, code="TOOL_FAILED")))
+    assert run_check(row, record).ok is passes
+
+
+@pytest.mark.parametrize(
     "row",
     [None, {}, {"eval": "1"}, {"answer_is": ""}, {"called": "gone"}, {"called": "look", "times": -1},
      {"calls_at_most": True}, {"before": ["look"]}, {"answer_is": "x", "times": 1}],

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.evals.records import build_calling_turn, build_ended, build_text_turn, run_tool
-from toolbench.engine.events import EndReason, LoopResult
+from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn, run_tool
+from toolbench.engine.events import EndReason, LoopResult, ToolResult
 from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.evals import scenarios
-from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario, Verdict
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario, Verdict, Workspace
 from toolbench.evals.user_cases.copying import ScenarioNotCopiedError, copy_scenario, is_copyable
 from toolbench.evals.user_cases.definition import case_to_json
 from toolbench.evals.user_cases.parse import parse_case
@@ -37,9 +38,12 @@ def list_right_calls(instance: Instance) -> list[tuple[str, dict[str, Any]]]:
         return [("state_get", {"workspace_id": values["workspace_id"]}), ("state_patch", arguments)]
     if "calls" in values:
         return [(call["tool"], call["arguments"]) for call in values["calls"]]
-    named = {"weather": ("get_weather", "city"), "classify_intent": ("classify_intent", "workspace_id")}
-    tool, field = named.get(instance.scenario, ("", ""))
-    return [(tool, {field: values[field]})] if tool else []
+    if instance.scenario == "weather":
+        return [("get_weather", {"city": values["city"]})]
+    if instance.scenario == "classify_intent":
+        arguments = {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"}
+        return [("classify_intent", arguments)]
+    return []
 
 
 def build_answer(instance: Instance) -> str:
@@ -52,7 +56,7 @@ def build_answer(instance: Instance) -> str:
 def judge_trial(scenario: Scenario, instance: Instance, made: list[tuple[str, dict[str, Any]]], text: str) -> Verdict:
     """Judge a trial that makes the calls in one message and then answers, unless it has one turn."""
     workspace = scenario.open(instance)
-    results = [run_tool(workspace, name, arguments) for name, arguments in made]
+    results = [call_tool(instance, workspace, name, arguments) for name, arguments in made]
     turns = [build_calling_turn(0, *results)] if results else []
     one_turn = instance.layer.get("max_turns") == 1 and results
     record: LoopResult = (
@@ -61,6 +65,14 @@ def judge_trial(scenario: Scenario, instance: Instance, made: list[tuple[str, di
         else build_ended(*turns, build_text_turn(len(turns), text))
     )
     return scenario.judge(instance, record, workspace)
+
+
+def call_tool(instance: Instance, workspace: Workspace, name: str, arguments: dict[str, Any]) -> ToolResult:
+    """Run a call, or refuse it for its schema."""
+    tool = next(tool for tool in instance.tools if tool.name == name)
+    if errors := list_schema_errors(tool, arguments):
+        return build_result(name, arguments, code="ARGUMENT_ERROR", schema_errors=errors)
+    return run_tool(workspace, name, arguments)
 
 
 @pytest.mark.parametrize("slug", COPIED)
@@ -87,7 +99,9 @@ def test_copy_scenario_gets_the_same_verdict(slug: str, kind: str, seed: int) ->
     right, text = list_right_calls(instance), build_answer(instance)
     twin = copied.draw_instance(0)
     assert judge_trial(copied, twin, right, text).outcome == "pass"
-    for made, answer in [(right, text), ([], "I cannot."), (right[:-1], ""), ([*right, *right], text)]:
+    one_argument_more = [(name, {**arguments, "unit": "C"}) for name, arguments in right]
+    others = [([], "I cannot."), (right[:-1], ""), ([*right, *right], text), (one_argument_more, text)]
+    for made, answer in [(right, text), *others]:
         built_in, own = judge_trial(scenario, instance, made, answer), judge_trial(copied, twin, made, answer)
         assert (own.outcome, own.behaviour_seen, own.avoided) == (
             built_in.outcome, built_in.behaviour_seen, built_in.avoided,

@@ -101,7 +101,12 @@ class BfclScenario:
         names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
         made = [call for call in iter_calls(loop_result) if call.turn == 0]
         calls = [(names.get(call.tool, call.tool), call.result.arguments or {}) for call in made]
-        mistake = find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
+        unreadable = next((index for index, call in enumerate(made) if call.result.parse_status != "ok"), None)
+        mistake = (
+            find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
+            if unreadable is None
+            else AnswerMistake("the arguments cannot be read", call=unreadable)
+        )
         checked = verdict.CheckedResult(
             instance=instance,
             loop_result=loop_result,

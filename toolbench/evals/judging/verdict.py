@@ -13,7 +13,24 @@ from toolbench.evals.judging.diagnosis import Problem, find_first_problem, find_
 from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 
 VERSION = 3  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
-NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"}), 3: frozenset({"", "empty_answer", "stream_cut"})}
+NEW_CLASSES_BY_VERSION = {
+    2: frozenset({"empty_final", "empty_answer"}),
+    3: frozenset(
+        {
+            "",
+            "empty_answer",
+            "stream_cut",
+            "arguments_not_json",
+            "arguments_too_large",
+            "arguments_break_schema",
+            "unknown_tool",
+            "gave_up_after_error",
+            "wrong_arguments",
+            "too_many_calls",
+            "wrong_state",
+        }
+    ),
+}
 """The failure classes that each version of the rules newly gives, with "" for a pass.
 
 A verdict of an older version can only change to these.

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from scipy.optimize import linear_sum_assignment
-
 from toolbench.engine.events import LoopResult
 from toolbench.engine.json_paths import build_member_path
+from toolbench.evals.call_matching import NO_MATCH, match_calls
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.json_pointers import find_pointer_value
-from toolbench.evals.record_counts import RecordedCall, iter_calls
+from toolbench.evals.record_counts import RecordedCall, is_valid_call, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import Check
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 
-_WRONG_TOOL_COST = 1e6
+_WRONG_CALL_COST = 1e3  # so that a wrong call more costs more than wrong arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class CallComparison:
 
     Attributes:
         pairs: A pair for each expected call, in order.
-        others: The calls that were not matched.
+        others: The calls that were not matched, among them all that are not valid.
     """
 
     pairs: tuple[CallPair, ...]
@@ -54,15 +52,18 @@ class CallComparison:
 def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
     """Return the calls of a trial, matched with the expected ones.
 
-    The calls are matched so that as few arguments as possible are wrong. If the order matters, each expected call is
-    matched with the next call of its tool instead. A failed call is ignored if a later call of its tool succeeded.
+    Valid calls are matched so that as few calls as possible, and then as few arguments as possible, are wrong; if the
+    order matters, only in the order of the expected calls. A failed call is ignored if a later call of its tool
+    succeeded.
     """
     made = _drop_recovered_calls(tuple(iter_calls(loop_result)))
-    matches = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
+    costs = [[_compute_cost(expected_call, call) for call in made] for expected_call in expect.calls]
+    matches = match_calls(costs, ordered=expect.ordered)
     pairs = tuple(
-        _build_pair(expected_call, made[index] if index is not None else None) for expected_call, index in matches
+        _build_pair(expected_call, made[matches[number]] if number in matches else None)
+        for number, expected_call in enumerate(expect.calls)
     )
-    matched = {index for _, index in matches}
+    matched = set(matches.values())
     return CallComparison(pairs, tuple(call for index, call in enumerate(made) if index not in matched))
 
 
@@ -74,10 +75,12 @@ def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iter
         are_others_allowed: Whether other calls are permitted; then there is no check of them.
     """
     names = [pair.expected.name for pair in comparison.pairs]
+    refused_names = {call.tool for call in comparison.others if not is_valid_call(call.result)}
     for number, pair in enumerate(comparison.pairs):
         name = pair.expected.name
         label = f"{name} ({names[: number + 1].count(name)})" if names.count(name) > 1 else name
-        yield Check(f"{label} is called", pair.made is not None)
+        is_refused = pair.made is None and name in refused_names
+        yield Check(f"{label} is called", pair.made is not None, "its call is not valid" if is_refused else "")
         for argument, mismatches in pair.mismatches.items():
             detail = "; ".join(f"{mismatch.path}: {mismatch.message}" for mismatch in mismatches)
             yield Check(f"{label} {build_member_path('$', argument)}", not mismatches, detail)
@@ -199,43 +202,8 @@ def _build_pair(expected: ExpectedCall, made: RecordedCall | None) -> CallPair:
     return CallPair(expected, made, compare_arguments(expected, made.result.arguments or {}) if made else {})
 
 
-def _match_best(
-    expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
-) -> list[tuple[ExpectedCall, int | None]]:
-    """Return (expected call, index in `made`) pairs with the fewest wrong arguments.
-
-    The index is None for an expected call without a match.
-    """
-    if not expected or not made:
-        return [(call, None) for call in expected]
-    costs = np.array([[_compute_cost(call, made_call) for made_call in made] for call in expected])
-    rows, columns = linear_sum_assignment(costs)
-    assigned = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
-    return [(call, _keep_same_tool(call, made, assigned.get(number))) for number, call in enumerate(expected)]
-
-
-def _match_in_order(
-    expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
-) -> list[tuple[ExpectedCall, int | None]]:
-    """Return (expected call, index in `made` of the next call of its tool) pairs, in order.
-
-    The index is None for an expected call without a match.
-    """
-    matches: list[tuple[ExpectedCall, int | None]] = []
-    start = 0
-    for call in expected:
-        match = next((index for index in range(start, len(made)) if made[index].tool == call.name), None)
-        start = start if match is None else match + 1
-        matches.append((call, match))
-    return matches
-
-
 def _compute_cost(expected: ExpectedCall, made: RecordedCall) -> float:
-    if made.tool != expected.name:
-        return _WRONG_TOOL_COST
-    by_argument = compare_arguments(expected, made.result.arguments or {})
-    return float(sum(bool(mismatches) for mismatches in by_argument.values()))
-
-
-def _keep_same_tool(expected: ExpectedCall, made: Sequence[RecordedCall], index: int | None) -> int | None:
-    return index if index is not None and made[index].tool == expected.name else None
+    if made.tool != expected.name or not is_valid_call(made.result):
+        return NO_MATCH
+    wrong_count = sum(map(bool, compare_arguments(expected, made.result.arguments or {}).values()))
+    return _WRONG_CALL_COST + wrong_count if wrong_count else 0.0

@@ -11,15 +11,15 @@ Rows about the final text; case is ignored:
 
 Rows about calls:
 
-- {"called": tool, "times": n}: the number of calls of the tool; without `times` at least one
-- {"not_called": tool}
+- {"called": tool, "times": n}: the number of valid calls of the tool; without `times` at least one
+- {"not_called": tool}, or {"called": tool, "times": 0}: it is not called, not even by a call that is not valid
 - {"calls_at_most": n}
-- {"before": [first, second]}: the tool `first` is called, and before any call of the tool `second`
+- {"before": [first, second]}: the tool `first` has a valid call, and before any call of the tool `second`
 - {"together": n}: one message has at least n calls
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from toolbench.engine.events import LoopResult
@@ -27,7 +27,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.judging.case_study_rule import is_done_sentence
 from toolbench.evals.judging.messages import render_short
-from toolbench.evals.record_counts import count_calls, iter_calls
+from toolbench.evals.record_counts import count_calls, is_valid_call, iter_calls
 from toolbench.evals.scenarios.expected import has_question_mark
 from toolbench.evals.types import Check
 
@@ -118,9 +118,13 @@ def _check_is(row: JsonObject, loop_result: LoopResult) -> Check:
 
 
 def _check_called(row: JsonObject, loop_result: LoopResult) -> Check:
-    tool, times, count = row["called"], row.get("times"), _list_called_tools(loop_result).count(row["called"])
+    tool, times = row["called"], row.get("times")
+    calls = [call for call in iter_calls(loop_result) if call.tool == tool]
+    refused_count = sum(not is_valid_call(call.result) for call in calls)
+    count = len(calls) if times == 0 else len(calls) - refused_count
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
-    return Check(name, count >= 1 if times is None else count == times, f"it was called {count} times")
+    detail = f"it was called {len(calls)} times" + (f", {refused_count} of them not valid" if refused_count else "")
+    return Check(name, count >= 1 if times is None else count == times, detail)
 
 
 def _check_not_called(row: JsonObject, loop_result: LoopResult) -> Check:
@@ -135,11 +139,12 @@ def _check_at_most(row: JsonObject, loop_result: LoopResult) -> Check:
 
 def _check_before(row: JsonObject, loop_result: LoopResult) -> Check:
     first, second = row["before"]
-    return Check(f"{first} before {second}", _comes_first(_list_called_tools(loop_result), first, second))
-
-
-def _comes_first(names: Sequence[str], first: str, second: str) -> bool:
-    return first in names and (second not in names or names.index(first) < names.index(second))
+    decisive_tools = (
+        call.tool
+        for call in iter_calls(loop_result)
+        if call.tool == second or (call.tool == first and is_valid_call(call.result))
+    )
+    return Check(f"{first} before {second}", next(decisive_tools, second) != second)
 
 
 def _check_names(row: JsonObject, loop_result: LoopResult) -> Check:

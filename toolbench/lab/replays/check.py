@@ -17,7 +17,7 @@ class ReplayCheck:
         same: number of trials with the stored verdict and end. For trials judged by older rules, only the decisive
             columns are compared.
         not_replayable: number of trials that sent no request or were ended by an error of Toolbench.
-        by_newer_rules: one sentence for each trial to which newer judging rules give a failure class that they added.
+        by_newer_rules: one sentence for each trial to which newer judging rules give a verdict that they added.
         differing: one sentence for each other trial whose verdict or end differs.
         unknown: one sentence for each trial whose replay stopped early.
     """
@@ -62,7 +62,7 @@ def check_replay(run_id: int) -> ReplayCheck:
         elif not (changed := _list_changed_columns(replayed)):
             same += 1
         elif version := _find_rules_version(replayed):
-            before, after = replayed.trial.failure_class or "pass", replayed.columns["failure_class"]
+            before, after = replayed.trial.failure_class or "pass", replayed.columns["failure_class"] or "pass"
             by_newer_rules.append(f"{name}: {before} → {after}, by version {version} of the rules.")
         else:
             differing.append(f"{name}: {', '.join(changed)} differ.")
@@ -82,10 +82,12 @@ def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
 
 
 def _find_rules_version(replayed: ReplayedTrial) -> int:
-    """Return the version of the judging rules that added the trial's new failure class.
+    """Return the version of the judging rules that added the trial's new failure class, or its pass.
 
     Only versions after that of the stored verdict are considered; 0 if none of them added it.
     """
     stored, current = read_judging_version(replayed.trial.verdict), read_judging_version(replayed.columns["verdict"])
     failure_class, versions = replayed.columns["failure_class"], range(stored + 1, current + 1)
+    if failure_class == replayed.trial.failure_class:
+        return 0
     return next((version for version in versions if failure_class in NEW_CLASSES_BY_VERSION.get(version, ())), 0)

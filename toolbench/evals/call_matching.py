@@ -1,0 +1,48 @@
+"""Matching of calls that were made with expected ones; verdicts, grades and pages share it."""
+
+import math
+from collections.abc import Sequence
+from operator import itemgetter
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+NO_MATCH = math.inf  # cost of two calls that cannot be matched
+_UNMATCHED_COST = 1e6  # of an expected call, above all costs of matched ones
+
+
+def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> dict[int, int]:
+    """Return the index of the made call that is matched with each expected call, by the index of the latter.
+
+    As many calls as possible are matched, at the lowest total cost. Of matchings with the same cost, the one of earlier
+    calls is chosen.
+
+    Args:
+        costs: For each expected call, the cost of matching it with each made call, or NO_MATCH.
+        ordered: Whether the matched calls have to be in the order of the expected ones.
+    """
+    if not costs or not costs[0]:
+        return {}
+    return _match_in_order(costs) if ordered else _match_in_any_order(costs)
+
+
+def _match_in_any_order(costs: Sequence[Sequence[float]]) -> dict[int, int]:
+    matrix = np.array(costs)
+    made_count = matrix.shape[1]
+    earlier_first = np.arange(made_count) / made_count**2  # below 1 in total: decides only between equal costs
+    rows, columns = linear_sum_assignment(np.where(np.isinf(matrix), _UNMATCHED_COST, matrix + earlier_first))
+    return {int(row): int(column) for row, column in zip(rows, columns, strict=True) if matrix[row, column] != NO_MATCH}
+
+
+def _match_in_order(costs: Sequence[Sequence[float]]) -> dict[int, int]:
+    """Match by dynamic programming over the expected calls so far and the first made calls."""
+    best: list[tuple[float, tuple[tuple[int, int], ...]]] = [(0.0, ())] * (len(costs[0]) + 1)  # by number of made calls
+    for row, row_costs in enumerate(costs):
+        unmatched = [(cost + _UNMATCHED_COST, pairs) for cost, pairs in best]
+        extended = unmatched[:1]
+        for column, pair_cost in enumerate(row_costs):
+            cost, pairs = best[column]
+            matched = (cost + pair_cost, (*pairs, (row, column)))
+            extended.append(min(unmatched[column + 1], extended[-1], matched, key=itemgetter(0)))
+        best = extended
+    return dict(best[-1][1])
