@@ -6,13 +6,14 @@ import pytest
 
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import EndReason, ExchangeError, TurnRecord
+from toolbench.engine.transforms import list_names
 from toolbench.engine.types import ParseError, SchemaError, TransformChange
 from toolbench.evals import record_counts
 
 
-def read_from_tags(record: TurnRecord) -> TurnRecord:
+def add_change(record: TurnRecord, name: str) -> TurnRecord:
     assert record.answer is not None
-    change = TransformChange("response", record_counts.TAG_TRANSFORM, "$.content", "", "")
+    change = TransformChange("response", name, "$.content", "", "")
     return replace(record, answer=replace(record.answer, changes=(change,)))
 
 
@@ -72,8 +73,10 @@ def test_count_trial_text_that_server_cannot_read_is_parse_error_end(code: str, 
     )
 
 
-def test_count_trial_calls_from_tags_or_text_are_not_structured() -> None:
-    tagged = read_from_tags(build_calling_turn(0, build_result("state_get", {})))
+@pytest.mark.parametrize("name", sorted(record_counts.UNSTRUCTURED_CALL_TRANSFORMS))
+def test_count_trial_calls_from_tags_or_text_are_not_structured(name: str) -> None:
+    assert name in list_names("response")
+    tagged = add_change(build_calling_turn(0, build_result("state_get", {})), name)
     record = build_calling_turn(1, build_result("state_get", {}))
     assert record.answer is not None
     fallback = replace(record, answer=replace(record.answer, method_used="json_fallback"))

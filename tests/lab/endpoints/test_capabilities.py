@@ -6,6 +6,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
+from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
 from tests.page_html import read_html
 from toolbench.lab.endpoints import capabilities
 from toolbench.lab.endpoints.capabilities import get_measured_calls, get_model_capabilities
@@ -126,6 +127,19 @@ def test_get_model_capabilities_trial_calls_override_older_probe() -> None:
     assert effective.overruled_records["tools_field"][0].source == "probed"
     assert effective.capabilities.supports_parallel_tools is None
     assert effective.capabilities.supports_stream_tools is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("slug", ["llama-text", "call-in-reasoning", "quoted-400"])
+def test_get_model_capabilities_calls_read_from_text_are_not_measured(slug: str) -> None:
+    with serve_simulated_models():
+        model = get_simulated_model(slug)
+        assert model.workarounds
+        run = run_to_end(model, scenarios=("weather",), trials=1)
+
+    cell = run.cells.get()
+    assert (cell.passed, cell.calling_answers, cell.structured_answers) == (1, 1, 0)
+    assert "measured" not in {origin.source for origin in get_model_capabilities(model).origins.values()}
 
 
 def test_get_model_capabilities_parallel_and_streamed_calls_of_trials() -> None:

@@ -191,6 +191,17 @@ def test_rejudge_trials_of_new_rule_version_judges_every_trial(run: Run, monkeyp
     assert get_judging_state(run.pk).outdated == 0
 
 
+def test_rejudge_trials_updates_counts_of_trials(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = list(run.trials.order_by("pk").values_list("structured_answers", "calls"))
+    run.trials.update(structured_answers=90, calls=91)
+    monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
+
+    rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
+
+    assert list(run.trials.order_by("pk").values_list("structured_answers", "calls")) == counts
+    assert sum(run.cells.values_list("structured_answers", flat=True)) == sum(structured for structured, _ in counts)
+
+
 def test_rejudge_trials_of_changed_task_are_unknown(corrected: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = scenarios.lookup_scenario(STRICT)
     assert isinstance(scenario, StateScenario)
@@ -301,6 +312,22 @@ def test_rejudge_trials_with_blank_final_text_fail_by_version_2(monkeypatch: pyt
     assert (trial.outcome, trial.task_pass, trial.failure_class) == ("fail", False, "empty_final")
     assert (trial.parity_pass, trial.category) == (False, "ASSERTION_FAILED")
     assert [row.outcome for row in get_judgements(trial)] == ["pass", "fail"]
+
+
+def test_check_replay_names_rule_only_for_a_new_class_or_pass(run: Run) -> None:
+    first, second = run.trials.filter(scenario="happy_path").order_by("pk")
+    verdict_before = {**first.verdict, "judging": 2}
+    run.trials.filter(pk=first.pk).update(
+        outcome="fail", task_pass=False, failure_class="wrong_arguments", verdict=verdict_before
+    )
+    run.trials.filter(pk=second.pk).update(end="LENGTH", verdict=verdict_before)
+
+    check = check_replay(run.pk)
+
+    assert check.by_newer_rules == (
+        f"trial {first.pk} (happy_path): wrong_arguments → pass, by version 3 of the rules.",
+    )
+    assert check.differing == (f"trial {second.pk} (happy_path): end differ.",)
 
 
 def test_rejudge_command_takes_run_or_scenario(corrected: Run) -> None:

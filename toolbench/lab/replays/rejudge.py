@@ -5,7 +5,7 @@ Both verdicts are kept with their versions, and the new one becomes current.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import islice
 
 from django.db import connection, transaction
@@ -16,6 +16,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.models import Judgement, Run, Trial
+from toolbench.lab.models.counters import TrialCounts
 from toolbench.lab.replays.reclassify import reclassify_trials
 from toolbench.lab.replays.stored_trials import (
     VERDICT_COLUMNS,
@@ -29,6 +30,7 @@ from toolbench.lab.sql import load_statement
 
 TRIALS_PER_BATCH = 40
 _COUNT_JUDGING_VERSIONS = load_statement("replays/count_judging_versions")
+_COUNT_COLUMNS = frozenset(counter.name for counter in fields(TrialCounts))
 MAX_CHANGES_LISTED = 200  # changed trials that are listed; all are counted
 
 
@@ -238,7 +240,7 @@ def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
 
 
 def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResult) -> None:
-    """Make the replayed verdict the current one and count it; keep the first verdict as a row of its own."""
+    """Make the replayed verdict and its counts the current ones; keep the first verdict as a row of its own."""
     rows = Judgement.objects.filter(trial=trial)
     rows.filter(judged_at__lt=trial.finished_at).delete()  # verdicts on earlier executions
     if not rows.exists():
@@ -248,7 +250,8 @@ def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResul
     versions = JudgingVersions(replayed.version, judging.VERSION)
     rows.filter(scenario_version=versions.scenario, judging_version=versions.judging).delete()
     _build_judgement(trial, versions, replayed.columns, current=True).save()
-    Trial.objects.filter(pk=trial.pk).update(**replayed.columns, text_stale=True)
+    counts = {name: count for name, count in replayed.columns["verdict"]["counts"].items() if name in _COUNT_COLUMNS}
+    Trial.objects.filter(pk=trial.pk).update(**replayed.columns, **counts, text_stale=True)
     result.judged += 1
     before, after = trial.outcome, replayed.columns["outcome"]
     if before == after:
