@@ -24,7 +24,7 @@ from toolbench.lab.endpoints import connect
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Step, Trial
-from toolbench.lab.runs import control
+from toolbench.lab.runs import control, limits
 from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.lab.worker.session import run_session
 from toolbench.providers.scripted_server import (
@@ -99,7 +99,7 @@ def test_session_continues_run_after_limit_is_raised(scripted: ScriptedServer) -
     run = launch_run(model, trials=12, request_cap=20)
     run_worker_session(model)
     kept = set(run.trials.filter(outcome="pass").values_list("pk", "finished_at"))
-    control.set_limits(run.pk, request_cap=200, token_cap=None)
+    limits.set_limits(run.pk, request_cap=200, token_cap=None)
     control.resume_run(run.pk)
     run_worker_session(model)
     run.refresh_from_db()

@@ -348,9 +348,11 @@ class WorkerSession:
         while True:
             await asyncio.sleep(CHECK_RUNS_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                run_ids = {job.trial.run_id for job in self._jobs.values()}
-                for run_id in await self._storage_thread.run(self._check_runs_once, run_ids):
-                    self._cancellation_tokens[run_id].set()
+                tokens = {job.trial.run_id: job.cancellation_token for job in self._jobs.values()}
+                for run_id in await self._storage_thread.run(self._check_runs_once, tokens.keys()):
+                    tokens[run_id].set()
+                    # Trials that are claimed after the run was resumed need a new one.
+                    self._cancellation_tokens.pop(run_id, None)
 
     def _check_runs_once(self, run_ids: Collection[int]) -> Iterable[int]:
         if not self._count_pacing.is_due:

@@ -2,8 +2,8 @@
 --
 -- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has
 -- ended, and its slot is free, although its outcome is not stored yet. Runs with the fewest claimed trials that have
--- not ended come first, then the runs take turns; no run has more trials in flight than its own limit. Trials whose
--- local server is not ready, or whose method a probe has yet to determine, stay queued. A run with a request limit gets
+-- not ended come first, then the runs take turns; no run has more of them than its own limit, with those that
+-- back off, since they return. Trials whose local server is not ready, or whose method a probe has yet to determine, stay queued. A run with a request limit gets
 -- no more trials in flight than its remaining requests are expected to suffice for, at the mean number of requests of
 -- its finished trials (3 before the first has finished), so that the limit does not stop trials half-way. A trial that
 -- lost its local server `isolate_after` times is claimed only while no other trial of the provider runs, and no trial
@@ -73,7 +73,7 @@ WITH busy AS (
             OR config.service <> '' AND NOT EXISTS (
                 SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))
         ORDER BY position LIMIT least((SELECT max_trials FROM limits), affordable.trials,
-            CASE WHEN run.jobs IS NOT NULL THEN greatest(0, run.jobs - coalesce(busy.trials, 0)) END)
+            CASE WHEN run.jobs IS NOT NULL THEN greatest(0, run.jobs - coalesce(busy.claimed, 0)) END)
     ) AS next
     WHERE run.state = 'running' AND run.deleted_at IS NULL AND (run.requests_reserved < run.request_cap) IS NOT FALSE
         AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT max_trials FROM limits) > 0
