@@ -71,6 +71,15 @@ def test_start_uses_reserved_times_and_drops_old_ones() -> None:
     assert schedule.find_delay(100.0) == 0.5
 
 
+def test_set_settings_drops_times_reserved_under_other_limits() -> None:
+    schedule = make_schedule(SessionPace(9, token_seconds=3600.0), PaceSettings(tokens_per_minute=1))
+    schedule.add_send_times([3700.0], 100.0)
+    schedule.set_settings(PaceSettings(max_concurrency=5, tokens_per_minute=1))
+    assert schedule.find_delay(100.0) == 3600
+    schedule.set_settings(PaceSettings(tokens_per_minute=1000))
+    assert schedule.find_delay(100.0) is None
+
+
 def test_take_report_counts_since_the_previous_report() -> None:
     schedule = make_schedule(SessionPace(9))
     first, second, third = (schedule.start(100.0) for _ in range(3))

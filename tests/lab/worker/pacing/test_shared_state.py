@@ -75,6 +75,17 @@ def test_share_report_delays_sending_after_unexpected_tokens() -> None:
     assert delay == pytest.approx((100 + 600) / 10, abs=8)
 
 
+def test_share_report_forgets_times_of_other_limits() -> None:
+    provider = make_provider()
+    report = PaceReport("a", sent=50, answers=50, tokens=250_000)
+    for _ in range(2):
+        share_report(provider.pk, report, PaceSettings(tokens_per_minute=100))
+    assert reserve_send_times(provider.pk, 1, SessionPace(9, request_seconds=1.0))[0] < 1  # no limit of tokens any more
+    pace = share_report(provider.pk, report, PaceSettings(tokens_per_minute=100_000_000))
+    assert pace is not None
+    assert reserve_send_times(provider.pk, 1, pace)[0] < 1
+
+
 def test_read_settings_returns_columns_of_provider() -> None:
     provider = make_provider(concurrency=30, adaptive=True, requests_per_minute=60, tokens_per_minute=9000)
     assert read_settings(provider) == PaceSettings(True, 30, 60, 9000)

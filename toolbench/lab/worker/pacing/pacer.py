@@ -44,7 +44,7 @@ class Pacer:
     def set_settings(self, settings: PaceSettings) -> None:
         """Follow the settings of the provider from now on."""
         if settings != self._schedule.settings:
-            self._schedule.settings = settings
+            self._schedule.set_settings(settings)
             self._is_report_due.set()
             self._has_changed.set()
 

@@ -103,6 +103,12 @@ class SendSchedule:
     _pause_seconds: float = 0.0
     _has_waited: bool = False
 
+    def set_settings(self, settings: PaceSettings) -> None:
+        """Follow new settings. Times that were reserved under another limit a minute are dropped."""
+        if settings.rate_limits != self.settings.rate_limits:
+            self._send_times.clear()
+        self.settings = settings
+
     def find_delay(self, now: float) -> float | None:
         """Return the seconds until the next request may be sent.
 

@@ -34,6 +34,8 @@ def read_settings(provider: Provider) -> PaceSettings:
 def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -> SessionPace | None:
     """Adjust the limits of a provider to the report of a worker session.
 
+    Times to send that were reserved under another limit of requests or tokens a minute no longer count.
+
     Returns:
         What the session is allowed now; None if the provider was deleted.
     """
@@ -47,12 +49,15 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         state = adjust(before, report, settings, now=now)
         limit = compute_limit(state, settings)
         state = _add_point(provider_id, state, settings, now)
+        state = replace(state, rate_limits=settings.rate_limits)
+        is_changed = before.updated_at > 0 and before.rate_limits != settings.rate_limits
         token_seconds = 0.0
-        if settings.tokens_per_minute:
+        if settings.tokens_per_minute and not is_changed:
             surplus = report.tokens - report.answers * before.tokens_per_request
             token_seconds = 60 * surplus / settings.tokens_per_minute
         values = {"provider": provider_id, "concurrency": limit, "held_until": state.held_until}
-        cursor.execute(_WRITE_PACE, values | {"state": json.dumps(state.to_json()), "token_seconds": token_seconds})
+        values |= {"state": json.dumps(state.to_json()), "token_seconds": token_seconds, "resets": is_changed}
+        cursor.execute(_WRITE_PACE, values)
     return SessionPace(
         compute_share(state, settings, report.session),
         max(0.0, state.held_until - now),
@@ -103,8 +108,8 @@ def reserve_send_times(provider_id: int, requests: int, pace: SessionPace) -> tu
         row = cursor.fetchone()
     if row is None:
         return ()
-    request_at, token_at = row
+    intervals = (pace.request_seconds, pace.token_seconds)
+    spaced = [(first_at, interval) for first_at, interval in zip(row, intervals, strict=True) if interval]
     return tuple(
-        max(request_at + place * pace.request_seconds, token_at + place * pace.token_seconds)
-        for place in range(requests)
+        max((first_at + place * interval for first_at, interval in spaced), default=0.0) for place in range(requests)
     )

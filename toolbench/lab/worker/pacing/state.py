@@ -25,6 +25,11 @@ class PaceSettings:
     tokens_per_minute: int | None = None
 
     @property
+    def rate_limits(self) -> tuple[int | None, int | None]:
+        """The limits of requests and of tokens a minute."""
+        return self.requests_per_minute, self.tokens_per_minute
+
+    @property
     def is_active(self) -> bool:
         """Whether requests have to be paced at all."""
         return bool(self.adaptive or self.requests_per_minute or self.tokens_per_minute)
@@ -109,6 +114,7 @@ class PaceState:
         latency: moving mean of the seconds of an answer; 0 before the first.
         tokens_per_request: moving mean of the tokens of a request and its answer; 0 before the first answer.
         point: next point of the chart: its start, and its answers, rejections and most requests in flight so far.
+        rate_limits: limits of requests and tokens a minute at the last report; None for no limit.
         updated_at: time of the last report; 0 before the first.
     """
 
@@ -135,6 +141,7 @@ class PaceState:
     latency: float = 0.0
     tokens_per_request: float = 0.0
     point: tuple[float, int, int, int] = (0.0, 0, 0, 0)
+    rate_limits: tuple[int | None, int | None] = (None, None)
     updated_at: float = 0.0
 
     @property
@@ -168,7 +175,7 @@ class PaceState:
         Keys of other versions of Toolbench are ignored; a missing key gets its default.
         """
         values = {name: value[name] for name in (item.name for item in fields(cls)) if name in value}
-        for name in ("seconds", "point", "low_load_rejections"):
+        for name in ("seconds", "point", "low_load_rejections", "rate_limits"):
             if name in values:
                 values[name] = tuple(tuple(item) if isinstance(item, list) else item for item in values[name])
         for name in ("sessions", "windows", "baselines"):
