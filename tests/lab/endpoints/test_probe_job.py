@@ -7,6 +7,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
+from tests.factories import make_model, make_provider
 from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.lab.endpoints import probe_job
@@ -118,6 +119,15 @@ def test_requeue_lost_probes_refuses_writes_of_old_lease(model: Model) -> None:
         store_exchanges(claim, [], [ProbeCheck("tools", "passed", "Too late.")])
     probe.refresh_from_db()
     assert (probe.state, probe.checks) == ("queued", [])
+
+
+def test_requeue_lost_probes_returns_one_probe_of_each_provider(model: Model) -> None:
+    others = [make_model(f"other-{number}", provider=model.provider) for number in range(3)]
+    for queued_model in (model, *others):
+        queue_probe(queued_model, "conformance")
+    urgent = queue_probe(others[2], "first_use")
+    elsewhere = queue_probe(make_model(provider=make_provider(name="Elsewhere")), "conformance")
+    assert set(requeue_lost_probes()) == {urgent.pk, elsewhere.pk}
 
 
 def test_run_probe_after_lost_execution_keeps_its_exchanges(model: Model) -> None:

@@ -21,6 +21,7 @@ from toolbench.lab.endpoints.probe_storage import (
     ProbeLeaseLostError,
     claim_probe,
     finish_probe,
+    list_next_probes,
     renew_lease,
     requeue_probe,
     store_exchanges,
@@ -170,19 +171,8 @@ def run_probe(
         logger.exception("Probe %s failed with an internal error", probe_id)
         finish_probe(claimed, [], sentence=describe_internal_error(error))
     on_finished(claimed.model_id)
-    notify_workers_of_probes(_list_next_probes(probe_id))
+    notify_workers_of_probes(list_next_probes(probe_id))
     return True
-
-
-def _list_next_probes(excluded_id: int) -> list[int]:
-    """Return the ids of the next queued probes, one of each provider.
-
-    The probe `excluded_id` is left out: if it was requeued, it must not start again at once. A first-use probe, for
-    which a run waits, comes before a conformance probe.
-    """
-    queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
-    next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
-    return list(next_probes.values_list("pk", flat=True))
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:

@@ -154,10 +154,23 @@ def requeue_probe(claimed: ClaimedProbe) -> None:
 
 
 def requeue_lost_probes() -> tuple[int, ...]:
-    """Requeue the probes whose lease has expired, and return the ids of all queued probes, oldest first."""
+    """Requeue the probes whose lease has expired, and return the ids of the next queued probes of all providers."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRE)
-    return tuple(Probe.objects.filter(state=Probe.State.QUEUED).order_by("pk").values_list("pk", flat=True))
+    return list_next_probes()
+
+
+def list_next_probes(excluded_id: int | None = None) -> tuple[int, ...]:
+    """Return the ids of the next queued probes, one of each provider, since a provider runs one probe at a time.
+
+    A first-use probe, for which a run waits, comes before a conformance probe.
+
+    Args:
+        excluded_id: a probe that is left out: if it was requeued, it must not start again at once.
+    """
+    queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
+    next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
+    return tuple(next_probes.values_list("pk", flat=True))
 
 
 def _update_probe(claimed: ClaimedProbe, **fields: Any) -> None:
