@@ -21,7 +21,7 @@ from tests.wait import wait_until
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Model, Run, Step, Trial
-from toolbench.lab.runs import control
+from toolbench.lab.runs import limits
 from toolbench.lab.worker import session as session_module
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
@@ -182,7 +182,7 @@ def test_set_limits_after_crash_counts_requests_of_claimed_trials(
     server.flush()
 
     def set_cap() -> None:
-        control.set_limits(run.pk, request_cap=PLENTY, token_cap=None)
+        limits.set_limits(run.pk, request_cap=PLENTY, token_cap=None)
 
     crashes = PlannedCrashes(server, [("fetch", CrashMoment.ANSWERED)], restarted=set_cap)
     work_to_end(model, crashes, monkeypatch)

@@ -80,54 +80,6 @@ def test_pause_run_stores_reason_until_resume() -> None:
     assert (run.state, run.stopped_reason) == (Run.State.RUNNING, "")
 
 
-def test_resume_run_at_limit_is_refused_until_limit_is_raised() -> None:
-    run = launch_run(make_model(), request_cap=10)
-    Run.objects.filter(pk=run.pk).update(requests_reserved=10, state=Run.State.PAUSED)
-    with pytest.raises(RunActionError, match="limit of 10 requests is reached: raise it first"):
-        control.resume_run(run.pk)
-    with pytest.raises(RunActionError, match="10 requests are used already"):
-        control.set_limits(run.pk, request_cap=10, token_cap=None)
-    control.set_limits(run.pk, request_cap=11, token_cap=None)
-    control.resume_run(run.pk)
-
-
-def make_run_with_low_count() -> Run:
-    """Make a paused run with three stored attempts, of which one is counted."""
-    run = make_run(state=Run.State.PAUSED, requests_reserved=1)
-    cell = make_cell(make_config(run))
-    trial = make_trial(cell, requests=2, execution=2)
-    make_step(trial, execution=1, ordinal=1)
-    make_trial(cell, "queued")
-    mark_stale([cell.pk])
-    return run
-
-
-def test_set_limits_corrects_count_below_stored_attempts() -> None:
-    run = make_run_with_low_count()
-    with pytest.raises(RunActionError, match="3 requests are used already"):
-        control.set_limits_and_resume(run.pk, request_cap=3, token_cap=None)
-    control.set_limits_and_resume(run.pk, request_cap=4, token_cap=None)
-    run.refresh_from_db()
-    assert (run.requests_reserved, run.request_cap, run.state) == (3, 4, "running")
-
-
-def test_sweep_corrects_count_below_stored_attempts() -> None:
-    run = make_run_with_low_count()
-    sweep()
-    run.refresh_from_db()
-    assert run.requests_reserved == 3
-
-
-def test_set_limits_too_large_keeps_earlier_limit() -> None:
-    run = launch_run(make_model(), request_cap=10)
-    with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
-        control.set_limits_and_resume(run.pk, request_cap=10**15, token_cap=None)
-    with pytest.raises(RunActionError, match="is not paused"):
-        control.set_limits_and_resume(run.pk, request_cap=20, token_cap=None)
-    run.refresh_from_db()
-    assert run.request_cap == 10
-
-
 def test_retry_errored_trials_queues_exactly_errored_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "fail": 2, "infra": 3, "na": 1, "cancelled": 1})

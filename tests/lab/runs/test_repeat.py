@@ -79,3 +79,12 @@ def test_start_repeat_of_known_model_queues_no_probe() -> None:
     assert not Probe.objects.exists()
     assert decide_all_waiting_methods() == 1
     assert not again.configs.get().awaits_probe
+
+
+def test_start_noise_repeat_of_such_a_repeat_needs_confirmation_for_the_original_run() -> None:
+    model = make_model(provider=make_provider(max_attempts=2))
+    run = launch_run(model, trials=300, overrides={"max_turns": 4}, request_cap=100)
+    repeat = control.start_noise_repeat(run.pk, owner=None)
+    Run.objects.filter(pk=run.pk).update(request_cap=None)
+    with pytest.raises(PaidRequestsUnconfirmedError, match="up to 3,600 requests to Example"):
+        control.start_noise_repeat(repeat.pk, owner=None)

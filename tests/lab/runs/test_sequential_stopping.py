@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_stale_cells,
+)
 from tests.lab.scripted_runs import (
     answer_correctly,
     build_request,
@@ -16,8 +25,10 @@ from tests.lab.scripted_runs import (
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, FIRST_ANALYSIS_TRIALS, StoppingRule
 from toolbench.lab.maintenance import sweep
+from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.metrics.tally import add_tallies, build_aggregates, build_tally, tally_cells
 from toolbench.lab.models import Cell, JobFailure, Model, Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.replays.what_if import ReplayScope, compute_totals, count_changes
@@ -113,6 +124,31 @@ def test_sweep_adds_no_trials_to_paused_run() -> None:
     control.cancel_run(cell.run_id)
     cell.run.refresh_from_db()
     assert cell.run.state == Run.State.CANCELLED
+
+
+def test_retried_and_added_trials_of_cancelled_run_start_no_rounds() -> None:
+    cell = make_sequential_cell()
+    make_trials(cell, **{"pass": 8, "fail": 1, "infra": 1})
+    control.cancel_run(cell.run_id)
+    for queue_one in (control.retry_errored_trials, lambda run_id: control.add_trials(run_id, cell.pk, 1)):
+        queue_one(cell.run_id)
+        cell.trials.filter(state="queued").update(state="done", outcome="pass", execution=1)
+        mark_stale([cell.pk])
+        sweep()
+    cell.refresh_from_db()
+    assert (cell.decided, cell.passed, cell.trials.count()) == ("cancelled", 10, 11)
+    assert Run.objects.get().state == Run.State.FINISHED
+
+
+def test_resumed_sequential_run_needs_confirmation_of_all_its_rounds() -> None:
+    model = make_model(provider=make_provider(max_attempts=2))
+    run = launch_run(model, trials=60, until=AGAINST_70, overrides={"max_turns": 4})
+    control.cancel_run(run.pk)
+    with pytest.raises(PaidRequestsUnconfirmedError, match="up to 720 requests to Example"):
+        control.resume_cancelled_run(run.pk, confirmed_requests=719)
+    assert run.cells.get().decided == "cancelled"
+    assert control.resume_cancelled_run(run.pk, confirmed_requests=720) == FIRST_ANALYSIS_TRIALS
+    assert run.cells.get().decided == ""
 
 
 def test_sequential_run_keeps_request_limit(scripted: ScriptedServer) -> None:

@@ -304,7 +304,7 @@ class LaunchBody(PlanBody, AgreedBody):
     model_config = ConfigDict(extra="forbid", strict=True, title="LaunchBody")
 
 
-class LimitsBody(BodySchema):
+class LimitsBody(AgreedBody):
     """New limits of a paused run; null for no limit."""
 
     request_cap: RunLimit | None

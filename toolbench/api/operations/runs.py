@@ -35,7 +35,7 @@ from toolbench.lab.planning.statistical_power import compute_power_hint
 from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import list_runs_before
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.runs import control
+from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.bulk import list_deletable_runs
 from toolbench.lab.runs.idempotent_launch import MAX_KEY_CHARACTERS, LaunchKeyError, launch_once
@@ -194,7 +194,8 @@ def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) ->
 def raise_limits(request: HttpRequest, run_id: int, body: LimitsBody) -> Run:
     """Set both limits of a paused run and resume it."""
     _get_run_or_404(run_id)
-    _run_action(control.set_limits_and_resume, run_id, request_cap=body.request_cap, token_cap=body.token_cap)
+    caps = {"request_cap": body.request_cap, "token_cap": body.token_cap}
+    _run_action(limits.set_limits_and_resume, run_id, confirmed_requests=body.agreed, **caps)
     return _finish(request, run_id, "raise")
 
 

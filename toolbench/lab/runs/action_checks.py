@@ -104,7 +104,7 @@ def check_trials(
 
 
 def reopen_run(run_id: int) -> None:
-    """Reopen a run that has open trials again; a paused run stays paused.
+    """Reopen a run that has open trials again; a paused run stays paused. Alert rules are checked again at its end.
 
     Call it in the transaction that queued the trials. Workers are notified after the commit.
 
@@ -117,7 +117,8 @@ def reopen_run(run_id: int) -> None:
     if run.state == Run.State.CANCELLING:
         raise RunActionError(f"{run} is being cancelled: wait until its last requests have ended.")
     if run.state != Run.State.PAUSED:
-        Run.objects.filter(pk=run_id).update(state=Run.State.RUNNING, finished_at=None, stopped_reason="")
+        reopened = {"state": Run.State.RUNNING, "finished_at": None, "stopped_reason": "", "alerts_checked_at": None}
+        Run.objects.filter(pk=run_id).update(**reopened)
     transaction.on_commit(lambda: notify_run_workers(run_id))
 
 

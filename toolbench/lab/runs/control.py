@@ -1,4 +1,4 @@
-"""Actions on a run: cancel, pause, resume, raise its limits, retry, add trials, repeat, label, delete.
+"""Actions on a run: cancel, pause, resume, retry, add trials, repeat, label, delete.
 
 Every action raises RunActionError if there is no such run or the action is not possible.
 """
@@ -18,7 +18,7 @@ from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompu
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.request_bounds import is_applicable
-from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, MAX_RUN_LIMIT
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs.action_checks import (
     RunActionError,
@@ -31,11 +31,11 @@ from toolbench.lab.runs.action_checks import (
     reopen_run,
 )
 from toolbench.lab.runs.launch import build_trial
-from toolbench.lab.runs.repeat import repeat_for_noise, repeat_run
+from toolbench.lab.runs.repeat import find_noise_source, repeat_for_noise, repeat_run
+from toolbench.lab.runs.sequential_stopping import count_further_trials, end_rounds, reopen_rounds
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
 from toolbench.lab.worker.queue import queue_trials
-from toolbench.lab.worker.request_budget import correct_request_counts
 
 MAX_ADDED_TRIALS = 1000  # at once to one cell
 MAX_MISSING_TRIALS = 20_000  # at once to several cells
@@ -55,10 +55,13 @@ _PLANNED_COLUMNS = frozenset({
 def cancel_run(run_id: int) -> None:
     """Cancel a run.
 
-    Queued trials end at once; worker sessions cancel trials in flight at their next check.
+    Queued trials end at once; worker sessions cancel trials in flight at their next check. Cells that sequential
+    stopping has not decided get no further rounds, also if trials of the run are queued again later.
     """
-    if not _update_run(run_id, _OPEN_STATES, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
-        raise RunActionError(f"{describe_run(run_id)} is not running, so there is nothing to cancel.")
+    with transaction.atomic():
+        end_rounds(run_id)
+        if not _update_run(run_id, _OPEN_STATES, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
+            raise RunActionError(f"{describe_run(run_id)} is not running, so there is nothing to cancel.")
     cancel_queued_trials()
     recompute_all_stale(run_id)
     finish_runs()
@@ -86,44 +89,6 @@ def resume_run(run_id: int) -> None:
         raise RunActionError(f"The limit of {run.token_cap} tokens is reached: raise it first.")
     _update_run(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
     transaction.on_commit(lambda: notify_run_workers(run_id))
-
-
-def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
-    """Set both limits of a run; its state does not change.
-
-    Used requests and tokens are counted anew from the stored trials first.
-
-    Args:
-        run_id: the run.
-        request_cap: the new limit, above the requests used; None for no limit.
-        token_cap: the new limit, above the tokens used; None for no limit.
-
-    Raises:
-        RunActionError: a limit is too low or too high.
-    """
-    recompute_all_stale(run_id)
-    correct_request_counts(run_id)
-    run = get_run(run_id)
-    limits = (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used))
-    for name, limit, used in limits:
-        if limit is not None and limit <= used:
-            raise RunActionError(f"{used} {name} are used already: the limit has to be higher.")
-        if limit is not None and limit > MAX_RUN_LIMIT:
-            raise RunActionError(
-                f"A limit is at most {MAX_RUN_LIMIT:,} {name}; leave it empty for none. Nothing was changed."
-            )
-    Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
-
-
-@transaction.atomic
-def set_limits_and_resume(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
-    """Set both limits of a paused run and resume it, in one transaction.
-
-    Raises:
-        RunActionError: a limit is too low or too high, or the run is not paused.
-    """
-    set_limits(run_id, request_cap=request_cap, token_cap=token_cap)
-    resume_run(run_id)
 
 
 def retry_errored_trials(run_id: int, *, confirmed_requests: int = 0) -> int:
@@ -160,7 +125,7 @@ def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
     """Requeue the cancelled trials, and return their number.
 
     Manually added trials and trials of deleted providers are left out. Each requeued trial gets a new
-    execution. Requests, tokens and steps of an earlier execution are kept and counted.
+    execution. Requests, tokens and steps of an earlier execution are kept and counted. Sequential stopping continues.
 
     Args:
         run_id: the run.
@@ -168,7 +133,8 @@ def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
 
     Raises:
         RunActionError: the run has not ended or has no such trial.
-        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: they and the rounds that may follow may send more paid requests than were
+            confirmed.
     """
     with transaction.atomic():
         run = get_local_run(run_id)
@@ -179,7 +145,9 @@ def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
         if not rows:
             raise RunActionError(f"{describe_run(run_id)} has no cancelled trial that could be resumed.")
         counts_by_cell = Counter(cell_id for _, cell_id in rows)
-        check_trials(run, counts_by_cell, confirmed_requests, used=run.requests_reserved, probes=count_paid_probes(run))
+        reopen_rounds(run_id)
+        most = counts_by_cell + count_further_trials(run)
+        check_trials(run, most, confirmed_requests, used=run.requests_reserved, probes=count_paid_probes(run))
         Trial.objects.filter(pk__in=[trial_id for trial_id, _ in rows]).update(**_get_blank_columns())
         recompute_immediately(counts_by_cell)
         queue_first_probes(run)
@@ -309,6 +277,8 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_reque
 def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_requests: int = 0) -> Run:
     """Launch a repeat of the run with new sampling seeds, for an A/A comparison.
 
+    If the run is such a repeat itself, the original run is repeated.
+
     Args:
         run_id: the run to repeat.
         owner: owner of the repeat; None for none.
@@ -318,9 +288,10 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
         RunActionError: it is a run of the playground, or as in `start_repeat`.
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
-    if get_run(run_id).purpose == Run.PLAYGROUND:
+    source = find_noise_source(get_run(run_id))
+    if source.purpose == Run.PLAYGROUND:
         raise RunActionError("Results leave out runs of the playground: save the case, run it and repeat that run.")
-    return repeat_for_noise(_check_repeatable(run_id, confirmed_requests), owner=owner)
+    return repeat_for_noise(_check_repeatable(source.pk, confirmed_requests), owner=owner)
 
 
 def _check_repeatable(run_id: int, confirmed_requests: int) -> Run:

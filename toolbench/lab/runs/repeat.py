@@ -64,12 +64,13 @@ def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     return _copy_trials(run, list(planned.order_by("position")), copy_settings)
 
 
-def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """Repeat a run with new sampling seeds and otherwise equal settings, to measure A/A noise.
+def find_noise_source(run: Run) -> Run:
+    """Return the run that an A/A repeat of `run` repeats: the original run if `run` is such a repeat itself."""
+    return run.repeat_of if run.purpose == NOISE_PURPOSE and run.repeat_of else run
 
-    If `run` is such a repeat itself, the original run is repeated.
-    """
-    source = run.repeat_of if run.purpose == NOISE_PURPOSE and run.repeat_of else run
+
+def repeat_for_noise(source: Run, *, owner: AbstractBaseUser | None) -> Run:
+    """Repeat a run with new sampling seeds and otherwise equal settings, to measure A/A noise."""
     planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
     for trial in planned:
         trial.seed = secrets.randbelow(MAX_SEED)

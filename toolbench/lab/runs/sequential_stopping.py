@@ -5,7 +5,7 @@ answers.
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from django.db import connection, transaction
@@ -20,7 +20,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.job_failures import record_failures
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
-LIMIT_REACHED, ANSWERS_REPEAT, PROVIDER_DELETED = "limit", "repeats", "gone"
+LIMIT_REACHED, ANSWERS_REPEAT, PROVIDER_DELETED, RUN_CANCELLED = "limit", "repeats", "gone", "cancelled"
 # Why a cell gets no more trials, by Cell.decided.
 DECISION_TEXTS: Mapping[str, str] = {
     "above": "decided: at or above the target",
@@ -31,6 +31,7 @@ DECISION_TEXTS: Mapping[str, str] = {
     LIMIT_REACHED: "undecided after the maximum number of trials",
     ANSWERS_REPEAT: "ended: its answers repeat, so more trials add no information",
     PROVIDER_DELETED: "ended: its provider was deleted",
+    RUN_CANCELLED: "undecided: the run was cancelled",
 }
 
 _FINISHED_ROUNDS = load_statement("runs/finished_rounds")
@@ -54,6 +55,29 @@ def analyse_undecided_runs() -> int:
         with record_failures("continuing undecided runs"):
             queued += _analyse_run(run_id, cell_ids)
     return queued
+
+
+def end_rounds(run_id: int) -> None:
+    """End the rounds of all undecided cells of a run that is being cancelled. Call it before the run is locked."""
+    _decide_locked_cells(run_id, "", RUN_CANCELLED)
+
+
+def reopen_rounds(run_id: int) -> None:
+    """Make cells undecided again whose rounds ended since the run was cancelled. Call it before the run is locked."""
+    _decide_locked_cells(run_id, RUN_CANCELLED, "")
+
+
+def _decide_locked_cells(run_id: int, before: str, after: str) -> None:
+    cells = Cell.objects.filter(run_id=run_id, error__isnull=False, decided=before).order_by("pk")
+    locked_ids = [cell.pk for cell in cells.select_for_update(no_key=True)]
+    Cell.objects.filter(pk__in=locked_ids).update(decided=after)
+
+
+def count_further_trials(run: Run) -> Counter[int]:
+    """Return how many trials later rounds may add at most, by cell id; decided cells have no entry."""
+    undecided = run.cells.filter(error__isnull=False, decided="", config__provider__isnull=False)
+    last_indexes = _get_last_indexes(list(undecided))
+    return Counter({cell.pk: run.trials_per_cell - last for cell, last in last_indexes if last < run.trials_per_cell})
 
 
 def _analyse_run(run_id: int, cell_ids: list[int]) -> int:

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from toolbench.lab.errors import UNKNOWN_BUTTON
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.runs import control
+from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.action_checks import RunActionError
 
 
@@ -88,7 +88,8 @@ def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
 
 def _set_limits(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
-    control.set_limits_and_resume(run_id, request_cap=requests, token_cap=tokens)
+    agreed = _parse_agreed(values)
+    limits.set_limits_and_resume(run_id, request_cap=requests, token_cap=tokens, confirmed_requests=agreed)
     return "The limit is raised and the run continues."
 
 

@@ -1,0 +1,64 @@
+"""Limits of the requests and tokens of a run."""
+
+from collections import Counter
+
+from django.db import transaction
+
+from toolbench.lab.metrics.cells import recompute_all_stale
+from toolbench.lab.models import Trial
+from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
+from toolbench.lab.runs.action_checks import RunActionError, check_trials, get_run
+from toolbench.lab.runs.control import resume_run
+from toolbench.lab.runs.sequential_stopping import count_further_trials
+from toolbench.lab.worker.request_budget import correct_request_counts
+
+
+@transaction.atomic
+def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, confirmed_requests: int = 0) -> None:
+    """Set both limits of a run; its state does not change.
+
+    Used requests and tokens are counted anew from the stored trials first.
+
+    Args:
+        run_id: the run.
+        request_cap: the new limit, above the requests used; None for no limit.
+        token_cap: the new limit, above the tokens used; None for no limit.
+        confirmed_requests: the confirmed number of paid requests.
+
+    Raises:
+        RunActionError: a limit is too low or too high, or the trials could not be queued now.
+        PaidRequestsUnconfirmedError: under a higher limit of requests, the open trials and the rounds that may follow
+            may send more paid requests than were confirmed.
+    """
+    recompute_all_stale(run_id)
+    correct_request_counts(run_id)
+    run = get_run(run_id)
+    limits = (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used))
+    for name, limit, used in limits:
+        if limit is not None and limit <= used:
+            raise RunActionError(f"{used} {name} are used already: the limit has to be higher.")
+        if limit is not None and limit > MAX_RUN_LIMIT:
+            raise RunActionError(
+                f"A limit is at most {MAX_RUN_LIMIT:,} {name}; leave it empty for none. Nothing was changed."
+            )
+    is_raised = run.request_cap is not None and (request_cap is None or request_cap > run.request_cap)
+    run.request_cap, run.token_cap = request_cap, token_cap
+    if is_raised:
+        open_trials = run.trials.exclude(state=Trial.State.DONE).order_by()
+        most = Counter(open_trials.values_list("cell_id", flat=True)) + count_further_trials(run)
+        check_trials(run, most, confirmed_requests, used=run.requests_reserved)
+    run.save(update_fields=["request_cap", "token_cap"])
+
+
+@transaction.atomic
+def set_limits_and_resume(
+    run_id: int, *, request_cap: int | None, token_cap: int | None, confirmed_requests: int = 0
+) -> None:
+    """Set both limits of a paused run and resume it, in one transaction.
+
+    Raises:
+        RunActionError: as `set_limits`, or the run is not paused.
+        PaidRequestsUnconfirmedError: as `set_limits`.
+    """
+    set_limits(run_id, request_cap=request_cap, token_cap=token_cap, confirmed_requests=confirmed_requests)
+    resume_run(run_id)
