@@ -7,7 +7,10 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from tests.lab.conftest import RunInThread
 from tests.lab.schedules.scheduled import add_run, make_rule, make_schedule
+from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import reopen_run
 from toolbench.lab.schedules.alerting import check_ended_runs
 
 pytestmark = pytest.mark.django_db
@@ -157,3 +160,27 @@ def test_check_ended_runs_at_once_opens_one_alert_for_a_condition(elsewhere: Run
     assert sum(result.result() for result in results) == 1
     assert Alert.objects.get().sentence == "4 of 4 trials ended with an infrastructure error."
     assert not Run.objects.filter(alerts_checked_at=None).exists()
+
+
+def test_check_ended_runs_opens_an_alert_again_after_the_run_of_the_first_was_deleted(schedule: Schedule) -> None:
+    make_rule(Kind.BELOW_TARGET, schedule, 90)
+    deleted_run = end_run(schedule, (0, 20), (20, 0))
+    control.delete_run(deleted_run.pk)
+    next_run = end_run(schedule, (0, 20), (20, 0))
+    assert Alert.objects.get(resolved_at=None).run == next_run
+
+
+def test_check_ended_runs_checks_a_reopened_run_again_and_reports_it_once(schedule: Schedule) -> None:
+    make_rule(Kind.BELOW_TARGET, schedule, 90)
+    make_rule(Kind.RUN_ENDED, schedule)
+    run = end_run(schedule, (20, 0), (20, 0))
+    assert Alert.objects.count() == 1
+    cell = run.cells.all()[0]
+    for outcomes in ({"fail": 30}, {"fail": 1}):
+        mark_stale([cell.pk])
+        make_trials(cell, **outcomes)
+        reopen_run(run.pk)
+        Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=timezone.now())
+        check_ended_runs()
+    assert Alert.objects.filter(rule__kind=Kind.BELOW_TARGET).count() == 1
+    assert Alert.objects.count() == 2

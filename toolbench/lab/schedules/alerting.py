@@ -1,4 +1,4 @@
-"""Check of ended runs against the alert rules, once for each run.
+"""Check of ended runs against the alert rules: once for each run, and again if it was reopened and has ended again.
 
 A rule has at most one open alert for each series.
 """
@@ -60,7 +60,8 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     """Open alerts for conditions that hold, and resolve alerts whose condition no longer holds.
 
-    A cancelled run resolves no alerts. An alert that only says that a run has ended is resolved at once.
+    Alerts whose run was deleted are resolved too. A cancelled run resolves no others. A run that is checked again opens
+    no second alert for a series. An alert that only says that a run has ended is resolved at once.
 
     Returns:
         The number of new alerts.
@@ -68,10 +69,12 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     findings = {finding.series: finding for finding in find_conditions(rule, ended)}
     is_notice = rule.kind == AlertRule.Kind.RUN_ENDED
     open_alerts = Alert.objects.filter(rule=rule, resolved_at=None)
+    open_alerts.exclude(run__deleted_at=None).update(resolved_at=timezone.now())
     if ended.run.state == Run.State.FINISHED:
         open_alerts.exclude(series__in=findings).update(resolved_at=timezone.now())
-    still_open = set(open_alerts.values_list("series", flat=True))
-    new_findings = [finding for series, finding in findings.items() if series not in still_open]
+    known = Alert.objects.filter(Q(resolved_at=None) | Q(run=ended.run), rule=rule)
+    known_series = set(known.values_list("series", flat=True))
+    new_findings = [finding for series, finding in findings.items() if series not in known_series]
     for finding in new_findings:
         _open_alert(rule, ended.run, finding, resolved=is_notice)
     return len(new_findings)
