@@ -215,12 +215,11 @@ def test_write_backup_contains_keys_only_on_request(tmp_path: Path, monkeypatch:
     assert (tmp_path / "with.zip").stat().st_mode & 0o777 == 0o600
     key.write_bytes(b"second key")
     with zipfile.ZipFile(tmp_path / "with.zip") as archive:
-        replaced = restore._write_keys(read_keys(archive, manifest))
-    assert replaced == [key]
-    assert (key.read_bytes(), (tmp_path / "provider_keys.key.before-restore").read_bytes()) == (
-        b"first key",
-        b"second key",
-    )
+        keys = read_keys(archive, manifest)
+    kept = restore._write_keys(keys)
+    assert (key.read_bytes(), [file.read_bytes() for file in kept]) == (b"first key", [b"second key"])
+    key.write_bytes(b"third key")
+    assert [file.read_bytes() for file in kept + restore._write_keys(keys)] == [b"second key", b"third key"]
     assert key.stat().st_mode & 0o777 == 0o600
 
 

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from subprocess import Popen
 from typing import IO
@@ -58,14 +59,13 @@ class RestoreResult:
     Attributes:
         paused_runs: number of runs that were running, and are paused now so that no request is sent unasked.
         paused_schedules: number of schedules that were active, and are paused now.
-        replaced_keys: key files that had another content. The old file is kept beside each, with `.before-restore`
-            after its name.
+        kept_keys: earlier key files with another content, each with its new name.
     """
 
     manifest: BackupManifest
     paused_runs: int
     paused_schedules: int
-    replaced_keys: tuple[Path, ...]
+    kept_keys: tuple[Path, ...]
 
 
 def restore_backup(path: Path, *, replace: bool = False, programs: Path | None = None) -> RestoreResult:
@@ -93,8 +93,8 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
         keys = read_keys(archive, manifest)
         _check_database(replace=replace)
         paused_runs, paused_schedules = _load_dump(archive, programs)
-    replaced_keys = _finish(keys)
-    return RestoreResult(manifest, paused_runs, paused_schedules, replaced_keys)
+    kept_keys = _finish(keys)
+    return RestoreResult(manifest, paused_runs, paused_schedules, kept_keys)
 
 
 def _check_version(manifest: BackupManifest) -> None:
@@ -195,13 +195,13 @@ def _feed(dump: IO[bytes], restore: "Popen[bytes]") -> None:
 
 
 def _finish(keys: Mapping[str, bytes]) -> tuple[Path, ...]:
-    """Write the keys, migrate the database and refresh its statistics; return the key files that were replaced.
+    """Write the keys, migrate the database and refresh its statistics; return the earlier key files by their new names.
 
     Raises:
         UnfinishedRestoreError: one of these steps failed.
     """
     try:
-        replaced_keys = tuple(_write_keys(keys))
+        kept_keys = tuple(_write_keys(keys))
         call_command("migrate", interactive=False, verbosity=0)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
@@ -211,17 +211,24 @@ def _finish(keys: Mapping[str, bytes]) -> tuple[Path, ...]:
             f"written, or the database was not migrated to this version: {error}. Remove the cause and restore again "
             "with --replace."
         ) from error
-    return replaced_keys
+    return kept_keys
 
 
 def _write_keys(keys: Mapping[str, bytes]) -> list[Path]:
-    """Write key files by name and return those that replaced a file with another content."""
-    replaced: list[Path] = []
+    """Write key files by name and return the new paths of earlier files that had another content."""
+    kept: list[Path] = []
     files = list_key_files()
     for name, content in keys.items():
         file = files[name]
         if file.exists() and file.read_bytes() != content:
-            os.replace(file, file.with_name(f"{file.name}.before-restore"))
-            replaced.append(file)
+            kept_file = _find_free_path(file.with_name(f"{file.name}.before-restore"))
+            os.replace(file, kept_file)
+            kept.append(kept_file)
         replace_file(file, content)
-    return replaced
+    return kept
+
+
+def _find_free_path(path: Path) -> Path:
+    """Return the path, or the first one with a number after it that no file has."""
+    numbered_paths = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(candidate for candidate in chain((path,), numbered_paths) if not candidate.exists())

@@ -48,7 +48,7 @@ class Command(BaseCommand):
                 f"Paused {runs} run{pluralize(runs)} and {schedules} schedule{pluralize(schedules)}, so that no "
                 "request is sent unasked: resume them on their pages."
             )
-        for key_file in result.replaced_keys:
-            self.stdout.write(f"{key_file} was replaced; the earlier one is {key_file.name}.before-restore.")
+        for key_file in result.kept_keys:
+            self.stdout.write(f"A key file was replaced; the earlier one is {key_file}.")
         if not manifest.keys:
             self.stdout.write("Keys of providers can be read if this installation has the file provider_keys.key.")
