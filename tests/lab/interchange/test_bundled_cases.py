@@ -21,6 +21,7 @@ from toolbench.lab.interchange.bundled_cases import parse_cases
 from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, Model, Provider, Run
 from toolbench.lab.replays.check import check_replay
+from toolbench.lab.replays.rejudge import get_judging_state, list_run_trials, rejudge_trials
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.scenarios.catalogue import load_scenario
@@ -55,6 +56,22 @@ def test_bundle_with_private_cases_is_replayed_after_import() -> None:
         write_bundle_bytes(copy)
     with pytest.raises(RunActionError, match="was imported"):
         control.start_repeat(copy.pk, owner=None)
+
+
+def test_bundle_of_rejudged_run_has_the_version_that_judged() -> None:
+    with ScriptedServer(answering(order=17)) as scripted:
+        case = saved(replace(DRAFT, title="Late order", expect='{"no_call": true}'))
+        run = tried(case, make_scripted_model(scripted), trials=2)
+    edit_case(case.slug, *parse_draft(replace(DRAFT, title="Late order")))
+    assert rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True)).judged == 2
+    bundle, _ = write_bundle_bytes(run, private=True)
+    delete_everything()
+
+    copy = import_bytes(bundle)
+
+    assert set(Case.objects.get().versions.values_list("number", flat=True)) == {1, 2}
+    assert check_replay(copy.pk).holds
+    assert get_judging_state(copy.pk).outdated == 0
 
 
 def test_import_bundle_renames_a_case_with_the_slug_of_another() -> None:
