@@ -36,7 +36,8 @@ class RunAction:
     @property
     def repeated_fields(self) -> dict[str, str]:
         """Return the fields that the page for confirming paid requests must send again."""
-        return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
+        names = ("action", "cell", "count", "request_cap", "token_cap")
+        return {name: self.values[name] for name in names if name in self.values}
 
     def execute(self, run_id: int, owner: User | None) -> ActionResult:
         """Execute the action and return its result.
