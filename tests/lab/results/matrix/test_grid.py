@@ -77,6 +77,22 @@ def test_profile_grid_pools_scenarios_and_puts_the_default_first() -> None:
     assert (row.overall.rate.k, row.overall.rate.n) == (24, 30)
 
 
+@pytest.mark.parametrize("view", ["", "profile", "strategy"])
+def test_grid_totals_add_up_newest_versions_only(view: str) -> None:
+    for name, version, counts in (("alpha", 1, {"pass": 5}), ("beta", 2, {"pass": 2, "fail": 1})):
+        make_trials(make_cell(make_config(make_run(), make_model(name)), scenario_version=version), **counts)
+    grid = read_grid(f"view={view}")
+    totals = [grid.overall, *(column.total for column in grid.columns)]
+    assert [(total.rate.k, total.rate.n) for total in totals if total and total.rate] == [(2, 3), (2, 3)]
+
+
+def test_grid_has_no_totals_over_drawn_instances_and_published_wording() -> None:
+    for kind in ("drawn", "parity"):
+        make_trials(make_cell(make_config(make_run(instance_kind=kind))), **{"pass": 5})
+    grid = read_grid()
+    assert (grid.overall, [column.total for column in grid.columns]) == (None, [None])
+
+
 @pytest.mark.parametrize("metric", ["delivered", "schema"])
 def test_scenario_grid_control_column_totals_its_cells(metric: str) -> None:
     config = make_row(make_run(), "alpha", happy_path=10)

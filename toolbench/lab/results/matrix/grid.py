@@ -16,7 +16,7 @@ from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCel
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
-from toolbench.lab.results.matrix.table import Matrix
+from toolbench.lab.results.matrix.table import Matrix, find_newest_versions
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
@@ -88,7 +88,6 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     sums = {(row.key, scenario.scenario): scenario for row in matrix.rows for scenario in row.scenarios}
     controls = {scenario.scenario: scenario.control for scenario in sums.values()}
     slugs = sorted(controls, key=lambda slug: (controls[slug], slug))
-    metric = matrix.metric
     rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs) for row in matrix.rows])
     columns = [
         GridColumn(
@@ -96,16 +95,11 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
             slug.replace("_", " "),
             "Control" if controls[slug] else "Tool scenarios",
             controls[slug],
-            _compute_total(
-                metric,
-                matrix.query,
-                (scenario.tally for (_, name), scenario in sums.items() if name == slug),
-                controls[slug],
-            ),
+            _compute_total(matrix, matrix.rows, slug, is_control=controls[slug]),
         )
         for slug in slugs
     ]
-    return Grid("Model", tuple(columns), rows, _compute_overall(matrix))
+    return Grid("Model", tuple(columns), rows, _compute_total(matrix, matrix.rows))
 
 
 def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
@@ -128,7 +122,7 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
     columns = [
         _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
     ]
-    return Grid("Model", tuple(columns), tuple(rows), _compute_overall(matrix))
+    return Grid("Model", tuple(columns), tuple(rows), _compute_total(matrix, matrix.rows))
 
 
 def _build_strategy_grid(matrix: Matrix) -> Grid:
@@ -148,7 +142,7 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         _build_column(matrix, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
         for strategy in strategies
     ]
-    return Grid("Scenario", tuple(columns), tuple(rows), _compute_overall(matrix))
+    return Grid("Scenario", tuple(columns), tuple(rows), _compute_total(matrix, matrix.rows))
 
 
 def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -> list[list[MatrixRow]]:
@@ -332,12 +326,7 @@ def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control
 
 
 def _build_column(matrix: Matrix, label: str, rows: Iterable[MatrixRow]) -> GridColumn:
-    total = _compute_total(matrix.metric, matrix.query, (row.tally for row in rows), is_control=False)
-    return GridColumn(label, label, "", False, total)
-
-
-def _compute_overall(matrix: Matrix) -> MetricValue | None:
-    return _compute_total(matrix.metric, matrix.query, (row.tally for row in matrix.rows), is_control=False)
+    return GridColumn(label, label, "", False, _compute_total(matrix, rows))
 
 
 def _choose_metric(metric: Metric, *, is_control: bool) -> Metric:
@@ -346,16 +335,31 @@ def _choose_metric(metric: Metric, *, is_control: bool) -> Metric:
 
 
 def _compute_total(
-    metric: Metric, query: MatrixQuery, tallies: Iterable[Tally], is_control: bool
+    matrix: Matrix, rows: Iterable[MatrixRow], slug: str = "", *, is_control: bool = False
 ) -> MetricValue | None:
-    """Return the pooled rate of these tallies.
+    """Return the pooled rate of the newest versions of scenarios over rows.
+
+    Args:
+        matrix: the matrix.
+        rows: the rows to add up.
+        slug: the scenario; "" for all tool scenarios.
+        is_control: whether the scenario is a control.
 
     Returns:
-        None if the metric is no rate, since other values cannot be pooled.
+        None if the metric is no rate, since other values cannot be pooled, or if the matrix has drawn instances beside
+        the published wording, which are different tasks.
     """
-    if not metric.is_rate:
+    kinds = {row.settings["instance_kind"] for row in matrix.rows}
+    if not matrix.metric.is_rate or len(kinds) > 1:
         return None
-    tally = add_tallies(tallies)
+    newest = {scenario: version for (_, scenario), version in find_newest_versions(matrix.rows).items()}
+    tally = add_tallies(
+        sums.tally
+        for row in rows
+        for sums in row.scenarios
+        if (sums.scenario == slug if slug else not sums.control)
+        and sums.version == newest.get(sums.scenario, sums.version)
+    )
     metric_input = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
-    shown_metric = _choose_metric(metric, is_control=is_control)
-    return compute_metric(shown_metric, metric_input, target=None if is_control else query.target)
+    shown_metric = _choose_metric(matrix.metric, is_control=is_control)
+    return compute_metric(shown_metric, metric_input, target=None if is_control else matrix.query.target)
