@@ -119,7 +119,15 @@ def test_query_text_finds_run_and_trial_by_number(trials: None) -> None:
     "term",
     [
         *("ms>fast", "ms>nan", "ms>1e99", "tokens<", "cost:inf", "outcome:best", "run:x", "model>x", "cause<1"),
-        *("started:1h", "started>99999d", "started>2026-13-40", "started<yesterday", f"run:{'9' * 40}"),
+        *("started:9999-12-31", "started>9999-12-31", "started<=9999-12-31", "started<=0001-01-01"),
+        *(
+            "started:1h",
+            "started>99999d",
+            "started>2026-13-40",
+            "started<yesterday",
+            "started:9999-12-31",
+            f"run:{'9' * 40}",
+        ),
     ],
 )
 @pytest.mark.django_db

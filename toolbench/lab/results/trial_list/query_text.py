@@ -7,7 +7,7 @@ value; trials must match all terms. Other words are searched in texts of trials.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from math import isfinite
 
@@ -15,6 +15,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.fields.json import DataContains
 from django.utils import timezone
 
+from toolbench.lab.metrics.result_filter import parse_day
 from toolbench.lab.models import HumanVerdict, Step
 from toolbench.lab.models.trials import CAUSES_AT_ANY_INDEX, HAS_CAUSES, HAS_WRONG_PATHS
 from toolbench.lab.query_params import parse_whole_number
@@ -183,10 +184,10 @@ def _compare_start(operator: str, value: str) -> Condition | None:
         if operator == ":" or span.days > _MAX_DAYS:
             return None
         return Q(**{f"started_at__{_LOOKUPS[operator]}": timezone.now() - span})
-    try:
-        day = datetime.combine(date.fromisoformat(value), time(), UTC)
-    except ValueError:
+    date = parse_day(value)
+    if date is None:
         return None
+    day = datetime.combine(date, time(), UTC)
     if operator == ":":
         return Q(started_at__gte=day, started_at__lt=day + timedelta(days=1))
     boundary = day + timedelta(days=1) if operator in (">", "<=") else day  # end or beginning of the day
