@@ -56,6 +56,18 @@ def test_recompute_stale_counts_distinct_first_attempt_and_deadline() -> None:
     assert (cell.distinct, cell.first_attempt_passed, cell.deadline_failed) == (1, 1, 1)
 
 
+def test_recompute_stale_counts_repeated_answers_by_instance() -> None:
+    published, drawn = make_empty_cell(), make_cell(make_config(make_run(instance_kind="drawn")))
+    for seed, answer_hash in ((1, "a"), (2, "b"), (3, "a"), (4, "")):
+        make_trial(published, instance_seed=seed, answer_hash=answer_hash)
+        make_trial(drawn, instance_seed=seed, answer_hash=answer_hash)
+    make_trial(drawn, instance_seed=2, answer_hash="b")
+    recompute_stale()
+    for cell in (published, drawn):
+        cell.refresh_from_db()
+        assert (cell.distinct, cell.repeated_answers) == (2, 1)
+
+
 def test_recompute_stale_trial_over_deadline_counts_as_unanswered() -> None:
     cell = make_empty_cell()
     make_trial(cell, "pass", duration_ms=1000.0)

@@ -77,6 +77,17 @@ def test_tally_of_different_answers_keeps_intervals() -> None:
     assert not tally_cells([cell]).compute_end_to_end_success().withheld
 
 
+def test_tally_with_a_trial_without_an_answer_keeps_intervals() -> None:
+    cell = make_cell(make_config(make_run()), deterministic=True)
+    for outcome, answer_hash in (("pass", "a"), ("pass", "b"), ("pass", "c"), ("fail", "")):
+        make_trial(cell, outcome, answer_hash=answer_hash)
+    recompute_stale_cells()
+    cell.refresh_from_db()
+    counts = tally_cells([cell])
+    assert (counts.answered, counts.distinct, counts.compute_answered_success().withheld) == (4, 3, False)
+    assert build_tally(Cell.objects.order_by().values("run_id").annotate(**build_aggregates()).get()) == counts
+
+
 def test_build_tally_of_aggregates_equals_tally_cells(repeating: Cell) -> None:
     line = Cell.objects.order_by().values("run_id").annotate(**build_aggregates()).get()
     assert build_tally(line) == tally_cells([repeating])

@@ -61,7 +61,7 @@ def test_load_series_without_independent_trials_is_not_tested(fields: dict[str, 
     schedule = make_schedule()
     run = add_run(schedule, (5, 0), cell=fields)
     run.trials.update(answer_hash="same")
-    run.cells.update(distinct=1)
+    run.cells.update(repeated_answers=4)
     pin(schedule, run)
     add_run(schedule, (0, 20), cell=fields)
     (series,) = load_series(schedule)

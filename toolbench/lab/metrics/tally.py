@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import Aggregate, Count, F, Min, Q, Sum
+from django.db.models import Aggregate, Count, Min, Q, Sum
 
 from toolbench.evals.statistics.intervals import StoppingDesign
 from toolbench.lab.metrics.rate import Rate, build_rate
@@ -19,8 +19,8 @@ class Tally(CellCounts):
 
     Attributes:
         cells: number of cells.
-        repeating_cells: number of cells with a deterministic endpoint that repeated an answer. Rates that include such
-            a cell have no interval.
+        repeating_cells: number of cells with a deterministic endpoint that repeated an answer to an instance. Rates
+            that include such a cell have no interval.
         unpriced_cells: number of cells in which the cost of a trial is unknown.
         uncomputed_cells: number of cells whose sums could not be computed; the sums here do not include them.
         cost: dollars; None if the cost of a trial is unknown or there are no costs.
@@ -125,7 +125,7 @@ _CELL_COUNTS = {
 }
 _ADDED_FIELDS = (*_CELL_COUNTS, *COUNTERS)
 # Cells in which a deterministic endpoint repeated an answer, as `_has_repeats` says of a cell.
-REPEATING = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
+REPEATING = Q(deterministic=True, repeated_answers__gt=0)
 _SUM_NAMES = tuple(f"sum_{name}" for name in COUNTERS)
 _read_counters = attrgetter(*COUNTERS)
 _read_counts = attrgetter(*_ADDED_FIELDS)
@@ -162,7 +162,7 @@ def _is_unpriced(cell: Cell) -> bool:
 
 
 def _has_repeats(cell: Cell) -> bool:
-    return cell.deterministic and 0 < cell.distinct < cell.passed + cell.failed - cell.deadline_failed
+    return cell.deterministic and cell.repeated_answers > 0
 
 
 def build_aggregates() -> dict[str, Aggregate]:

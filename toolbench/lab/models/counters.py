@@ -65,6 +65,9 @@ def _sum_dollars(expression: str, where: str) -> str:
 
 
 _TRIED = "outcome IN ('pass', 'fail', 'infra')"
+_HASHED = "answered AND answer_hash <> ''"  # a trial that was refused before any answer has no hash
+# Repeats of the published wording are trials of one instance.
+_ANSWER = "(CASE instance_kind WHEN 'drawn' THEN instance_seed END, answer_hash)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,14 @@ class CellCounts(TrialCounts):
     distinct: int = _declare_counter(
         CounterSpec(
             help="Distinct answers",
-            expression="count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '')",
+            expression=f"count(DISTINCT answer_hash) FILTER (WHERE {_HASHED})",
+            counts_trials=True,
+        )
+    )
+    repeated_answers: int = _declare_counter(
+        CounterSpec(
+            help="Answers that equal another answer to the same instance, without the first of each",
+            expression=f"count(*) FILTER (WHERE {_HASHED}) - count(DISTINCT {_ANSWER}) FILTER (WHERE {_HASHED})",
             counts_trials=True,
         )
     )

@@ -139,6 +139,15 @@ def test_candidate_names_missing_scenarios() -> None:
     assert missing == {"vendor/both": (), "vendor/one": ("long_arguments_guard",)}
 
 
+def test_candidate_with_a_trial_without_an_answer_has_no_repeats() -> None:
+    cell = make_cell(make_config(make_run()), deterministic=True)
+    make_trial(cell, "fail", answer_hash="")
+    make_trials(cell, **{"pass": 3})
+    row = get_decide_page(DecideQuery()).rows[0]
+    assert "repeats" not in [reason.name for reason in row.assessment.reasons]
+    assert not row.end_to_end.withheld
+
+
 def test_candidate_pool_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for name in ("vendor/a", "vendor/b", "vendor/c"):
         make_trials(make_cell(make_config(make_run(), make_model(name))), **{"pass": 1})

@@ -89,7 +89,7 @@ def test_save_confirmation_of_failed_run_is_refused(record: DecisionRecord) -> N
 def test_get_confirmation_of_repeated_answers_names_repeats(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     finish_run(run)
-    run.cells.update(deterministic=True, distinct=1, passed=72)
+    run.cells.update(deterministic=True, distinct=1, repeated_answers=71)
     record.refresh_from_db()
     found = get_confirmation(record)
     assert found

@@ -44,6 +44,7 @@ RATIO_COLUMNS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
 }  # fmt: skip
+HASHED = ANSWERED & ~Q(answer_hash="")  # a trial that was refused before any answer has no hash
 # seed of a drawn instance; NULL for the published wording
 INSTANCE = Case(
     When(instance_kind=DRAWN, then=F("instance_seed")),
@@ -148,7 +149,7 @@ def _build_counts(row: Mapping[str, Any]) -> StratumCounts:
         tried=row["tried"],
         first_attempt_passes=row["first_attempt"],
         retried_passes=row["retried"],
-        repeating=bool(row["deterministic"]) and 0 < row["distinct_answers"] < row["answered"],
+        repeating=bool(row["deterministic"]) and row["repeated_answers"] > 0,
         cells=frozenset(row["cells"]),
         error=row["error"],
         durations=tuple(row["durations"] or ()),
@@ -167,7 +168,7 @@ _COUNT_AGGREGATES = {
     "tried": Count("pk"),
     "first_attempt": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
     "retried": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
-    "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "repeated_answers": Count("pk", filter=HASHED) - Count("answer_hash", distinct=True, filter=HASHED),
     "deterministic": BoolOr("cell__deterministic"),
     "cells": ArrayAgg("cell_id"),  # with duplicates: `distinct` would sort each group
     "error": Min("cell__error"),

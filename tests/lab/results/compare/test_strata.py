@@ -1,0 +1,20 @@
+"""Counts of the sides of a comparison by stratum and instance."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial
+from toolbench.lab.models import Trial
+from toolbench.lab.results.compare.strata import read_sides
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("hashes", "is_repeating"), [(("a", "b", "c", ""), False), (("a", "b", "a"), True), (("", ""), False)]
+)
+def test_read_sides_trial_without_an_answer_repeats_none(hashes: tuple[str, ...], is_repeating: bool) -> None:
+    cell = make_cell(make_config(make_run()), deterministic=True)
+    for answer_hash in hashes:
+        make_trial(cell, "pass" if answer_hash else "fail", answer_hash=answer_hash)
+    ((stratum,),) = read_sides([Trial.objects.all()])
+    assert (stratum.answered, stratum.repeating) == (len(hashes), is_repeating)

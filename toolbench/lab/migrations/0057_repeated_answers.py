@@ -1,0 +1,27 @@
+"""Count repeated answers in cells. Until the recount, a cell keeps the reading of earlier versions, which also took a
+trial without an answer, and equal answers to different instances, for a repeat. Only cells at temperature 0 with this
+reading are recounted, since no figure reads the number of other cells; theirs is counted when their trials change."""
+
+from django.db import migrations, models
+
+_COUNT_ANEW = """
+UPDATE lab_cell SET stale = true, repeated_answers = passed + failed - deadline_failed - "distinct"
+WHERE deterministic AND "distinct" > 0 AND "distinct" < passed + failed - deadline_failed
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("lab", "0056_settings_digest"),
+    ]
+
+    operations = [
+        migrations.AddField(model_name="cell", name="repeated_answers", field=models.PositiveIntegerField(default=0)),
+        migrations.AddField(
+            model_name="cellpool",
+            name="sum_repeated_answers",
+            field=models.BigIntegerField(default=0),
+            preserve_default=False,
+        ),
+        migrations.RunSQL(_COUNT_ANEW, migrations.RunSQL.noop),
+    ]
