@@ -148,6 +148,21 @@ def test_candidate_with_a_trial_without_an_answer_has_no_repeats() -> None:
     assert not row.end_to_end.withheld
 
 
+def test_candidate_without_an_ended_trial_of_a_scenario_misses_it() -> None:
+    run = make_run()
+    both, queued, cancelled = (make_config(run, make_model(name)) for name in ("vendor/a", "vendor/b", "vendor/c"))
+    for config, outcome in ((both, "pass"), (queued, "queued"), (cancelled, "cancelled")):
+        make_trials(make_cell(config, "happy_path"), **{"pass": 1})
+        make_trials(make_cell(config, "long_arguments_guard"), **{outcome: 1})
+        make_trials(make_cell(config, "missing_workspace_id"), cancelled=1)
+    found = {candidate.model: candidate for candidate in get_candidate_pool(DecideQuery()).candidates}
+    assert found["vendor/a"].measured.missing_scenarios == ()
+    assert found["vendor/a"].scenarios == ("happy_path", "long_arguments_guard")
+    for name in ("vendor/b", "vendor/c"):
+        assert found[name].measured.missing_scenarios == ("long_arguments_guard",)
+        assert (found[name].scenarios, found[name].measured.scenarios) == (("happy_path",), ("happy_path",))
+
+
 def test_candidate_pool_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for name in ("vendor/a", "vendor/b", "vendor/c"):
         make_trials(make_cell(make_config(make_run(), make_model(name))), **{"pass": 1})

@@ -162,7 +162,7 @@ class _ScenarioCoverage:
         for row in filter(has_finished_trials, rows):
             key = (row["instance_kind"], row["scenario"])
             newest[key] = max(newest[key], row["scenario_version"])
-        return cls(frozenset(row["scenario"] for row in rows), dict(newest))
+        return cls(frozenset(scenario for _, scenario in newest), dict(newest))
 
     def list_missing(self, rows: list[SumRow]) -> tuple[str, ...]:
         """Return the scenarios that a candidate lacks, sorted.
@@ -170,7 +170,7 @@ class _ScenarioCoverage:
         A scenario that it has only in an older version than another candidate is named with the newer version.
 
         Args:
-            rows: the sums of the candidate.
+            rows: the sums of the scenarios that the candidate was tried with.
         """
         absent = self.scenarios - {row["scenario"] for row in rows}
         newest = {row["scenario"]: self.newest_versions.get((row["instance_kind"], row["scenario"]), 0) for row in rows}
@@ -246,10 +246,11 @@ def _build_candidate(
         context: figures that the sums lack.
     """
     first, tally = rows[0], add_tallies(build_tally(row) for row in rows)
+    tried_rows = list(filter(has_finished_trials, rows))
     config_ids = tuple(sorted({pk for row in rows for pk in row["config_ids"]}))
     run_ids = tuple(sorted({pk for row in rows for pk in row["run_ids"]}))
     return Candidate(
-        measured=_build_measured_config(rows, tally, coverage.list_missing(rows), context),
+        measured=_build_measured_config(tried_rows or rows, tally, coverage.list_missing(tried_rows), context),
         tally=tally,
         model=first["model_name"],
         provider=first["provider_name"],
@@ -258,7 +259,7 @@ def _build_candidate(
         config_ids=config_ids,
         cell_ids=tuple(sorted(pk for row in rows for pk in row["cell_ids"])),
         run_ids=run_ids,
-        scenarios=tuple(sorted(row["scenario"] for row in rows)),
+        scenarios=tuple(sorted(row["scenario"] for row in tried_rows)),
         simulated=any(row["simulated"] for row in rows),
         cautions=tuple(_list_candidate_cautions(rows, tally)),
         trial_filter=_build_trial_filter(query, first, older_rows, config_ids[-1], run_ids),
@@ -271,7 +272,7 @@ def _build_measured_config(
     """Return the figures of a candidate.
 
     Args:
-        rows: its sums that count, one for each scenario.
+        rows: its sums that count, one for each scenario that it was tried with; all of them if it was not tried.
         tally: the counts of all rows.
         missing: the scenarios that it lacks.
         context: figures that the sums lack.
