@@ -83,6 +83,11 @@ class ResultFilter:
         return dict(zip(CHOICE_COLUMNS, values, strict=True))
 
     @property
+    def excludes_new_runs(self) -> bool:
+        """Whether it ends at a day in the past or at an existing run, so that a run launched now does not match."""
+        return self.upto is not None or (self.before is not None and self.before < datetime.now(UTC).date())
+
+    @property
     def run_condition(self) -> Q:
         """The condition of the dates and `upto`, for models with a foreign key `run`."""
         condition = Q()

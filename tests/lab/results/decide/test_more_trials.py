@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 
 import pytest
@@ -14,6 +15,7 @@ from django.test import Client
 from tests.factories import make_model, make_provider
 from tests.page_html import read_html
 from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
@@ -134,6 +136,19 @@ def test_missing_trials_plan_that_cannot_launch_has_a_refusal(
     assert 'type="submit">Plan' not in text
     with pytest.raises(NewTrialsError, match=EXPECTED_REFUSALS[change]):
         launch_shown_plan(DEMO)
+
+
+def test_missing_trials_plan_that_would_not_count_new_runs_has_a_refusal(run: Run) -> None:
+    today = run.created_at.date()
+    Run.objects.update(created_at=F("created_at") - timedelta(days=3))
+    for chosen in (ResultFilter(upto=run.pk), ResultFilter(before=today - timedelta(days=1))):
+        query = replace(DEMO, chosen=chosen)
+        offer = get_missing_trials_plan(get_page(query))
+        assert offer
+        assert (offer.request, offer.refusal.partition(":")[0]) == (None, "This address counts no new runs")
+        with pytest.raises(NewTrialsError, match="counts no new runs"):
+            launch_shown_plan(query)
+    assert launch_shown_plan(replace(DEMO, chosen=ResultFilter(before=today + timedelta(days=1)))).trial_count == 32
 
 
 def test_missing_trials_plan_over_the_trial_limit_has_a_refusal(run: Run) -> None:

@@ -68,7 +68,7 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     shown = hashlib.sha256(json.dumps([measured, more.scenarios, more.per_scenario]).encode()).hexdigest()
     request, refusal = None, ""
     try:
-        request = _build_request(candidates, more)
+        request = _build_request(page.query, candidates, more)
     except (NewTrialsError, LaunchError) as refused:
         refusal = str(refused)
     return MissingTrialsPlan(labels, more.per_scenario, more.scenarios, request, refusal, shown)
@@ -119,12 +119,17 @@ def _check_shown_plan(plan: MissingTrialsPlan | None, shown: str) -> RunRequest:
     return plan.request
 
 
-def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) -> RunRequest:
+def _build_request(query: DecideQuery, candidates: tuple[Candidate, ...], more: AdditionalTrials) -> RunRequest:
     """Return the request of the run.
 
     Raises:
-        NewTrialsError: there are too many trials, or the same settings cannot be tried.
+        NewTrialsError: the decision would not count the run, there are too many trials, or the same settings cannot be
+            tried.
     """
+    if query.chosen.excludes_new_runs:
+        raise NewTrialsError(
+            "This address counts no new runs: it ends at a past day or at a run. Remove that limit to plan them."
+        )
     if more.per_scenario > MAX_CELL_TRIALS:
         raise NewTrialsError(
             f"{more.per_scenario:,} trials of a scenario are missing; at most {MAX_CELL_TRIALS:,} can be planned here."
