@@ -58,7 +58,11 @@ CASE_BY_OBSTACLE: dict[str, tuple[MeasuredConfig, str]] = {
     "interval below the target": (build_measured(passed=50), "Passes too rarely: end-to-end success 50/100 [40–60] %"),
     "p95 over the limit": (
         build_measured(times=[30_000.0] * 100),
-        "Too slow: p95 30.0 s, upper bound 30.0 s; the limit is",
+        "Too slow: p95 30.0 s, lower bound 30.0 s; the limit is",
+    ),
+    "p95 around the limit": (
+        build_measured(times=[1000.0] * 97 + [30_000.0] * 3),
+        "Not decided: p95 1.0 s, upper bound 30.0 s; the limit of 20 s lies inside. 365 more trials at these times",
     ),
     "p95 over the limit, open": (
         build_measured(passed=40, tried=40, times=[30_000.0] * 40),
@@ -193,6 +197,7 @@ def test_choose_config_says_that_trials_cannot_qualify_faster_rival() -> None:
 
 SCENARIOS = [build_measured(passed=n, tried=n) for n in (1, 20, 34, 40, 71)] + [
     build_measured(passed=94),
+    build_measured(times=[1000.0] * 97 + [30_000.0] * 3),
     build_measured(passed=58, tried=60),
     build_measured(passed=93, tried=97),
     build_measured(passed=40, tried=40, end_to_end_by_scenario=(ScenarioSample(10, 10),) * 4),

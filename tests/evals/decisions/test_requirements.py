@@ -81,12 +81,22 @@ def test_assess_config_p95_has_an_upper_bound_from_72_answers() -> None:
     assert assess_config(build_measured(72, 72), DecisionRule("fastest", 80, 20_000)).state == "qualified"
 
 
-def test_assess_config_decides_by_upper_bound_of_p95_not_by_value() -> None:
-    times = [1000.0] * 93 + [30_000.0] * 7
-    fine = [1000.0] * 97 + [30_000.0] * 3
-    assert list_reason_names(assess_config(build_measured(times=times), RULE)) == ["p95"]
-    assert list_reason_names(assess_config(build_measured(times=fine), RULE)) == ["p95"]
-    assert fine[94] == 1000.0
+def test_assess_config_decides_by_bounds_of_p95_not_by_value() -> None:
+    for slow, names in ((0, []), (3, ["p95-undecided"]), (7, ["p95-undecided"]), (11, ["p95"])):
+        assessment = assess_config(build_measured(times=[1000.0] * (100 - slow) + [30_000.0] * slow), RULE)
+        assert list_reason_names(assessment) == names
+
+
+def test_assess_config_limit_inside_p95_interval_names_missing_trials() -> None:
+    assessment = assess_config(build_measured(102, 102, times=[1100.0] * 99 + [30_000.0] * 3), RULE)
+    assert assessment.state == "open"
+    assert assessment.reasons[0].sentence == (
+        "Not decided: p95 1.1 s, upper bound 30.0 s; the limit of 20 s lies inside. 363 more trials at these times "
+        "would decide it."
+    )
+    slower = assess_config(build_measured(102, 102, times=[1100.0] * 96 + [30_000.0] * 6), RULE)
+    assert slower.shortfall is None
+    assert "no number of trials would lower its upper bound to the limit" in slower.reasons[0].sentence
 
 
 def test_assess_config_ignores_latency_of_a_local_model() -> None:

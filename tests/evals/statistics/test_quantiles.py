@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from toolbench.evals import statistics as stats
-from toolbench.evals.statistics.quantiles import Quantile, compute_quantile_ranks, count_more_answers_for_bounds
+from toolbench.evals.statistics.quantiles import (
+    Quantile,
+    compute_quantile_ranks,
+    count_more_answers_for_bounds,
+    count_more_answers_for_limit,
+)
 
 QS = (0.5, 0.95, 0.99)
 SIZES = (1, 2, 5, 6, 40, 71, 72, 73, 367, 368, 1_000, 20_000)
@@ -101,6 +106,24 @@ def test_count_more_answers_for_bounds_is_the_least_number(q: float, n: int) -> 
 @pytest.mark.parametrize(("q", "n", "more"), [(0.5, 0, 6), (0.95, 40, 32), (0.95, 72, 0), (0.99, 100, 268)])
 def test_count_more_answers_for_bounds_of_known_counts(q: float, n: int, more: int) -> None:
     assert count_more_answers_for_bounds(q, n) == more
+
+
+@pytest.mark.parametrize(("n", "beyond"), [(72, 0), (102, 1), (102, 3), (100, 4), (10, 0)])
+def test_count_more_answers_for_limit_brings_bound_within_the_limit(n: int, beyond: int) -> None:
+    more = count_more_answers_for_limit([1.0] * (n - beyond) + [3.0] * beyond, 0.95, 2.0)
+
+    def compute_high(total: int) -> float | None:
+        slow = math.ceil(beyond * total / n)
+        return stats.compute_quantile([1.0] * (total - slow) + [3.0] * slow, 0.95).high
+
+    assert more is not None
+    assert compute_high(n + more) == 1.0
+    assert more == 0 or compute_high(n + more - 1) != 1.0
+
+
+@pytest.mark.parametrize("beyond", [5, 6, 50, 100])
+def test_count_more_answers_for_limit_is_none_if_the_quantile_is_beyond(beyond: int) -> None:
+    assert count_more_answers_for_limit([1.0] * (100 - beyond) + [3.0] * beyond, 0.95, 2.0) is None
 
 
 @pytest.mark.parametrize(

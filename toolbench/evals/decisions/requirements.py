@@ -21,10 +21,10 @@ from toolbench.evals.decisions.assessments import (
 from toolbench.evals.statistics import Z, compute_quantile
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import count_trials_per_scenario, list_sets_to_enlarge
-from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
+from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds, count_more_answers_for_limit
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
-UNDECIDED, P95_UNKNOWN = "undecided", "p95-unknown"
+UNDECIDED, P95_UNKNOWN, P95_UNDECIDED = "undecided", "p95-unknown", "p95-undecided"
 PRICES_FILE = "toolbench/evals/data/prices.json"
 MAX_DECIMAL_PLACES = 4  # of a bound in a sentence
 
@@ -100,6 +100,15 @@ def _count_more_passes(assessment: Assessment, rule: DecisionRule, scenario_indi
 def _count_more_answers(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
     """Return how many more trials of each of the scenarios are needed so that no bound of p95 is open."""
     return math.ceil(count_more_answers_for_bounds(0.95, len(assessment.measured.times)) / len(scenario_indices))
+
+
+def _count_answers_for_limit(
+    assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]
+) -> int | None:
+    """Return how many more trials of each of the scenarios are needed so that p95 meets the limit at these times."""
+    times, limit = assessment.measured.times, rule.within_ms
+    more = None if limit is None else count_more_answers_for_limit(times, 0.95, limit)
+    return None if more is None else math.ceil(more / len(scenario_indices))
 
 
 def describe_shortfall(shortfall: TrialShortfall, measured: MeasuredConfig) -> str:
@@ -207,16 +216,24 @@ def _check_p95_known(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_p95(assessment: Assessment, rule: DecisionRule) -> str:
-    """Return the reason if the upper bound of p95, or the lower one if that is open, exceeds the limit."""
     p95, limit = assessment.p95, rule.within_ms
-    if p95 is None or limit is None:
+    if p95 is None or p95.low is None or limit is None or p95.low <= limit:
         return ""
-    value, limit_text = format_rounded(p95.value / 1000, 1), f"the limit is {limit / 1000:g} s"
-    if p95.high is not None and p95.high > limit:
-        return f"Too slow: p95 {value} s, upper bound {format_rounded(p95.high / 1000, 1)} s; {limit_text}."
-    if p95.high is None and p95.low is not None and p95.low > limit:
-        return f"Too slow: p95 {value} s, lower bound {format_rounded(p95.low / 1000, 1)} s; {limit_text}."
-    return ""
+    value, low = (format_rounded(milliseconds / 1000, 1) for milliseconds in (p95.value, p95.low))
+    return f"Too slow: p95 {value} s, lower bound {low} s; the limit is {limit / 1000:g} s."
+
+
+def _check_p95_decided(assessment: Assessment, rule: DecisionRule) -> str:
+    """Return the reason if only the upper bound of p95 exceeds the limit."""
+    p95, limit = assessment.p95, rule.within_ms
+    if p95 is None or p95.high is None or limit is None or p95.high <= limit or _check_p95(assessment, rule):
+        return ""
+    value, high = (format_rounded(milliseconds / 1000, 1) for milliseconds in (p95.value, p95.high))
+    opening = f"Not decided: p95 {value} s, upper bound {high} s; the limit of {limit / 1000:g} s lies inside."
+    shortfall = _find_shortfall(assessment, rule, [P95_UNDECIDED])
+    if shortfall is None:
+        return f"{opening} At the observed times, no number of trials would lower its upper bound to the limit."
+    return f"{opening} {describe_shortfall(shortfall, assessment.measured)} at these times would decide it."
 
 
 def _check_cost(assessment: Assessment, rule: DecisionRule) -> str:
@@ -255,6 +272,7 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     (UNDECIDED, OPEN, _check_decided),
     ("local", REFUSED, _check_local),
     (P95_UNKNOWN, OPEN, _check_p95_known),
+    (P95_UNDECIDED, OPEN, _check_p95_decided),
     ("p95", REFUSED, _check_p95),
     ("cost-unknown", REFUSED, _check_cost),
     ("by-hand", TO_CONFIRM, _check_added_manually),
@@ -265,4 +283,5 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
 COUNT_SHORTFALL_BY_CHECK: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...]], int | None]] = {
     UNDECIDED: _count_more_passes,
     P95_UNKNOWN: _count_more_answers,
+    P95_UNDECIDED: _count_answers_for_limit,
 }

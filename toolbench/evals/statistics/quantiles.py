@@ -13,6 +13,7 @@ from scipy.special import bdtr
 from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
 TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # largest probability that the true quantile lies beyond one bound
+_MAX_MORE_ANSWERS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,30 @@ def count_more_answers_for_bounds(q: float, n: int) -> int:
         The number of answers; 0 if no bound is open.
     """
     return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
+
+
+def count_more_answers_for_limit(values: Sequence[float], q: float, limit: float) -> int | None:
+    """Return how many answers are needed beside `values` so that the upper bound of a quantile is within a limit.
+
+    The share of the answers beyond the limit is assumed to stay the same.
+
+    Args:
+        values: At least one value, in any order.
+        q: A fraction between 0 and 1.
+        limit: The largest value permitted.
+
+    Returns:
+        The number of answers; None if a million would be too few, as they are if the quantile is beyond the limit.
+    """
+    n = len(values)
+    beyond = int(np.count_nonzero(np.asarray(values, dtype=float) > limit))
+
+    def is_within(more: int) -> bool:
+        high_rank = compute_quantile_ranks(q, n + more)[2]
+        return high_rank is not None and high_rank <= n + more - math.ceil(beyond * (n + more) / n)
+
+    more = bisect_left(range(_MAX_MORE_ANSWERS), True, key=is_within)
+    return more if more < _MAX_MORE_ANSWERS else None
 
 
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
