@@ -40,7 +40,7 @@ def test_decision_records_api_saves_record_and_lists_changes(api: ApiClient, run
     whole = api.get(f"/decide/records/{record['id']}")
     assert whole["leader"]
     assert api.get(f"/decide/records/{record['id']}/changes") == []
-    assert "not ended" in api.problem("POST", f"/decide/records/{record['id']}/confirmed", status=409)["detail"]
+    assert "not finished" in api.problem("POST", f"/decide/records/{record['id']}/confirmed", status=409)["detail"]
     assert api.problem("GET", "/decide/records/999999", status=404)
 
 

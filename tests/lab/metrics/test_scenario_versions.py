@@ -215,7 +215,7 @@ def test_get_candidate_pool_keeps_model_without_newer_version() -> None:
     (reason, *_) = assess_config(
         next(candidate.measured for candidate in pool.candidates if candidate.model == "a"), DecisionRule()
     ).reasons
-    assert (reason.kind, "happy_path version 2, unlike other configurations" in reason.sentence) == ("refused", True)
+    assert (reason.kind, "happy_path version 2, which this decision counts" in reason.sentence) == ("refused", True)
 
 
 def test_get_candidate_pool_ignores_version_without_trials() -> None:

@@ -236,7 +236,7 @@ def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> S
 
 @router.post("/decide/records/{int:record_id}/confirmed", response=SentenceDocument, auth=LAUNCH)
 def keep_confirmation(request: HttpRequest, record_id: int) -> dict[str, str]:
-    """Save the result of an ended confirmation in its record."""
+    """Save the result of a finished confirmation in its record."""
     decision_record = _get_record_or_404(record_id)
     try:
         save_confirmation(decision_record)

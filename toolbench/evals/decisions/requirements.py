@@ -134,7 +134,7 @@ def _check_tried(assessment: Assessment, rule: DecisionRule) -> str:
 
 def _check_scenarios(assessment: Assessment, rule: DecisionRule) -> str:
     missing = ", ".join(assessment.measured.missing_scenarios)
-    return f"It was not tried on {missing}, unlike other configurations." if missing else ""
+    return f"It was not tried on {missing}, which this decision counts." if missing else ""
 
 
 def _check_repeats(assessment: Assessment, rule: DecisionRule) -> str:

@@ -41,6 +41,7 @@ class ScenarioCount:
     """
 
     config: int
+    scenario: str
     passed: int
     late: int
     answered: int
@@ -75,8 +76,8 @@ RepeatedInstances = Mapping[tuple[Any, ...], RepeatedSums]
 def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
     """Yield the counts of each configuration and scenario, ordered by both, with one query."""
     grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
-    for config, _, *counts in grouped.annotate(**_COUNTS):
-        yield ScenarioCount(config, *counts)
+    for row in grouped.annotate(**_COUNTS):
+        yield ScenarioCount(*row)
 
 
 def sum_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> RepeatedInstances:

@@ -60,7 +60,7 @@ def test_launch_confirmation_keeps_settings_and_draws_a_new_seed(record: Decisio
 def test_save_confirmation_needs_a_finished_run_and_keeps_first_result(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=72)
     record.refresh_from_db()
-    with pytest.raises(NewTrialsError, match="has not ended"):
+    with pytest.raises(NewTrialsError, match="has not finished"):
         save_confirmation(record)
     finish_run(run)
     record.refresh_from_db()
@@ -73,6 +73,29 @@ def test_save_confirmation_needs_a_finished_run_and_keeps_first_result(record: D
     record.refresh_from_db()
     assert record.confirmed
     assert record.confirmed["passed"] == 72
+
+
+def test_save_confirmation_of_cancelled_run_saves_nothing(record: DecisionRecord) -> None:
+    run = launch_confirmation(record, owner=None, trials=80)
+    finish_run(run)
+    run.trials.filter(index__gt=76).update(outcome="cancelled")
+    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLED)
+    record.refresh_from_db()
+    with pytest.raises(NewTrialsError, match="Resume its run"):
+        save_confirmation(record)
+    record.refresh_from_db()
+    assert record.confirmed is None
+
+
+def test_get_confirmation_names_scenarios_without_a_tried_trial(record: DecisionRecord) -> None:
+    finish_run(launch_confirmation(record, owner=None, trials=72))
+    record.refresh_from_db()
+    record.evidence[0]["scenarios"] = ["happy_path", "long_arguments_guard"]
+    found = get_confirmation(record)
+    assert found
+    assert found.assessment
+    assert found.assessment.state == "refused"
+    assert found.assessment.reasons[0].sentence.startswith("It was not tried on long_arguments_guard")
 
 
 def test_save_confirmation_of_failed_run_is_refused(record: DecisionRecord) -> None:

@@ -1,7 +1,7 @@
 """Confirmation of a decision: a run of only the leader on new trials, whose result is to be reported."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -29,12 +29,12 @@ class Confirmation:
 
     Attributes:
         assessment: result of the rule so far; None before any trial has finished.
-        has_ended: whether the run has ended, so that the result can be saved.
+        is_finished: whether the run has ended and was not cancelled, so that the result can be saved.
     """
 
     run: Run
     assessment: Assessment | None
-    has_ended: bool
+    is_finished: bool
 
 
 def build_rule(record: DecisionRecord) -> DecisionRule:
@@ -118,22 +118,27 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
     Returns:
         None if there is no confirmation run or it was deleted.
     """
-    run = record.confirmation
-    if run is None or run.deleted_at is not None:
+    run, leader = record.confirmation, find_leader_row(record)
+    if run is None or run.deleted_at is not None or leader is None:
         return None
-    measured_configs = measure_run(run.pk, group=record.group)
-    assessment = assess_config(measured_configs[0], build_rule(record)) if measured_configs else None
-    return Confirmation(run, assessment, run.state in Run.ENDED)
+    is_finished, measured_configs = run.state == Run.State.FINISHED, measure_run(run.pk, group=record.group)
+    if not measured_configs:
+        return Confirmation(run, None, is_finished)
+    missing = tuple(sorted(set(leader["scenarios"]) - set(measured_configs[0].scenarios)))
+    measured = replace(measured_configs[0], missing_scenarios=missing)
+    return Confirmation(run, assess_config(measured, build_rule(record)), is_finished)
 
 
 def save_confirmation(record: DecisionRecord) -> None:
     """Save the figures of the confirmation in the record, unless the record has such figures already.
 
     Raises:
-        NewTrialsError: there is no confirmation, it has not ended, or none of its trials has finished.
+        NewTrialsError: there is no confirmation, it has not finished, or none of its trials was tried.
     """
     confirmation = get_confirmation(record)
-    if confirmation is None or confirmation.assessment is None or not confirmation.has_ended:
-        raise NewTrialsError("The confirmation has not ended or has no result. Nothing was saved.")
+    if confirmation is None or confirmation.assessment is None or not confirmation.is_finished:
+        raise NewTrialsError(
+            "The confirmation has not finished or has no result. Nothing was saved. Resume its run if it was cancelled."
+        )
     row: dict[str, Any] = assessment_to_json(confirmation.assessment) | {"run_id": confirmation.run.pk}
     DecisionRecord.objects.filter(pk=record.pk, confirmed__isnull=True).update(confirmed=row)

@@ -87,4 +87,5 @@ def _measure_config(config: RunConfig, counts: list[ScenarioCount], figures: _Tr
         answered_by_scenario=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counts),
         cost_from=cost_from,
         has_repeated_answers=config.pk in figures.repeating,
+        scenarios=tuple(scenario.scenario for scenario in counts),
     )
