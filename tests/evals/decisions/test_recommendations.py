@@ -1,20 +1,42 @@
 """Tests of recommendations by named rules, and of the reasons for differences from published ones."""
 
 import re
+from typing import Any
 
 import pytest
 
+from toolbench.evals.decisions.assessments import DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.recommendations import (
     RECOMMENDATION_RULES,
+    YES,
     ModelRecommendation,
     ProfileResult,
     has_overlap,
     list_disagreements,
     recommend,
 )
+from toolbench.evals.decisions.requirements import REQUIREMENT_CHECKS, assess_config
 from toolbench.evals.published import load_snapshots
-from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 from toolbench.evals.statistics.pooling import pool_samples
+
+SUCCESS_ONLY = DecisionRule("reliable", 90, None)
+IN_TIME = DecisionRule("reliable", 90, 20_000)
+
+
+def build_result(
+    passed: int,
+    tried: int,
+    answered: int | None = None,
+    *,
+    profile: str = "p",
+    tools_off: bool = False,
+    rule: DecisionRule = SUCCESS_ONLY,
+    **fields: Any,
+) -> ProfileResult:
+    answered = tried if answered is None else answered
+    assessment = assess_config(MeasuredConfig("m", profile, passed, tried, answered, **fields), rule)
+    return ProfileResult("m", profile, assessment, is_tools_off=tools_off)
 
 
 def recommend_for_snapshot() -> dict[str, ModelRecommendation]:
@@ -22,9 +44,7 @@ def recommend_for_snapshot() -> dict[str, ModelRecommendation]:
     for cell in load_snapshots()[0].cells:
         timeouts = sum(failure.count for failure in cell.failures if failure.name == "TIMEOUT")
         passed, tried = cell.tool
-        result = ProfileResult(
-            cell.model, cell.profile, passed, tried, tried - timeouts, is_tools_off=cell.not_applicable
-        )
+        result = build_result(passed, tried, tried - timeouts, profile=cell.profile, tools_off=cell.not_applicable)
         by_model.setdefault(cell.model, []).append(result)
     return {model: recommend(profiles, 0.9) for model, profiles in by_model.items()}
 
@@ -78,31 +98,57 @@ def test_list_disagreements_names_rule_and_reason_of_each() -> None:
         ):
             assert disagreement.reason.startswith("Rule ")
     assert advice_by_model["openai/gpt-5.2:nitro"].reason == (
-        "39/40 [87–100] %: the target of 90 % lies inside the interval, so more trials are needed; 22 more trials at "
-        "this rate would decide it."
+        "Not decided: end-to-end success 39/40 [87–100] %, and 90 % lies inside. 22 more trials at this rate would "
+        "decide it."
     )
 
 
 def test_has_overlap_of_40_and_36_but_not_of_40_and_30_passes() -> None:
-    best, near = ProfileResult("a", "default", 40, 40, 40), ProfileResult("b", "default", 36, 40, 40)
-    assert has_overlap(best, near)
-    assert not has_overlap(best, ProfileResult("c", "default", 30, 40, 40))
+    best = build_result(40, 40)
+    assert has_overlap(best, build_result(36, 40))
+    assert not has_overlap(best, build_result(30, 40))
 
 
-@pytest.mark.parametrize(
-    ("tried", "rule"),
-    [
-        (ProfileResult("m", "p", 0, 40, 40, is_tools_off=True), "tools-off"),
-        (ProfileResult("m", "p", 0, 0, 0), "no-trials"),
-        (ProfileResult("m", "p", 20, 40, 40), "below"),
-        (ProfileResult("m", "p", 60, 66, 60), "infrastructure"),
-        (ProfileResult("m", "p", 99, 99, 99, p95_high_ms=30_000, p95_limit_ms=20_000), "slow"),
-        (ProfileResult("m", "p", 99, 99, 99, p95_high_ms=10_000, p95_limit_ms=20_000), "reaches-target"),
-        (ProfileResult("m", "p", 36, 40, 40), "undecided"),
-    ],
+FAST, SLOW = [1_000.0] * 99, [30_000.0] * 99
+RESULT_BY_RULE = {
+    "tools-off": build_result(0, 40, tools_off=True),
+    "no-trials": build_result(0, 0),
+    "repeats": build_result(20, 40, has_repeated_answers=True),
+    "below": build_result(20, 40),
+    "infrastructure": build_result(60, 66, 60),
+    "slow": build_result(99, 99, rule=IN_TIME, times=SLOW),
+    "local": build_result(99, 99, rule=IN_TIME, is_local=True),
+    "scenarios": build_result(99, 99, missing_scenarios=("guard",)),
+    "undecided": build_result(36, 40),
+    "to-confirm": build_result(99, 99, added_manually=1),
+    "reaches-target": build_result(99, 99, rule=IN_TIME, times=FAST),
+}
+
+
+@pytest.mark.parametrize("rule", RESULT_BY_RULE)
+def test_recommend_uses_the_first_rule_that_applies(rule: str) -> None:
+    assert recommend([RESULT_BY_RULE[rule]], 0.9).rule == rule
+
+
+REFUSED_RESULTS = (
+    *(result for rule, result in RESULT_BY_RULE.items() if rule not in ("tools-off", "reaches-target")),
+    build_result(99, 99, rule=IN_TIME, times=FAST[:40]),
+    build_result(99, 99, rule=IN_TIME, times=FAST[:96] + SLOW[:3]),
+    build_result(99, 99, end_to_end_by_scenario=(ScenarioSample(99, 99, StoppingDesign(0.05)),)),
 )
-def test_recommend_uses_the_first_rule_that_applies(tried: ProfileResult, rule: str) -> None:
-    assert recommend([tried], 0.9).rule == rule
+
+
+def test_recommend_says_yes_to_nothing_that_a_decision_refuses() -> None:
+    assert [result for result in REFUSED_RESULTS if recommend([result], 0.9).verdict == YES] == []
+    found = {reason.name for result in REFUSED_RESULTS for reason in result.assessment.reasons}
+    assert found | {"cost-unknown"} == {name for name, _, _ in REQUIREMENT_CHECKS}
+
+
+def test_recommend_shows_no_interval_of_repeated_answers() -> None:
+    repeating = build_result(40, 40, profile="a", has_repeated_answers=True)
+    advice = recommend([repeating, build_result(20, 40, profile="b")], 0.9)
+    assert (advice.result.profile, advice.rule, advice.profile_rule) == ("a", "repeats", "overlapping")
+    assert advice.profile_reason.startswith("40/40 without an interval overlaps b 20/40 [35–65] %")
 
 
 def test_recommendation_rules_have_unique_names() -> None:
@@ -131,12 +177,10 @@ SHORT: dict[str, tuple[tuple[ScenarioSample, ...], str]] = {
 def test_recommend_states_the_trials_that_would_decide(name: str) -> None:
     parts, words = SHORT[name]
     count = sum(int(part.n) for part in parts)
-    advice = recommend(
-        [ProfileResult("m", "p", count, count, count, end_to_end_by_scenario=parts, scenarios=SCENARIOS)], 0.9
-    )
+    advice = recommend([build_result(count, count, end_to_end_by_scenario=parts, scenarios=SCENARIOS)], 0.9)
     assert advice.rule == "undecided"
     assert words in advice.reason
-    total = re.search(r"; ([0-9,]+) more trial", advice.reason)
+    total = re.search(r"inside. ([0-9,]+) more trial", advice.reason)
     indices = [index for index, scenario in enumerate(SCENARIOS) if scenario in advice.reason] or [0, 1, 2]
     assert total
     each = int(total[1].replace(",", "")) // len(indices)

@@ -93,15 +93,20 @@ class Rate:
         return format_rounded(100 * self.high)
 
     @property
+    def withheld_text(self) -> str:
+        """Text in place of a withheld interval: the number of distinct answers, if they were counted."""
+        return "answers repeat" if self.distinct is None else f"{self.distinct} distinct"
+
+    @property
     def text(self) -> str:
         """The rate as text, such as `9/10 (90 %, 60 to 98)`.
 
-        It is "–" without trials. A withheld interval is replaced by the number of distinct answers.
+        It is "–" without trials. A withheld interval is replaced by `withheld_text`.
         """
         if not self.n:
             return "–"
         if self.withheld:
-            return f"{self.k}/{self.n}, {self.distinct} distinct"
+            return f"{self.k}/{self.n}, {self.withheld_text}"
         kind = f", {self.interval_name}" if self.error else ""
         return f"{self.k}/{self.n} ({self.percent} %, {self.low_percent} to {self.high_percent}{kind})"
 
@@ -158,12 +163,14 @@ def build_rate(
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld, error=stopping.error)
 
 
-def build_pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = False) -> Rate:
-    """Build the rate of `k` in `n` with share and interval of equally weighted scenarios."""
+def build_pooled_rate(
+    k: int, n: int, pooled: PooledRate, *, distinct: int | None = None, withheld: bool = False
+) -> Rate:
+    """Build the rate of `k` in `n` with share and interval of equally weighted scenarios; arguments as `build_rate`."""
     share = pooled.share if n and abs(pooled.share - k / n) > _SHARE_TOLERANCE else None
     return Rate(
-        k=k, n=n, low=pooled.low, high=pooled.high, withheld=withheld, error=pooled.error, method=pooled.method,
-        weighted_share=share,
+        k=k, n=n, low=pooled.low, high=pooled.high, distinct=distinct, withheld=withheld, error=pooled.error,
+        method=pooled.method, weighted_share=share,
     )  # fmt: skip
 
 

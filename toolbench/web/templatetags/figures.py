@@ -246,8 +246,8 @@ def rate(value: Rate, kind: str = "") -> SafeString:
 def _build_rate_context(value: Rate, kind: str) -> dict[str, object]:
     context: dict[str, object] = {"rate": value, "width": kind or ("wide" if value.n > MAX_NARROW_TRIALS else "")}
     if value.withheld:
-        title = f"Only {value.distinct} distinct answers, so repeats are not independent and no interval is shown."
-        return context | {"interval": f"{value.distinct} distinct", "title": title, "notes": ()}
+        title = "Repeats gave the same answers, so they are not independent and no interval is shown."
+        return context | {"interval": value.withheld_text, "title": title, "notes": ()}
     notes = []
     title = f"Interval: {value.interval_name}."
     if value.error:

@@ -9,8 +9,11 @@ from tests.factories import make_cell, make_config, make_model, make_run, make_t
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, DecisionRecord
 from toolbench.lab.results.compare.warnings import SIMULATED
+from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
+    build_frozen_rate,
+    describe_row,
     export_record,
     find_leader_row,
     list_record_changes,
@@ -64,6 +67,21 @@ def test_save_record_without_a_leader_stores_no_leader() -> None:
     record = save_record(FASTEST, owner=None)
     assert (record.verdict, record.leader) == ("none", "")
     assert find_leader_row(record) is None
+
+
+def test_record_of_repeated_answers_has_no_interval() -> None:
+    cell = make_cell(make_config(make_run()), deterministic=True)
+    for _ in range(4):
+        make_trial(cell, answer_hash="same")
+    recompute_stale_cells()
+    record = save_record(FASTEST, owner=None)
+    (row,) = record.evidence
+    assert build_frozen_rate(row) == get_decide_page(FASTEST).rows[0].end_to_end
+    assert build_frozen_rate(row).text == "4/4, 1 distinct"
+    assert describe_row(row).startswith("refused, end-to-end success 4/4 without an interval, p95")
+    assert export_record(record).rows[0][5:7] == (None, None)
+    older_row = {name: value for name, value in row.items() if name not in ("withheld", "distinct")}
+    assert build_frozen_rate(older_row).text == "4/4, answers repeat"
 
 
 def test_export_record_writes_table_and_complete_json() -> None:

@@ -154,8 +154,9 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
 
 def _build_row(number: int, assessment: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:
     measured = assessment.measured
+    distinct, withheld = candidate.tally.distinct or None, measured.has_repeated_answers
     end_to_end = build_pooled_rate(
-        measured.end_to_end_successes, measured.tried, measured.end_to_end_pool, withheld=measured.has_repeated_answers
+        measured.end_to_end_successes, measured.tried, measured.end_to_end_pool, distinct=distinct, withheld=withheld
     )
     return DecideRow(
         assessment=assessment,
@@ -164,7 +165,7 @@ def _build_row(number: int, assessment: Assessment, candidate: Candidate, decisi
         end_to_end=end_to_end,
         end_to_end_against_target=replace(end_to_end, target=decision.rule.success),
         answered=build_pooled_rate(
-            measured.passed, measured.answered, measured.answered_pool, withheld=measured.has_repeated_answers
+            measured.passed, measured.answered, measured.answered_pool, distinct=distinct, withheld=withheld
         ),
         p50=compute_quantile(measured.times, 0.5) if measured.times else None,
         on_front=measured.key in decision.front,

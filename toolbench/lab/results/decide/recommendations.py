@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from toolbench.evals.decisions.assessments import Assessment
+from toolbench.evals.decisions.assessments import RELIABLE, DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.recommendations import (
     RECOMMENDATION_RULES,
     Disagreement,
@@ -14,11 +14,10 @@ from toolbench.evals.decisions.recommendations import (
     list_disagreements,
     recommend,
 )
-from toolbench.evals.statistics.pooling import pool_samples
-from toolbench.lab.metrics.rate import Rate, build_pooled_rate, build_rate
+from toolbench.evals.decisions.requirements import assess_config
+from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import PublishedRecommendation
-from toolbench.lab.results.decide.candidates import Candidate
-from toolbench.lab.results.decide.page import get_decide_page
+from toolbench.lab.results.decide.page import DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
@@ -80,7 +79,8 @@ def recommend_from_published(query: DecideQuery) -> Recommendations:
     matrix = get_published_matrix()
     if matrix is None:
         return Recommendations(query)
-    return Recommendations(query, _build_published_rows(matrix, query.rule.target), matrix, _find_overlap(matrix))
+    rule = DecisionRule(RELIABLE, query.rule.success, None)
+    return Recommendations(query, _build_published_rows(matrix, rule), matrix, _find_overlap(matrix, rule))
 
 
 def recommend_from_trials(query: DecideQuery) -> Recommendations:
@@ -88,18 +88,18 @@ def recommend_from_trials(query: DecideQuery) -> Recommendations:
     return Recommendations(query, _build_measured_rows(query))
 
 
-def _build_published_rows(matrix: PublishedMatrix, target: float) -> tuple[RecommendationRow, ...]:
+def _build_published_rows(matrix: PublishedMatrix, rule: DecisionRule) -> tuple[RecommendationRow, ...]:
     by_model: dict[str, list[PublishedRow]] = defaultdict(list)
     for row in matrix.rows:
         by_model[row.model].append(row)
     recommendations = {recommendation.model: recommendation for recommendation in matrix.recommendations}
-    return tuple(_build_published_row(rows, recommendations.get(model), target) for model, rows in by_model.items())
+    return tuple(_build_published_row(rows, recommendations.get(model), rule) for model, rows in by_model.items())
 
 
 def _build_published_row(
-    rows: list[PublishedRow], published: PublishedRecommendation | None, target: float
+    rows: list[PublishedRow], published: PublishedRecommendation | None, rule: DecisionRule
 ) -> RecommendationRow:
-    recommendation = recommend([_build_published_result(row) for row in rows], target)
+    recommendation = recommend([_build_published_result(row, rule) for row in rows], rule.target)
     recommended_row = next(row for row in rows if row.profile == recommendation.result.profile)
     return RecommendationRow(
         recommendation=recommendation,
@@ -115,55 +115,40 @@ def _build_published_row(
     )
 
 
-def _build_published_result(row: PublishedRow) -> ProfileResult:
+def _build_published_result(row: PublishedRow, rule: DecisionRule) -> ProfileResult:
     """Return the result of a published row. A published timeout counts as a trial without an answer."""
-    return ProfileResult(
-        row.model, row.profile, row.tool.k, row.tool.n, row.answered.n, is_tools_off=row.not_applicable
-    )
+    measured = MeasuredConfig(row.model, row.profile, row.tool.k, row.tool.n, row.answered.n)
+    return ProfileResult(row.model, row.profile, assess_config(measured, rule), is_tools_off=row.not_applicable)
 
 
-def _find_overlap(matrix: PublishedMatrix) -> tuple[Rate, Rate] | None:
+def _find_overlap(matrix: PublishedMatrix, rule: DecisionRule) -> tuple[Rate, Rate] | None:
     applicable_rows = [row for row in matrix.rows if not row.not_applicable]
     best = max(applicable_rows, key=lambda row: row.tool.low, default=None)
     other = next((row for row in applicable_rows if row.tool.k == COMPARED_RATE * row.tool.n), None)
-    if best is None or other is None or not has_overlap(_build_published_result(best), _build_published_result(other)):
+    if best is None or other is None:
         return None
-    return best.tool, other.tool
+    results = (_build_published_result(row, rule) for row in (best, other))
+    return (best.tool, other.tool) if has_overlap(*results) else None
 
 
 def _build_measured_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
-    page = get_decide_page(query)
-    p95_limit_ms = page.decision.rule.within_ms
     published_by_model = {row.model: row for row in PublishedRecommendation.objects.all()}
-    by_model: dict[tuple[str, str], list[ProfileResult]] = defaultdict(list)
-    simulated: dict[tuple[str, str], bool] = {}
-    for row in page.rows:
-        key = (row.candidate.provider, row.candidate.model)
-        by_model[key].append(_build_measured_result(row.candidate, row.assessment, p95_limit_ms))
-        simulated[key] = row.candidate.simulated
+    by_model: dict[tuple[str, str], list[DecideRow]] = defaultdict(list)
+    for row in get_decide_page(query).rows:
+        by_model[row.candidate.provider, row.candidate.model].append(row)
     return tuple(
-        _build_measured_row(
-            key[0], profiles, published_by_model.get(key[1]), simulated=simulated[key], target=query.rule.target
-        )
-        for key, profiles in sorted(by_model.items())
+        _build_measured_row(rows, published_by_model.get(model), query.rule.target)
+        for (_, model), rows in sorted(by_model.items())
     )
 
 
-def _build_measured_result(candidate: Candidate, assessment: Assessment, p95_limit_ms: float | None) -> ProfileResult:
-    measured = assessment.measured
+def _build_measured_result(row: DecideRow) -> ProfileResult:
+    candidate = row.candidate
     return ProfileResult(
         candidate.model,
-        _shorten_label(measured.label.removeprefix(f"{candidate.provider} · {candidate.model} · ")),
-        measured.passed,
-        measured.tried,
-        measured.answered,
-        is_tools_off=bool(candidate.tally.not_applicable) and not measured.tried,
-        p95_high_ms=assessment.p95.high if assessment.p95 else None,
-        p95_limit_ms=p95_limit_ms,
-        retried_passes=measured.retried_passes,
-        end_to_end_by_scenario=measured.end_to_end_by_scenario,
-        answered_by_scenario=measured.answered_by_scenario,
-        scenarios=measured.scenarios,
+        _shorten_label(candidate.measured.label.removeprefix(f"{candidate.provider} · {candidate.model} · ")),
+        row.assessment,
+        is_tools_off=bool(candidate.tally.not_applicable) and not candidate.measured.tried,
     )
 
 
@@ -176,25 +161,20 @@ def _shorten_label(label: str) -> str:
 
 
 def _build_measured_row(
-    provider: str,
-    profiles: list[ProfileResult],
-    published: PublishedRecommendation | None,
-    *,
-    simulated: bool,
-    target: float,
+    rows: list[DecideRow], published: PublishedRecommendation | None, target: float
 ) -> RecommendationRow:
-    recommendation = recommend(profiles, target)
-    result, p95_high_ms = recommendation.result, recommendation.result.p95_high_ms
-    pooled = pool_samples(result.end_to_end_samples)
+    recommendation = recommend([_build_measured_result(row) for row in rows], target)
+    recommended_row = next(row for row in rows if row.assessment is recommendation.result.assessment)
+    p95 = recommended_row.assessment.p95
     return RecommendationRow(
         recommendation=recommendation,
-        provider=provider,
-        rate=None if result.is_tools_off else build_pooled_rate(result.end_to_end_successes, result.tried, pooled),
+        provider=recommended_row.candidate.provider,
+        rate=None if recommendation.result.is_tools_off else recommended_row.end_to_end,
         published_rate=None,
         published=published,
         disagreements=_list_disagreements(recommendation, published),
-        p95="unknown" if p95_high_ms is None else f"at most {p95_high_ms / 1000:.1f} s",
-        simulated=simulated,
+        p95="unknown" if p95 is None or p95.high is None else f"at most {p95.high / 1000:.1f} s",
+        simulated=recommended_row.candidate.simulated,
     )
 
 

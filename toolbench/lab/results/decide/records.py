@@ -98,14 +98,18 @@ def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
 def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
     """Return the end-to-end success of a row of evidence.
 
-    Records of earlier versions lack some values: their interval is Wilson's over all trials.
+    Records of earlier versions lack some values: their interval is Wilson's over all trials, and withheld if a reason
+    names repeated answers.
     """
+    repeats = any(reason["name"] == "repeats" for reason in row["reasons"])
     successes = row.get("delivered", row["passed"])
     pooled = PooledRate(
         share=row.get("share", successes / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
         k=successes, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
     )  # fmt: skip
-    return build_pooled_rate(successes, row["tried"], pooled)
+    return build_pooled_rate(
+        successes, row["tried"], pooled, distinct=row.get("distinct"), withheld=row.get("withheld", repeats)
+    )
 
 
 def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
@@ -148,6 +152,7 @@ def assessment_to_json(assessment: Assessment) -> dict[str, Any]:
         "cost_from": measured.cost_from,
         "low": assessment.low,
         "high": assessment.high,
+        "withheld": measured.has_repeated_answers,
         "given_low": assessment.answered_low,
         "p95_ms": {"low": p95.low, "value": p95.value, "high": p95.high} if p95 else None,
         "cost": _estimate_to_json(measured.cost),
@@ -190,6 +195,7 @@ def row_to_json(row: DecideRow) -> dict[str, Any]:
     """Return a row of the decision page as JSON values, as records store it."""
     candidate = row.candidate
     return assessment_to_json(row.assessment) | {
+        "distinct": row.end_to_end.distinct,
         "on_front": row.on_front,
         "simulated": candidate.simulated,
         "config_id": candidate.config_id,
@@ -211,17 +217,18 @@ def describe_row(row: Mapping[str, Any] | None) -> str:
     """Return the state and the main figures of a row of evidence in one line; None is a missing row."""
     if row is None:
         return "not there"
-    p95 = row["p95_ms"]
+    rate, p95 = build_frozen_rate(row), row["p95_ms"]
     time = f", p95 {format_rounded(p95['value'] / 1000, 1)} s" if p95 else ""
-    bounds = f"[{format_rounded(100 * row['low'])}–{format_rounded(100 * row['high'])}]"
-    return f"{row['state']}, end-to-end success {row.get('delivered', row['passed'])}/{row['tried']} {bounds} %{time}"
+    bounds = "without an interval" if rate.withheld else f"[{rate.low_percent}–{rate.high_percent}] %"
+    return f"{row['state']}, end-to-end success {rate.k}/{rate.n} {bounds}{time}"
 
 
 def _build_export_row(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...]:
-    p95, cost = row["p95_ms"] or {}, row["cost"] or {}
+    rate, p95, cost = build_frozen_rate(row), row["p95_ms"] or {}, row["cost"] or {}
+    low, high = (None, None) if rate.withheld else (round(rate.low, 4), round(rate.high, 4))
     return (
-        row["label"], row["state"], build_frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
-        round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
+        row["label"], row["state"], rate.k, rate.n, row["answered"], low,
+        high, p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
         ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(reason["sentence"] for reason in row["reasons"]),
         row["simulated"], row.get("missing_trials"), *((row.get("retries") or {}).get(name) for name in _RETRY_COLUMNS),
     )  # fmt: skip
