@@ -85,6 +85,13 @@ def test_matrix_of_equal_engine_versions_has_no_warning() -> None:
     assert not any("different engine" in warning for warning in matrix.warnings)
 
 
+def test_matrix_warns_that_manual_trials_need_confirmation() -> None:
+    make_trial(make_cell(make_config(make_run())), added_by_hand=True)
+    recompute_stale_cells()
+    warning = "1 trials were added manually after results were seen: confirm decisions that rest on them."
+    assert warning in get_matrix(REAL).warnings
+
+
 def count_row_trials(query: MatrixQuery) -> list[tuple[int, int]]:
     """Return for each row how many trials it counts and how many its link lists."""
     matrix = get_matrix(query)

@@ -15,7 +15,7 @@ EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "exam
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."
 FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
 OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."
-ADDED_MANUALLY = "Trials were added manually after results were seen; decisions ignore them."
+ADDED_MANUALLY = "Trials were added manually after results were seen: confirm decisions that rest on them."
 
 
 class TimeSpan(Protocol):
