@@ -18,7 +18,7 @@ from toolbench.lab.maintenance import check_runs, sweep
 from toolbench.lab.models import GatewayTrace, Model, Probe, Provider, Run, Schedule
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.runs import control
+from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.schedules.launching import launch_due_schedules
 from toolbench.lab.worker.database_thread import DatabaseThread
@@ -152,7 +152,7 @@ def _resume_cancelled(context: ScheduleContext) -> None:
 def _raise_cap(context: ScheduleContext) -> None:
     """Raise the cap of a paused run and resume it."""
     for run in Run.objects.filter(state=Run.State.PAUSED):
-        control.set_limits_and_resume(run.pk, request_cap=100, token_cap=None)
+        limits.set_limits_and_resume(run.pk, request_cap=100, token_cap=None)
 
 
 def _prepare_retried(context: ScheduleContext) -> None:

@@ -160,13 +160,13 @@ def requeue_lost_probes() -> tuple[int, ...]:
     return list_next_probes()
 
 
-def list_next_probes(excluded_id: int | None = None) -> tuple[int, ...]:
+def list_next_probes(excluded_id: int = 0) -> tuple[int, ...]:
     """Return the ids of the next queued probes, one of each provider, since a provider runs one probe at a time.
 
     A first-use probe, for which a run waits, comes before a conformance probe.
 
     Args:
-        excluded_id: a probe that is left out: if it was requeued, it must not start again at once.
+        excluded_id: a probe that is left out: if it was requeued, it must not start again at once. 0 for none.
     """
     queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
     next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")

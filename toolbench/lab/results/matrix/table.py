@@ -219,7 +219,7 @@ def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     for row in rows:
         for scenario in row.scenarios:
             shown_versions.setdefault((row.settings["instance_kind"], scenario.scenario), set()).add(scenario.version)
-    newest = _find_newest_versions(rows)
+    newest = find_newest_versions(rows)
     return [
         replace(
             row,
@@ -245,7 +245,7 @@ def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
 NewestVersions = Mapping[tuple[str, str], int]
 
 
-def _find_newest_versions(rows: list[MatrixRow]) -> NewestVersions:
+def find_newest_versions(rows: Sequence[MatrixRow]) -> NewestVersions:
     """Return the newest version of each scenario by instance kind and scenario.
 
     Only versions with a trial that passed, failed or had an infrastructure error are considered.
@@ -282,7 +282,7 @@ def _mark_repeated_models(rows: list[MatrixRow]) -> list[MatrixRow]:
 
 
 def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
-    ranked, newest = [row for row in rows if row.ranked], _find_newest_versions(rows)
+    ranked, newest = [row for row in rows if row.ranked], find_newest_versions(rows)
     rates = [row.rate for row in ranked if row.rate]
     statuses = [rate.target_status for rate in rates]
     best_low = max((rate.low for rate in rates if not rate.withheld), default=0.0)
@@ -337,7 +337,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
         row.tally.min_error_probability is not None or row.control.min_error_probability is not None for row in rows
     )
     omitted_versions = [token for row in rows for token in row.trials.without.split(",") if token]
-    outdated, newest = [row.outdated for row in rows if row.outdated], _find_newest_versions(rows)
+    outdated, newest = [row.outdated for row in rows if row.outdated], find_newest_versions(rows)
     controls = [scenario for row in rows for scenario in _list_outdated_scenarios(row, newest) if scenario.control]
     old_controls = ", ".join(sorted({f"{control.scenario} version {control.version}" for control in controls}))
     applies_by_warning = {

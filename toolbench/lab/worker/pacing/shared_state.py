@@ -55,9 +55,9 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         if settings.tokens_per_minute and not is_changed:
             surplus = report.tokens - report.answers * before.tokens_per_request
             token_seconds = 60 * surplus / settings.tokens_per_minute
-        values = {"provider": provider_id, "concurrency": limit, "held_until": state.held_until}
-        values |= {"state": json.dumps(state.to_json()), "token_seconds": token_seconds, "resets": is_changed}
-        cursor.execute(_WRITE_PACE, values)
+        values = {"provider": provider_id, "concurrency": limit, "held_until": state.held_until, "resets": is_changed}
+        values |= {"token_seconds": token_seconds}
+        cursor.execute(_WRITE_PACE, values | {"state": json.dumps(state.to_json())})
     return SessionPace(
         compute_share(state, settings, report.session),
         max(0.0, state.held_until - now),
