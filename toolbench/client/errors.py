@@ -64,7 +64,7 @@ class TooManyRequestsError(ToolbenchError):
 
 
 class UnreachableError(Exception):
-    """Error of a request that got no response, or of an address that is not a URL."""
+    """Error of a request that got no response, or of an address or a token that cannot be used."""
 
 
 ERRORS: Mapping[int, type[ToolbenchError]] = {

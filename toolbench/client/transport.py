@@ -1,6 +1,7 @@
 """Transport of the client: it sends requests with the token, waits after 429 and caches answers."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 60.0
 MAX_WAITS = 3  # after 429, before the error is raised
 MAX_CACHED_ANSWERS = 100
+_TOKEN = re.compile("[!-~]+")
 
 
 @dataclass(slots=True)
@@ -35,12 +37,15 @@ class Transport:
 
         Args:
             base_url: address of the server, without `/api/v1`.
-            token: API token.
+            token: API token; white space around it is ignored.
             http: HTTP client to use; it gets the address and the token. None to create one.
 
         Raises:
-            UnreachableError: `base_url` is not a URL.
+            UnreachableError: `base_url` is not a URL, or `token` cannot be a token.
         """
+        token = token.strip()
+        if not _TOKEN.fullmatch(token):
+            raise UnreachableError("The token is empty or has characters that no token has. Copy it again.")
         client = http or httpx.Client(timeout=TIMEOUT_SECONDS)
         try:
             client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
@@ -104,6 +109,8 @@ class Transport:
         headers |= {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self.http.request(method, path, params=_drop_none(params), content=content, headers=headers)
+        except httpx.LocalProtocolError:  # its text quotes the header, which can be a secret
+            raise UnreachableError("The request was not sent: HTTP does not allow one of its headers.") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             url = self.http.base_url
             raise UnreachableError(f"{url} did not answer ({error}). Check the address, then try again.") from error

@@ -1,0 +1,34 @@
+"""Transport of the Python client: tokens and headers that HTTP does not allow."""
+
+import pytest
+
+from toolbench.client import ToolbenchClient, UnreachableError
+from toolbench.providers.scripted_server import ScriptedServer, json_reply
+
+
+@pytest.mark.parametrize("token", ["tb_x\n", " tb_x ", "tb_x\r\n"])
+def test_connect_ignores_white_space_around_the_token(token: str) -> None:
+    with ScriptedServer([json_reply({})]) as server, ToolbenchClient(server.base_url, token) as client:
+        client.transport.get("/runs")
+
+        assert server.seen[0].headers["authorization"] == "Bearer tb_x"
+
+
+@pytest.mark.parametrize("token", ["tb_ planted", "tb_\nplanted", "tb_planted\N{ZERO WIDTH SPACE}", "tb_planteð", "\n"])
+def test_connect_refuses_a_token_with_impossible_characters(token: str) -> None:
+    with pytest.raises(UnreachableError, match="Copy it again") as raised:
+        ToolbenchClient("http://127.0.0.1:9", token)
+
+    assert "plante" not in str(raised.value)
+
+
+def test_send_with_an_impossible_header_does_not_quote_it() -> None:
+    with (
+        ScriptedServer() as server,
+        ToolbenchClient(server.base_url, "tb_x") as client,
+        pytest.raises(UnreachableError, match="was not sent") as raised,
+    ):
+        client.transport.send("POST", "/runs", headers={"Idempotency-Key": "planted\n"})
+
+    assert "planted" not in str(raised.value)
+    assert (server.seen, raised.value.__cause__) == ([], None)
