@@ -40,11 +40,11 @@ class ToolbenchClient:
 
         Args:
             base_url: address of the installation, such as https://toolbench.example.org.
-            token: API token.
+            token: API token; white space around it is ignored.
             http: HTTP client to use; it gets the address and the token. None to create one.
 
         Raises:
-            UnreachableError: `base_url` is not a URL.
+            UnreachableError: `base_url` is not a URL, or `token` cannot be a token.
         """
         self.transport = Transport.connect(base_url, token, http)
 
@@ -60,14 +60,14 @@ class ToolbenchClient:
         """Close the HTTP client with its connections, also if it was passed to the constructor."""
         self.transport.http.close()
 
-    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+    def request(self, method: str, path: str, body: Any = None, /, **params: Any) -> Any:
         """Send a request to any operation of the OpenAPI document. GET uses the cache of unchanged answers.
 
         Args:
             method: HTTP method.
             path: path below `/api/v1`, such as `/runs`.
             body: JSON value of the body; None for no body.
-            params: parameters of the query string; None values are left out.
+            params: parameters of the query string; a list repeats its parameter, and None values are left out.
 
         Returns:
             The JSON value of the answer; None for an empty answer.

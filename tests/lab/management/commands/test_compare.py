@@ -46,10 +46,18 @@ def test_compare_prints_both_rates_and_the_difference(runs: tuple[Run, Run]) -> 
     assert "Answered success, " in printed
 
 
-def test_compare_through_the_api_prints_the_same(runs: tuple[Run, Run], server: str) -> None:
-    sides = (runs[0].pk, runs[1].pk, "metric=delivered")
+@pytest.mark.parametrize(
+    "words", [("metric=delivered",), ("scenario=happy_path", "scenario=missing_workspace_id"), ("method=native",)]
+)
+def test_compare_through_the_api_prints_the_same(runs: tuple[Run, Run], server: str, words: tuple[str, ...]) -> None:
+    for run in runs:
+        make_trials(make_cell(run.configs.get(), "missing_workspace_id"), **{"pass": 30, "fail": 10})
+    sides = (runs[0].pk, runs[1].pk, *words)
+    printed = print_command("compare", *sides)
 
-    assert print_command("compare", *sides, server=server) == print_command("compare", *sides)
+    assert "happy_path: 36/40" in printed
+    assert "missing_workspace_id: 30/40" in printed
+    assert print_command("compare", *sides, server=server) == printed
 
 
 def test_decide_prints_the_configuration_and_its_figures(runs: tuple[Run, Run], server: str) -> None:

@@ -45,7 +45,7 @@ class Command(BaseCommand):
             raise CommandError("Name two different sides of measured trials.", returncode=REFUSED_EXIT_CODE)
         if server:
             with open_server(server, token) as client:
-                table = client.request("GET", "/compare", **parameters.dict())["table"]
+                table = client.request("GET", "/compare", **dict(parameters.lists()))["table"]
                 self._print(ExportTable(table["title"], table["notes"], table["columns"], table["rows"]))
             return
         for run in runs:
