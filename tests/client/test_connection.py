@@ -20,7 +20,7 @@ from toolbench.client import (
     TooManyRequestsError,
     UnreachableError,
 )
-from toolbench.client.connection import PAGE_SIZE
+from toolbench.client.connection import MAX_FAILED_POLLS, PAGE_SIZE, POLL_SECONDS
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.models import Model, Run, Trial
@@ -111,6 +111,31 @@ def test_client_wait_for_run_requests_later_pages_only_at_the_end(
     client_of_owner.transport.wait = pause
     assert [config.model for config in client_of_owner.wait_for_run(run.pk).configs] == ["vendor/a", "vendor/b"]
     assert urls == ["", "", "page=2"]
+
+
+def test_client_wait_for_run_repeats_polls_that_fail(client_of_owner: ToolbenchClient) -> None:
+    run = make_run()
+    waits: list[float] = []
+    with ScriptedServer([ScriptedReply(503)] * (MAX_FAILED_POLLS + 1)) as server:
+        good_url, client_of_owner.transport.http.base_url = client_of_owner.transport.http.base_url, server.base_url
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 3:
+                client_of_owner.transport.http.base_url = good_url
+
+        client_of_owner.transport.wait = wait
+        assert client_of_owner.wait_for_run(run.pk).run.id == run.pk
+        assert waits == [POLL_SECONDS, 2 * POLL_SECONDS, 3 * POLL_SECONDS]
+
+
+def test_client_wait_for_run_raises_the_last_of_many_errors() -> None:
+    waits: list[float] = []
+    with ToolbenchClient("http://127.0.0.1:9", "tb_x") as client:
+        client.transport.wait = waits.append
+        with pytest.raises(UnreachableError, match="did not answer"):
+            client.wait_for_run(1)
+    assert len(waits) == MAX_FAILED_POLLS
 
 
 def test_client_get_run_rereads_a_changed_run(client_of_owner: ToolbenchClient) -> None:

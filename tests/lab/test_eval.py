@@ -15,7 +15,7 @@ from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS
 from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
-from toolbench.lab.runs import control
+from toolbench.lab.runs import limits
 from toolbench.lab.worker.trial_plan import load_frozen_configs
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, text_reply
@@ -322,7 +322,7 @@ def test_eval_resume_continues_paused_run(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
     refuse_eval(request_cap="1", jobs="1")
     run = Run.objects.get()
-    control.set_limits(run.pk, request_cap=None, token_cap=None)
+    limits.set_limits(run.pk, request_cap=None, token_cap=None)
     evaluate(resume=run.pk)
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED

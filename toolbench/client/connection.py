@@ -22,9 +22,11 @@ from toolbench.client.documents import (
     RemoteTrialDetail,
     read_document,
 )
+from toolbench.client.errors import ToolbenchError, UnreachableError, is_temporary
 from toolbench.client.transport import Transport, read_json
 
 POLL_SECONDS = 2.0
+MAX_FAILED_POLLS = 10  # in a row, before the error is raised
 PAGE_SIZE = 200
 
 
@@ -114,6 +116,9 @@ class ToolbenchClient:
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
         """Wait until a run has ended and its figures are final, or until it is paused; return the run.
 
+        A request that gets no answer, status 429 or a status from 500 is sent again, up to `MAX_FAILED_POLLS` times in
+        a row with growing pauses, so that a restart of the server does not end the wait.
+
         Args:
             run_id: id of the run.
             seconds: maximum time to wait; None for no limit.
@@ -122,14 +127,21 @@ class ToolbenchClient:
             TimeoutError: the run is still running after this time.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
+        failed_polls = 0
         while True:
-            first_page = self.transport.get(f"/runs/{run_id}")
-            detail = read_document(RemoteRunDetail, first_page)
-            if (detail.run.has_ended and not detail.live) or detail.run.state == "paused":
-                return self._read_run(first_page)
+            try:
+                first_page = self.transport.get(f"/runs/{run_id}")
+                detail = read_document(RemoteRunDetail, first_page)
+                if (detail.run.has_ended and not detail.live) or detail.run.state == "paused":
+                    return self._read_run(first_page)
+                failed_polls = 0
+            except (ToolbenchError, UnreachableError) as error:
+                failed_polls += 1
+                if failed_polls > MAX_FAILED_POLLS or not is_temporary(error):
+                    raise
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"Run {run_id} is still running after {seconds:g} s.")
-            self.transport.wait(POLL_SECONDS)
+            self.transport.wait(POLL_SECONDS * max(1, failed_polls))
 
     def pause(self, run_id: int) -> RemoteRun:
         """Pause a run."""

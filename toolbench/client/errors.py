@@ -77,6 +77,11 @@ ERRORS: Mapping[int, type[ToolbenchError]] = {
 }
 
 
+def is_temporary(error: ToolbenchError | UnreachableError) -> bool:
+    """Return whether the same request may succeed later: it got no answer, status 429, or a status from 500."""
+    return isinstance(error, UnreachableError | TooManyRequestsError) or error.status >= 500
+
+
 def build_error(status: int, document: Mapping[str, Any], retry_after: str | None) -> ToolbenchError:
     """Return the exception for a response.
 

@@ -1,5 +1,6 @@
 """`manage.py eval --server`: the server executes the run, the command checks the gates."""
 
+from dataclasses import fields
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.live_server_helper import LiveServer
 
+from tests.factories import make_model, make_run
 from tests.lab.scripted_runs import make_scripted_model
 from tests.worker_process import WorkerProcess
-from toolbench.client import ToolbenchClient
+from toolbench.client import ToolbenchClient, connection
+from toolbench.client.documents import RemoteCounts, RemoteRun
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.builtin_data import load_builtin_data
@@ -18,7 +21,7 @@ from toolbench.lab.management.eval.names import choose_models, choose_profiles, 
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.management.eval.remote import plan_remotely
 from toolbench.lab.models import Run
-from toolbench.providers.scripted_server import ScriptedServer
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,6 +41,23 @@ def remote_options(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> 
         "trials": "3",
         "yes": True,
     }
+
+
+@pytest.fixture
+def scripted_options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the options that resume run 7 of a scripted installation, which is polled without pauses."""
+    monkeypatch.setenv("VERBOSE", "1")
+    monkeypatch.setattr(connection, "POLL_SECONDS", 0)
+    return {"token": "tb_x", "resume": 7}
+
+
+def build_run_reply(state: str) -> ScriptedReply:
+    """Build the answer of GET /runs/7 for a run without configurations."""
+    run = dict.fromkeys([field.name for field in fields(RemoteRun)], 0)
+    texts = {"state": state, "stopped_reason": "", "created_at": "2026-11-25T12:00:00Z", "finished_at": None}
+    counts = dict.fromkeys([field.name for field in fields(RemoteCounts)], 0)
+    others: dict[str, Any] = {"configs": [], "failures": [], "retryable": 0, "resumable": 0, "seconds_left": None}
+    return json_reply({"run": run | {"id": 7} | texts, "live": False, "counts": counts, **others})
 
 
 def evaluate(options: dict[str, Any]) -> str:
@@ -88,6 +108,70 @@ def test_plan_remotely_selects_the_same_as_local_words(
     assert body["strategies"] == list(choose_strategies(options.strategies))
 
 
+def test_plan_remotely_with_all_tools_allowed_sends_no_mask(
+    remote_options: dict[str, Any], scripted: ScriptedServer
+) -> None:
+    make_scripted_model(scripted)
+    options = EvalOptions(models="scripted", allow=("ALL",))
+
+    with ToolbenchClient(remote_options["server"], remote_options["token"]) as client:
+        assert plan_remotely(client, options).body["tool_allowlist"] == []
+
+
+def test_eval_server_refuses_a_name_of_two_models(remote_options: dict[str, Any], scripted: ScriptedServer) -> None:
+    provider = make_scripted_model(scripted).provider
+    for name in ("acme/twin", "other/twin:free", "other/single"):
+        make_model(name, provider=provider)
+
+    with pytest.raises(CommandError, match="'twin' may be “acme/twin” or “other/twin”: write the whole name"):
+        evaluate(remote_options | {"models": "twin", "dry_run": True})
+    assert "1 configurations" in evaluate(remote_options | {"models": "single", "dry_run": True})
+
+
+def test_eval_server_resume_raises_one_limit_and_keeps_the_other(
+    remote_options: dict[str, Any], worker: WorkerProcess, scripted: ScriptedServer
+) -> None:
+    make_scripted_model(scripted)
+    limits = {"request_cap": "3", "token_cap": "100000", "jobs": "1"}
+    with pytest.raises(CommandError, match=r"Continue it with --resume \d+\.$") as raised:
+        evaluate(remote_options | limits)
+    run = Run.objects.get()
+    assert (raised.value.returncode, run.state) == (3, Run.State.PAUSED)
+
+    assert "happy_path: 3/3" in evaluate(remote_options | {"resume": run.pk, "request_cap": "100"})
+
+    run.refresh_from_db()
+    assert (run.state, run.request_cap, run.token_cap) == (Run.State.FINISHED, 100, 100_000)
+
+
+def test_eval_server_resume_of_a_running_run_waits_for_it(
+    remote_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ToolbenchClient, "wait_for_run", ToolbenchClient.get_run)
+    run = make_run(state=Run.State.RUNNING)
+
+    with pytest.raises(CommandError, match=f"Run {run.pk} is running") as raised:
+        evaluate(remote_options | {"resume": run.pk})
+    assert raised.value.returncode == 3
+
+
+def test_eval_server_resume_confirms_paid_requests(scripted_options: dict[str, Any]) -> None:
+    refusal = json_reply({"title": "Not confirmed", "detail": "May cost money.", "agreed": 300}, status=409)
+    script = [build_run_reply("paused"), refusal]
+    options = scripted_options | {"request_cap": "900"}
+
+    with (
+        ScriptedServer(script) as server,
+        pytest.raises(CommandError, match=r"Up to 300 requests may cost money\. Add --yes") as raised,
+    ):
+        evaluate(options | {"server": server.base_url})
+    with ScriptedServer([*script, build_run_reply("paused"), json_reply({}), build_run_reply("finished")]) as server:
+        evaluate(options | {"server": server.base_url, "yes": True})
+
+    assert raised.value.returncode == 2
+    assert server.seen[3].json() == {"request_cap": 900, "token_cap": 0, "agreed": 300}
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -96,6 +180,10 @@ def test_plan_remotely_selects_the_same_as_local_words(
         ({"provider": "nowhere"}, "No provider there matches 'nowhere'"),
         ({"strategies": "!no_such"}, "Write names instead of !no_such in --strategies"),
         ({"out": "report"}, "Leave --out out: it does not work with --server."),
+        ({"transforms": "none"}, "Leave --transforms out: it does not work with --server."),
+        ({"resume": 12, "out": "report"}, "Leave --out out: it does not work with --server."),
+        ({"resume": 12, "jobs": "2"}, "Leave --jobs out: it does not work with --resume and --server."),
+        ({"resume": 12, "read_timeout": "0"}, "Leave --read-timeout out: "),
         ({"scenarios": "no_such_task"}, "no_such_task"),
         ({"profiles": "no_such_profile"}, "no_such_profile"),
         ({"token": "tb_wrong"}, "token"),
@@ -111,3 +199,45 @@ def test_eval_server_refusal_exits_with_2_and_a_sentence(
         evaluate(remote_options | options)
 
     assert (raised.value.returncode, Run.objects.count()) == (2, 0)
+
+
+def test_eval_server_repeats_a_poll_that_fails(scripted_options: dict[str, Any], tmp_path: Path) -> None:
+    junit = tmp_path / "cells.xml"
+    running, finished = build_run_reply("running"), build_run_reply("finished")
+
+    with ScriptedServer([running, running, ScriptedReply(503), finished]) as server:
+        evaluate(scripted_options | {"server": server.base_url, "junit": str(junit)})
+
+    assert 'errors="0"' in junit.read_text()
+
+
+def test_eval_server_that_stops_answering_exits_with_3(scripted_options: dict[str, Any], tmp_path: Path) -> None:
+    junit = tmp_path / "cells.xml"
+    script = [build_run_reply("running"), *[ScriptedReply(503)] * 20]
+
+    with (
+        ScriptedServer(script) as server,
+        pytest.raises(CommandError, match=r"Run 7 may still be running.* Continue it with --resume 7\.") as raised,
+    ):
+        evaluate(scripted_options | {"server": server.base_url, "junit": str(junit)})
+
+    assert raised.value.returncode == 3
+    assert "Run 7 may still be running" in junit.read_text()
+
+
+def test_eval_server_with_a_key_launches_once(
+    remote_options: dict[str, Any], scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ToolbenchClient, "wait_for_run", ToolbenchClient.get_run)
+    make_scripted_model(scripted)
+
+    for _ in range(2):
+        with pytest.raises(CommandError, match="is running"):
+            evaluate(remote_options | {"key": "job-1"})
+
+    assert Run.objects.count() == 1
+
+
+def test_eval_with_a_key_and_without_a_server_is_refused(remote_options: dict[str, Any]) -> None:
+    with pytest.raises(CommandError, match="--key out: it works only with --server"):
+        evaluate(remote_options | {"server": "", "key": "job-1"})

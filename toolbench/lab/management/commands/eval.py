@@ -13,7 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from toolbench.client import RemoteRunDetail, ToolbenchClient
+from toolbench.client import ConflictError, ToolbenchClient
 from toolbench.installation import build_command
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
 from toolbench.lab.management.confirmation import is_confirmed
@@ -33,9 +33,10 @@ from toolbench.lab.management.eval.progress import count_interrupts, show_progre
 from toolbench.lab.management.eval.providers import check_reachable, clear_paused_reason, update_openrouter
 from toolbench.lab.management.eval.remote import (
     adopt_remote_baseline,
-    compare_remotely,
-    list_remote_results,
+    check_remote_options,
     plan_remotely,
+    resume_remotely,
+    wait_for_results,
 )
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
 from toolbench.lab.management.eval.results import list_cell_results
@@ -47,7 +48,7 @@ from toolbench.lab.models import Model, Run
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError
-from toolbench.lab.runs import control
+from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.launch import launch
 
@@ -91,6 +92,8 @@ class Command(BaseCommand):
             if arguments.get("server"):
                 with open_server(arguments["server"], arguments.get("token") or "") as client:
                     return self._run_remotely(client, options, resume=resume, yes=yes, dry_run=dry_run)
+            if options.key:
+                raise EvalError("Leave --key out: it works only with --server.")
             options = _adopt_baseline(options)
             if dry_run:
                 return self._print_plan(build_eval_request(options))
@@ -112,25 +115,28 @@ class Command(BaseCommand):
             EvalError: the request is refused, or paid requests are not confirmed.
             ToolbenchError: the installation refused the request.
         """
+        check_remote_options(options, resumes=resume is not None)
         options = adopt_remote_baseline(client, options)
         if resume is not None and not dry_run:
-            run_id = client.resume(resume).id
+            run_id = resume
+            try:
+                resume_remotely(client, options, run_id)
+            except ConflictError as error:
+                if not error.agreed:
+                    raise
+                _check_confirmed(error.agreed, yes=yes)
+                resume_remotely(client, options, run_id, agreed=error.agreed)
         else:
             planned = plan_remotely(client, options)
             self._print(*planned.lines)
             if dry_run:
                 return
-            if planned.plan.agreed and not (yes or is_confirmed("Some of these requests may cost money. Send them?")):
-                raise EvalError(f"Up to {planned.plan.agreed:,} requests may cost money. Add --yes.")
-            run_id = client.launch(agreed=planned.plan.agreed, **planned.body).id
+            _check_confirmed(planned.plan.agreed, yes=yes)
+            run_id = client.launch(agreed=planned.plan.agreed, idempotency_key=options.key, **planned.body).id
         self._print(f"Run {run_id}: {client.transport.http.base_url}")
-        detail = _wait_remotely(client, run_id)
-        cells = list_remote_results(detail)
-        gate = compare_remotely(client, detail, options.baseline) if options.baseline is not None else None
-        self._print(*(f"{cell.name}: {cell.text}" for cell in cells))
-        state = detail.run.state
-        unfinished = "" if state == "finished" else f"Run {run_id} is {state}. {detail.run.stopped_reason}".strip()
-        self._check_gates(GateResults(f"Run {run_id}", cells, options.fail_under, gate, unfinished), options)
+        results = wait_for_results(client, run_id, options)
+        self._print(*(f"{cell.name}: {cell.text}" for cell in results.cells))
+        self._check_gates(results, options)
 
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
         """Launch or resume a run and return it.
@@ -151,7 +157,7 @@ class Command(BaseCommand):
                     if not confirmed_requests:
                         self._print(*list_unused_variables(os.environ), *_list_plan_lines(source))
                     if isinstance(source, Run):
-                        run = _resume_run(source, options)
+                        run = _resume_run(source, options, confirmed_requests)
                     else:
                         run = launch(source.request, confirmed_requests=confirmed_requests)
                 self._print(*notes)
@@ -229,13 +235,14 @@ def _resolve_verbosity(verbosity: int) -> int:
     return int(variable) if verbosity == 1 and variable in ("0", "1", "2") else verbosity
 
 
-def _wait_remotely(client: ToolbenchClient, run_id: int) -> RemoteRunDetail:
-    """Wait for the end of a run and return it; Ctrl-C pauses the run and ends the wait."""
-    try:
-        return client.wait_for_run(run_id)
-    except KeyboardInterrupt:
-        client.pause(run_id)
-        return client.get_run(run_id)
+def _check_confirmed(agreed: int, *, yes: bool) -> None:
+    """Ask whether paid requests may be sent, unless there are none to confirm or `yes` is set.
+
+    Raises:
+        EvalError: they are not confirmed.
+    """
+    if agreed and not (yes or is_confirmed("Some of these requests may cost money. Send them?")):
+        raise EvalError(f"Up to {agreed:,} requests may cost money. Add --yes.")
 
 
 def _get_models(run: Run) -> tuple[Model, ...]:
@@ -296,17 +303,19 @@ def _get_unfinished_run(run_id: int) -> Run:
     return run
 
 
-def _resume_run(run: Run, options: EvalOptions) -> Run:
+def _resume_run(run: Run, options: EvalOptions, confirmed_requests: int) -> Run:
     """Resume a run with the limits and timeouts of the options.
 
     Raises:
         RunActionError: the limits cannot be changed or the run cannot be resumed.
+        PaidRequestsUnconfirmedError: under a higher limit, more paid requests may be sent than were confirmed.
     """
     if options.request_cap or options.token_cap:
         request_limit, token_limit = options.request_cap or run.request_cap, options.token_cap or run.token_cap
-        control.set_limits(run.pk, request_cap=request_limit, token_cap=token_limit)
-    if limits := build_run_limits(options):
-        Run.objects.filter(pk=run.pk).update(**limits)
+        caps = {"request_cap": request_limit, "token_cap": token_limit}
+        limits.set_limits(run.pk, confirmed_requests=confirmed_requests, **caps)
+    if run_limits := build_run_limits(options):
+        Run.objects.filter(pk=run.pk).update(**run_limits)
     if run.state == Run.State.PAUSED:
         control.resume_run(run.pk)
     return run

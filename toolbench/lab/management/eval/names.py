@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from toolbench.engine import repairs, transforms
 from toolbench.engine.policy.keys import normalise_name
@@ -28,6 +28,22 @@ class EvalError(Exception):
     """Request that cannot be fulfilled; the message gives the reason and, for an unknown name, existing names."""
 
 
+class NamedModel(Protocol):
+    """Model of this or of another installation, with the texts that select it."""
+
+    @property
+    def name(self) -> str:
+        """Return the name at the provider."""
+
+    @property
+    def canonical(self) -> str:
+        """Return the canonical name; "" if it is unknown."""
+
+    @property
+    def tags(self) -> Sequence[str]:
+        """Return the tags."""
+
+
 def choose_models(options: EvalOptions) -> tuple[Model, ...]:
     """Return the selected models of the selected providers, sorted by provider, oldest models first.
 
@@ -45,11 +61,7 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
         raise EvalError(f"No provider matches {options.provider!r}; {_describe_available(provider_names)}.")
     rows = Model.objects.filter(provider__in=providers).select_related("provider")
     offered = tuple(rows.order_by("provider__name", "pk"))
-    unique_bare_names = {bare for bare, full_names in _map_bare_names(offered).items() if len(full_names) == 1}
-
-    def list_names(model: Model) -> Sequence[str]:
-        return (*_list_model_names(model), *(unique_bare_names & _map_bare_names([model]).keys()))
-
+    list_names = build_name_lister(offered)
     places = ", ".join(provider.name for provider in providers)
     _check_models(options, list_unmatched_words(offered, options.models, names=list_names), offered, places)
     models = filter_by_names(offered, options.models, names=list_names)
@@ -218,12 +230,32 @@ def _list_provider_names(provider: Provider) -> Sequence[str]:
     return (provider.name, provider.template or provider.name, provider.kind, provider.service or provider.name)
 
 
-def _list_model_names(model: Model) -> Sequence[str]:
+def build_name_lister(offered: Iterable[NamedModel]) -> Callable[[NamedModel], Sequence[str]]:
+    """Return a function that lists the texts that select a model.
+
+    Args:
+        offered: the models to choose from. A bare name that stands for several of them selects none.
+    """
+    unique_bare_names = {bare for bare, full_names in _map_bare_names(offered).items() if len(full_names) == 1}
+
+    def list_names(model: NamedModel) -> Sequence[str]:
+        return (*_list_model_names(model), *(unique_bare_names & _map_bare_names([model]).keys()))
+
+    return list_names
+
+
+def describe_ambiguous_word(word: str, offered: Iterable[NamedModel]) -> str:
+    """Describe what a bare name may stand for; return "" for a word that is no bare name of these models."""
+    names = _map_bare_names(offered).get(word.lstrip("!"), ())
+    return f"{word!r} may be {' or '.join(f'“{name}”' for name in names)}: write the whole name." if names else ""
+
+
+def _list_model_names(model: NamedModel) -> Sequence[str]:
     name = model.name
     return (name, name.partition(":")[0], name.partition("/")[0], model.canonical or name, *model.tags)
 
 
-def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
+def _map_bare_names(models: Iterable[NamedModel]) -> Mapping[str, tuple[str, ...]]:
     """Return the full names that each bare name stands for.
 
     A bare name is in lower case and without vendor, with or without `:variant`; a full name has the vendor and no
@@ -251,17 +283,13 @@ def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequenc
     """
     if not unknown:
         return
-    names_by_bare = _map_bare_names(offered)
-    known = _list_words(offered, _list_model_names)
+    known = (*_list_words(offered, _list_model_names), *_map_bare_names(offered))
     messages: list[str] = []
     for word in unknown:
-        names = names_by_bare.get(word.lstrip("!"), ())
-        if names:
-            messages.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in names)}: write the whole name.")
+        if ambiguity := describe_ambiguous_word(word, offered):
+            messages.append(ambiguity)
             continue
-        nearest = _describe_nearest(word, (*known, *names_by_bare)) or _describe_available(
-            [model.name for model in offered]
-        )
+        nearest = _describe_nearest(word, known) or _describe_available([model.name for model in offered])
         messages.append(f"No model at {places} matches {word!r}; {nearest}.{_suggest_provider(options, word)}")
     raise EvalError(" ".join(messages))
 

@@ -323,6 +323,10 @@ class EvalOptions:
     request_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after this number of requests"))
     token_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after this number of tokens"))
     title: str = field(default="", metadata=_build_metadata(TEXT, "the run's title"))
+    key: str = field(
+        default="",
+        metadata=_build_metadata(TEXT, "name of the launch on --server; with the same name, wait for the same run"),
+    )
     fail_under: float | None = field(
         default=None,
         metadata=_build_metadata(PERCENT, "exit with 1 if the answered success of a cell is below this percentage"),

@@ -3,16 +3,30 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from toolbench.client import RemoteModel, RemotePlan, RemoteRunDetail, ToolbenchClient
+from toolbench.client import (
+    RemoteModel,
+    RemotePlan,
+    RemoteRunDetail,
+    ToolbenchClient,
+    ToolbenchError,
+    UnreachableError,
+)
 from toolbench.client.documents import RemoteCell, RemoteConfig
+from toolbench.client.errors import is_temporary
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import MATRIX_STRATEGIES, STRATEGIES
 from toolbench.evals.name_filter import filter_by_names, list_unmatched_words
 from toolbench.lab.management.eval.baseline import BaselineGate, build_gate
-from toolbench.lab.management.eval.names import DEFAULT_PROVIDERS, EvalError
+from toolbench.lab.management.eval.gate_files import GateResults
+from toolbench.lab.management.eval.names import (
+    DEFAULT_PROVIDERS,
+    EvalError,
+    build_name_lister,
+    describe_ambiguous_word,
+)
 from toolbench.lab.management.eval.options import EvalOptions
-from toolbench.lab.management.eval.request import build_overrides, build_run_limits
+from toolbench.lab.management.eval.request import build_overrides, build_run_limits, list_allowed_tools
 from toolbench.lab.management.eval.results import CellResult
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate
@@ -24,10 +38,13 @@ LOCAL_ONLY_OPTIONS = (
     "fallback_matrix",
     "tag_fallback",
     "route",
+    "transforms",
     "provider_only",
     "provider_order",
     "provider_ignore",
 )
+# Options of EvalOptions that are also refused with --resume.
+LAUNCH_ONLY_OPTIONS = ("key", "jobs", "timeout", "open_timeout", "read_timeout")
 MAX_NAMES_SHOWN = 12
 
 
@@ -57,6 +74,19 @@ class RemoteRequest:
         )
 
 
+def check_remote_options(options: EvalOptions, *, resumes: bool) -> None:
+    """Check that all options that are given work with --server.
+
+    Raises:
+        EvalError: one of them does not, or not with --resume.
+    """
+    defaults = EvalOptions()
+    for name in (*LOCAL_ONLY_OPTIONS, *(LAUNCH_ONLY_OPTIONS if resumes else ())):
+        if getattr(options, name) != getattr(defaults, name):
+            where = "--server" if name in LOCAL_ONLY_OPTIONS else "--resume and --server"
+            raise EvalError(f"Leave --{name.replace('_', '-')} out: it does not work with {where}.")
+
+
 def adopt_remote_baseline(client: ToolbenchClient, options: EvalOptions) -> EvalOptions:
     """Return the options with the seed of the baseline on the other installation, unless a seed is given.
 
@@ -75,12 +105,9 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
     """Plan the run of the options on another installation.
 
     Raises:
-        EvalError: an option works only with a local database, or words select no model.
+        EvalError: a name is unknown, or the words of an option select nothing.
         ToolbenchError: the installation refused the request.
     """
-    for name in LOCAL_ONLY_OPTIONS:
-        if getattr(options, name):
-            raise EvalError(f"Leave --{name.replace('_', '-')} out: it does not work with --server.")
     body: JsonObject = {
         "title": options.title,
         "models": [model.id for model in _choose_models(client, options)],
@@ -94,7 +121,7 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
         "instance_kind": options.instances,
         "tool_use_mode": options.tool_use_mode,
         "tool_failure_policy": options.failure_policy,
-        "tool_allowlist": list(options.allow),
+        "tool_allowlist": list(list_allowed_tools(options)),
         "tool_denylist": list(options.deny),
         "overrides": build_overrides(options, ()),
         "request_cap": options.request_cap,
@@ -108,23 +135,53 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
     return RemoteRequest(body, client.plan(**body))
 
 
+def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, *, agreed: int = 0) -> None:
+    """Resume a paused run of another installation; if the options have a limit, set it first.
+
+    Any other run stays as it is, so that the command can wait for its end and check its gates.
+
+    Args:
+        client: client of the installation.
+        options: all options.
+        run_id: the run.
+        agreed: number of paid requests that may be sent; ConflictError names the number to confirm.
+
+    Raises:
+        ToolbenchError: there is no such run, it cannot be resumed, or a limit cannot be set, as of a run that is not
+            paused.
+    """
+    run = client.get_run(run_id).run
+    if options.request_cap or options.token_cap:
+        limits = {
+            "request_cap": options.request_cap or run.request_cap,
+            "token_cap": options.token_cap or run.token_cap,
+            **({"agreed": agreed} if agreed else {}),
+        }
+        client.request("POST", f"/runs/{run_id}/limits", limits)
+    elif run.state == "paused":
+        client.resume(run_id)
+
+
 def _split(words: str) -> list[str]:
     return [word.strip() for word in words.split(",") if word.strip()]
 
 
 def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[RemoteModel]:
-    """Return the models that --provider and --models select; names without vendor or variant are accepted.
+    """Return the models that --provider and --models select; names are accepted as in a local run.
 
     Raises:
-        EvalError: the words select none, or a word names nothing.
+        EvalError: the words select none, a word names nothing, or one stands for several models.
     """
     providers = _choose_documents(
         "provider", client.request("GET", "/providers"), options.provider or DEFAULT_PROVIDERS, _list_provider_names
     )
     ids = [provider["id"] for provider in providers]
     offered = [model for model in client.list_models() if not model.retired and model.provider_id in ids]
-    unknown = list_unmatched_words(offered, options.models, names=_list_model_names)
-    chosen = filter_by_names(offered, options.models, names=_list_model_names)
+    list_names = build_name_lister(offered)
+    unknown = list_unmatched_words(offered, options.models, names=list_names)
+    if ambiguities := [text for word in unknown if (text := describe_ambiguous_word(word, offered))]:
+        raise EvalError(" ".join(ambiguities))
+    chosen = filter_by_names(offered, options.models, names=list_names)
     if unknown or not chosen:
         names = ", ".join(sorted({f"{model.provider}: {model.name}" for model in offered})[:MAX_NAMES_SHOWN])
         raise EvalError(
@@ -162,12 +219,6 @@ def _list_provider_names(provider: JsonObject) -> Sequence[str]:
 
 def _list_profile_names(profile: JsonObject) -> Sequence[str]:
     return (profile["name"], *profile["tags"])
-
-
-def _list_model_names(model: RemoteModel) -> Sequence[str]:
-    name, canonical = model.name, model.canonical or model.name
-    parts = (name.partition(":")[0], name.partition("/")[0], name.rpartition("/")[2])
-    return (name, *parts, canonical, *model.tags)
 
 
 def _choose_profiles(client: ToolbenchClient, words: str) -> list[str]:
@@ -218,9 +269,37 @@ def _check_plain_names(option: str, words: Sequence[str]) -> None:
         raise EvalError(f"Write names instead of {', '.join(patterns)} in --{option}: it matches nothing known here.")
 
 
-def list_remote_results(detail: RemoteRunDetail) -> tuple[CellResult, ...]:
-    """Return the results of all cells of a run."""
-    return tuple(_build_result(config, cell) for config in detail.configs for cell in config.cells)
+def wait_for_results(client: ToolbenchClient, run_id: int, options: EvalOptions) -> GateResults:
+    """Wait for the end of a run and return its results; Ctrl-C pauses the run and ends the wait.
+
+    If the installation stops answering, the results have no cells and say how to continue.
+
+    Raises:
+        ToolbenchError: the installation refused a request.
+    """
+    title, advice = f"Run {run_id}", f"Continue it with --resume {run_id}."
+    try:
+        detail = _wait_for_run(client, run_id)
+        gate = _compare_remotely(client, detail, options.baseline) if options.baseline is not None else None
+    except (ToolbenchError, UnreachableError) as error:
+        if not is_temporary(error):
+            raise
+        unfinished = f"{title} may still be running. {error} {advice}"
+        return GateResults(title, (), options.fail_under, unfinished=unfinished)
+    run, unfinished = detail.run, ""
+    if run.state != "finished":
+        parts = (f"{title} is {run.state}.", run.stopped_reason, "" if run.has_ended else advice)
+        unfinished = " ".join(part for part in parts if part)
+    cells = tuple(_build_result(config, cell) for config in detail.configs for cell in config.cells)
+    return GateResults(title, cells, options.fail_under, gate, unfinished)
+
+
+def _wait_for_run(client: ToolbenchClient, run_id: int) -> RemoteRunDetail:
+    try:
+        return client.wait_for_run(run_id)
+    except KeyboardInterrupt:
+        client.pause(run_id)
+        return client.get_run(run_id)
 
 
 def _build_result(config: RemoteConfig, cell: RemoteCell) -> CellResult:
@@ -241,7 +320,7 @@ def _build_result(config: RemoteConfig, cell: RemoteCell) -> CellResult:
     )
 
 
-def compare_remotely(client: ToolbenchClient, detail: RemoteRunDetail, baseline_id: int) -> BaselineGate:
+def _compare_remotely(client: ToolbenchClient, detail: RemoteRunDetail, baseline_id: int) -> BaselineGate:
     """Compare a run with a baseline, both on the other installation, separately for each group of scenarios."""
     groups = sorted({config.group for config in detail.configs if not all(cell.control for cell in config.cells)})
     sides = {"a_run": baseline_id, "b_run": detail.run.id}

@@ -58,7 +58,7 @@ def build_eval_request(options: EvalOptions) -> EvalRequest:
         instance_kind=options.instances,
         tool_use_mode=options.tool_use_mode,
         tool_failure_policy=options.failure_policy,
-        tool_allowlist=() if any(word.lower() in ALL_WORDS for word in options.allow) else options.allow,
+        tool_allowlist=list_allowed_tools(options),
         tool_denylist=options.deny,
         overrides=build_overrides(options, models),
         request_cap=options.request_cap,
@@ -71,6 +71,11 @@ def build_eval_request(options: EvalOptions) -> EvalRequest:
     )
     check_transforms(request.overrides)
     return EvalRequest(request, models)
+
+
+def list_allowed_tools(options: EvalOptions) -> tuple[str, ...]:
+    """Return the names of the only tools that are offered; () for every tool."""
+    return () if any(word.lower() in ALL_WORDS for word in options.allow) else options.allow
 
 
 def build_run_limits(options: EvalOptions) -> JsonObject:
