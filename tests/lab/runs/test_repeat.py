@@ -81,7 +81,7 @@ def test_start_repeat_of_known_model_queues_no_probe() -> None:
     assert not again.configs.get().awaits_probe
 
 
-def test_start_noise_repeat_of_such_a_repeat_needs_confirmation_for_the_original_run() -> None:
+def test_start_noise_repeat_of_such_a_repeat_confirms_the_original_run() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     run = launch_run(model, trials=300, overrides={"max_turns": 4}, request_cap=100)
     repeat = control.start_noise_repeat(run.pk, owner=None)

@@ -162,7 +162,7 @@ def test_check_ended_runs_at_once_opens_one_alert_for_a_condition(elsewhere: Run
     assert not Run.objects.filter(alerts_checked_at=None).exists()
 
 
-def test_check_ended_runs_opens_an_alert_again_after_the_run_of_the_first_was_deleted(schedule: Schedule) -> None:
+def test_check_ended_runs_alerts_again_after_the_first_run_was_deleted(schedule: Schedule) -> None:
     make_rule(Kind.BELOW_TARGET, schedule, 90)
     deleted_run = end_run(schedule, (0, 20), (20, 0))
     control.delete_run(deleted_run.pk)
@@ -170,7 +170,7 @@ def test_check_ended_runs_opens_an_alert_again_after_the_run_of_the_first_was_de
     assert Alert.objects.get(resolved_at=None).run == next_run
 
 
-def test_check_ended_runs_checks_a_reopened_run_again_and_reports_it_once(schedule: Schedule) -> None:
+def test_check_ended_runs_checks_a_reopened_run_and_reports_it_once(schedule: Schedule) -> None:
     make_rule(Kind.BELOW_TARGET, schedule, 90)
     make_rule(Kind.RUN_ENDED, schedule)
     run = end_run(schedule, (20, 0), (20, 0))
