@@ -1,6 +1,9 @@
-"""Count repeated answers in cells. Until the recount, a cell keeps the reading of earlier versions, which also took a
-trial without an answer, and equal answers to different instances, for a repeat. Only cells at temperature 0 with this
-reading are recounted, since no figure reads the number of other cells; theirs is counted when their trials change."""
+"""Count repeated answers in cells.
+
+Until its recount, a cell keeps the reading of earlier versions, which also took a trial without an answer, and equal
+answers to different instances, for a repeat. Only cells at temperature 0 with this reading are recounted, since no
+figure reads the number of other cells; theirs is counted when their trials change.
+"""
 
 from django.db import migrations, models
 
