@@ -144,11 +144,28 @@ def test_recommend_says_yes_to_nothing_that_a_decision_refuses() -> None:
     assert found | {"cost-unknown"} == {name for name, _, _ in REQUIREMENT_CHECKS}
 
 
-def test_recommend_shows_no_interval_of_repeated_answers() -> None:
-    repeating = build_result(40, 40, profile="a", has_repeated_answers=True)
-    advice = recommend([repeating, build_result(20, 40, profile="b")], 0.9)
-    assert (advice.result.profile, advice.rule, advice.profile_rule) == ("a", "repeats", "overlapping")
-    assert advice.profile_reason.startswith("40/40 without an interval overlaps b 20/40 [35–65] %")
+REPEATING_PROFILES = {
+    "default repeats": (("default", 0, 40, True), ("a", 99, 99, False)),
+    "the best repeats": (("default", 36, 40, True), ("a", 99, 99, False), ("b", 99, 99, True)),
+    "two do not repeat": (("default", 40, 40, True), ("a", 99, 99, False), ("c", 20, 40, False)),
+}
+
+
+@pytest.mark.parametrize("name", REPEATING_PROFILES)
+def test_recommend_compares_no_profile_with_repeated_answers(name: str) -> None:
+    rows = REPEATING_PROFILES[name]
+    profiles = [build_result(k, n, profile=profile, has_repeated_answers=repeats) for profile, k, n, repeats in rows]
+    advice = recommend(profiles, 0.9)
+    rule = "best-interval" if name == "two do not repeat" else "only-interval"
+    assert (advice.result.profile, advice.verdict, advice.profile_rule) == ("a", YES, rule)
+    assert "without an interval" not in advice.profile_reason
+
+
+@pytest.mark.parametrize(("other", "chosen"), [("b", "a"), ("default", "default")])
+def test_recommend_compares_nothing_if_all_answers_were_repeated(other: str, chosen: str) -> None:
+    profiles = [build_result(40, 40, profile=profile, has_repeated_answers=True) for profile in ("a", other)]
+    advice = recommend(profiles, 0.9)
+    assert (advice.result.profile, advice.rule, advice.profile_rule) == (chosen, "repeats", "no-interval")
 
 
 def test_recommendation_rules_have_unique_names() -> None:

@@ -175,10 +175,15 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
 )
 PROFILE_RULES = {
     "only": "There are trials of only one profile.",
-    "best-interval": "Its interval lies above that of every other profile.",
+    "no-interval": (
+        "The repeats of every profile gave the same answers, so no success has an interval: the default profile is "
+        "recommended, or the first one."
+    ),
+    "only-interval": "The repeats of every other profile gave the same answers, so their success has no interval.",
+    "best-interval": "Its interval lies above that of every other profile that has one.",
     "overlapping": (
         "No interval lies above all others: the default profile is recommended, or the profile with the highest lower "
-        "bound if another profile's interval lies above that of the default."
+        "bound if another profile's interval lies above that of the default. Profiles without one are not compared."
     ),
 }
 
@@ -232,12 +237,21 @@ def _choose_profile(profiles: Sequence[ProfileResult]) -> tuple[ProfileResult, s
     """Return the recommended profile, the key of its rule in PROFILE_RULES, and the reason in words."""
     if len(profiles) == 1:
         return profiles[0], "only", PROFILE_RULES["only"]
-    best = max(profiles, key=lambda profile: (profile.assessment.low, profile.profile == DEFAULT_PROFILE))
-    if not any(has_overlap(best, profile) for profile in profiles if profile is not best):
-        return best, "best-interval", f"{best.end_to_end_text} lies above {_describe_others(profiles, best)}."
-    chosen = next((profile for profile in _list_unbeaten(profiles) if profile.profile == DEFAULT_PROFILE), best)
-    others = _describe_others(profiles, chosen)
+    compared = [profile for profile in profiles if not profile.assessment.measured.has_repeated_answers]
+    if not compared:
+        return _find_default(profiles) or profiles[0], "no-interval", PROFILE_RULES["no-interval"]
+    if len(compared) == 1:
+        return compared[0], "only-interval", PROFILE_RULES["only-interval"]
+    best = max(compared, key=lambda profile: (profile.assessment.low, profile.profile == DEFAULT_PROFILE))
+    if not any(has_overlap(best, profile) for profile in compared if profile is not best):
+        return best, "best-interval", f"{best.end_to_end_text} lies above {_describe_others(compared, best)}."
+    chosen = _find_default(_list_unbeaten(compared)) or best
+    others = _describe_others(compared, chosen)
     return chosen, "overlapping", f"{chosen.end_to_end_text} overlaps {others}: no profile is shown to be better."
+
+
+def _find_default(profiles: Sequence[ProfileResult]) -> ProfileResult | None:
+    return next((profile for profile in profiles if profile.profile == DEFAULT_PROFILE), None)
 
 
 def _describe_others(profiles: Sequence[ProfileResult], chosen: ProfileResult) -> str:
