@@ -26,6 +26,10 @@ TWO_CALLS = TaskExpectation(
 )
 
 
+BREAKS_SCHEMA: dict[str, Any] = {"schema_errors": (SchemaError("$.x", "extra", "is not allowed"),)}
+NOT_OFFERED: dict[str, Any] = {"error_code": "TOOL_NOT_ALLOWED"}
+
+
 def build_expected(scenario: Scenario) -> ExpectedCalls:
     return scenario.build_expected_calls(scenario.draw_instance(0, kind=PUBLISHED_WORDING))
 
@@ -90,6 +94,14 @@ def test_compare_calls_right_call_repeated_after_fault_is_as_expected() -> None:
     assert list_statuses(compare_calls(made, build_pack_calls(TWO_CALLS))) == ["as expected", "as expected"]
 
 
+@pytest.mark.parametrize(("refusal", "status"), [(BREAKS_SCHEMA, "arguments differ"), (NOT_OFFERED, "extra")])
+def test_compare_calls_refused_call_is_not_as_expected(refusal: dict[str, Any], status: str) -> None:
+    case = build_case_expected(calls=(ExpectedCall("m", {}, more=True),))
+    made = [MadeCall("m", {"x": 1}, False, **refusal), MadeCall("m", {}, True)]
+    assert list_statuses(compare_calls(made[:1], case)) == [status]
+    assert list_statuses(compare_calls(made, case)) == [status, "as expected"]
+
+
 def test_compare_calls_unexpected_calls_are_extra() -> None:
     made = [build_call("read", {"id": "a"}), build_call("read", {"id": "a"}), build_call("drop", {})]
     assert list_statuses(compare_calls(made, build_pack_calls(TWO_CALLS))) == ["as expected", "extra", "extra"]
@@ -121,6 +133,13 @@ def test_compare_calls_of_ordered_case_can_be_out_of_order() -> None:
         "as expected",
         "extra",
     ]
+
+
+def test_compare_calls_order_is_kept_unless_more_match_without_it() -> None:
+    expected = build_case_expected(calls=tuple(map(ExpectedCall, "aba")), ordered=True)
+    comparison = compare_calls([build_call("b", {}), build_call("a", {})], expected)
+    assert list_statuses(comparison) == ["as expected", "as expected"]
+    assert [call.tool for call in comparison.missing] == ["a"]
 
 
 def test_compare_calls_value_against_a_matcher_differs() -> None:
@@ -185,6 +204,8 @@ def test_compare_calls_of_bfcl_case_uses_an_accepted_call() -> None:
     expected_calls = build_expected(BfclScenario("bfcl_simple_1", 1, "", case))
     assert expected_calls.calls[0].arguments == {"base": 10, "unit": "m"}
     assert list_statuses(compare_calls([build_call("math_area", {"base": 10})], expected_calls)) == ["as expected"]
+    refused = MadeCall("math_area", {"base": 10}, False, (SchemaError("$.base", "type", "expected string"),))
+    assert list_statuses(compare_calls([refused], expected_calls)) == ["as expected"]
     assert list_differences(compare_calls([build_call("math_area", {"unit": "m", "x": 1})], expected_calls)) == [
         ("$.base", "", "missing"), ("$.x", "", "extra"),
     ]  # fmt: skip

@@ -54,12 +54,19 @@ class MadeCall:
         arguments: The parsed arguments; None if they could not be read.
         ok: Whether the tool accepted the call.
         schema_errors: The violations of the tool's schema.
+        error_code: The code of the first error of its result; "" without one.
     """
 
     tool: str
     arguments: JsonObject | None
     ok: bool
     schema_errors: tuple[SchemaError, ...] = ()
+    error_code: str = ""
+
+    @property
+    def is_offered(self) -> bool:
+        """Return whether the tool was offered."""
+        return self.error_code != "TOOL_NOT_ALLOWED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,8 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     Calls with right arguments are matched with the expected calls so that as many as possible are matched; a call that
     succeeded is preferred to a failed one. Any other call is compared with the unmatched expected call of its tool from
     which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model may
-    have repeated the call.
+    have repeated the call. A call that Toolbench refused is not right, except where the task accepts it; if its tool was
+    not offered, it is compared with none.
 
     Args:
         made: The calls of the trial, in order.
@@ -133,7 +141,7 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
             compared.append(_build_exact(call, expected.calls[index], is_late=is_late))
             furthest = max(furthest, index)
             continue
-        nearest = _find_nearest(call, expected.calls, matched)
+        nearest = _find_nearest(call, expected, matched)
         compared.append(_compare_unmatched(call, expected, nearest))
         if nearest is not None:
             compared_indices.add(nearest)
@@ -161,35 +169,41 @@ def _build_without_expected_calls(made: Sequence[MadeCall], expected: ExpectedCa
 def _match_exact(made: Sequence[MadeCall], expected: ExpectedCalls) -> dict[int, int]:
     """Return the index of the matched expected call by the index of the call; an unmatched call is omitted.
 
-    If the order matters, it is kept where all expected calls can be matched in it.
+    If the order matters, it is kept unless more calls can be matched without it.
     """
     costs = [
-        [float(not call.ok) if _is_match(call, expected_call) else NO_MATCH for call in made]
+        [float(not call.ok) if _is_match(call, expected_call, expected) else NO_MATCH for call in made]
         for expected_call in expected.calls
     ]
     matches = match_calls(costs, ordered=expected.is_ordered)
-    if len(matches) < len(expected.calls):
-        matches = match_calls(costs)
+    if expected.is_ordered and len(matches) < len(expected.calls):
+        matches = max(matches, match_calls(costs), key=len)  # the first one if they match equally many
     return {number: index for index, number in matches.items()}
 
 
-def _is_match(call: MadeCall, expected_call: ExpectedToolCall) -> bool:
+def _is_match(call: MadeCall, expected_call: ExpectedToolCall, expected: ExpectedCalls) -> bool:
+    if not expected.accepts_refused and (call.schema_errors or not call.is_offered):
+        return False
     return call.tool == expected_call.tool and call.arguments is not None and expected_call.is_match(call.arguments)
 
 
-def _find_nearest(call: MadeCall, expected: Sequence[ExpectedToolCall], matched: set[int]) -> int | None:
+def _find_nearest(call: MadeCall, expected: ExpectedCalls, matched: set[int]) -> int | None:
     """Return the index of the expected call that a call without an exact match is compared with; None for none."""
-    same_tool = [index for index, expected_call in enumerate(expected) if expected_call.tool == call.tool]
-    if not call.ok and (right := [index for index in same_tool if _is_match(call, expected[index])]):
+    if not call.is_offered and not expected.accepts_refused:
+        return None
+    same_tool = [index for index, expected_call in enumerate(expected.calls) if expected_call.tool == call.tool]
+    if not call.ok and (right := [index for index in same_tool if _is_match(call, expected.calls[index], expected)]):
         return right[0]
     indices = [index for index in same_tool if index not in matched] or ([] if call.ok else same_tool)
-    return min(indices, key=lambda index: len(_list_differences(call, expected[index])), default=None)
+    return min(indices, key=lambda index: len(_list_differences(call, expected.calls[index])), default=None)
 
 
 def _compare_unmatched(call: MadeCall, expected: ExpectedCalls, nearest: int | None) -> ComparedCall:
     if nearest is not None:
         expected_call = expected.calls[nearest]
-        is_repeated = not call.ok and _is_match(call, expected_call)  # the tool failed, and the call was made again
+        is_repeated = not call.ok and _is_match(
+            call, expected_call, expected
+        )  # the tool failed, and the call was made again
         status = CallStatus.AS_EXPECTED if is_repeated else CallStatus.DIFFERENT
         return ComparedCall(call, status, expected_call, _list_differences(call, expected_call))
     status = CallStatus.NOT_COMPARED if expected.permits_others else CallStatus.EXTRA

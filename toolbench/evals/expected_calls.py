@@ -40,6 +40,7 @@ class ExpectedCalls:
         needs_reply: As in TaskNeeds.
         is_ordered: Whether `calls` have to be made in this order.
         permits_others: Whether calls beside `calls` are permitted.
+        accepts_refused: Whether the verdict accepts a call that breaks its tool's schema or whose tool was not offered.
     """
 
     needs_call: bool | None = None
@@ -50,6 +51,7 @@ class ExpectedCalls:
     needs_reply: bool = False
     is_ordered: bool = False
     permits_others: bool = False
+    accepts_refused: bool = False
 
     @property
     def needs(self) -> TaskNeeds:

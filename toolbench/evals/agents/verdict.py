@@ -127,6 +127,7 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
             for agent in agents
         ),
         is_ordered=True,
+        accepts_refused=len(agents) > 1,  # the checks of a chain decide alone; one agent's call has to be valid too
     )
 
 

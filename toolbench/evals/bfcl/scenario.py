@@ -90,7 +90,7 @@ class BfclScenario:
             for name, accepted in accepted_calls
             if name in functions
         )
-        return ExpectedCalls(bool(self.case.answers), tuple(calls))
+        return ExpectedCalls(bool(self.case.answers), tuple(calls), accepts_refused=True)
 
     def open(self, instance: Instance) -> Workspace:
         """Return a workspace whose tools return their arguments."""

@@ -183,7 +183,8 @@ def _get_facts(step: Step, stored: Mapping[int, StoredBodies]) -> JsonObject:
 def _build_made_call(step: Step, facts: JsonObject) -> MadeCall:
     arguments = facts.get("arguments")
     errors = tuple(SchemaError(**error) for error in facts.get("schema_errors") or ())
-    return MadeCall(step.tool_name, arguments if isinstance(arguments, dict) else None, bool(step.ok), errors)
+    parsed = arguments if isinstance(arguments, dict) else None
+    return MadeCall(step.tool_name, parsed, bool(step.ok), errors, step.error_code)
 
 
 def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodies]) -> Iterator[ConversationMessage]:
