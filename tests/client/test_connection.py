@@ -20,7 +20,7 @@ from toolbench.client import (
     TooManyRequestsError,
     UnreachableError,
 )
-from toolbench.client.connection import MAX_FAILED_POLLS, PAGE_SIZE, POLL_SECONDS
+from toolbench.client.connection import MAX_FAILING_SECONDS, PAGE_SIZE, POLL_SECONDS
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.models import Model, Run, Trial
@@ -116,7 +116,8 @@ def test_client_wait_for_run_requests_later_pages_only_at_the_end(
 def test_client_wait_for_run_repeats_polls_that_fail(client_of_owner: ToolbenchClient) -> None:
     run = make_run()
     waits: list[float] = []
-    with ScriptedServer([ScriptedReply(503)] * (MAX_FAILED_POLLS + 1)) as server:
+    client_of_owner.get_run(run.pk)
+    with ScriptedServer([ScriptedReply(503)] * 3) as server:
         good_url, client_of_owner.transport.http.base_url = client_of_owner.transport.http.base_url, server.base_url
 
         def wait(seconds: float) -> None:
@@ -129,13 +130,38 @@ def test_client_wait_for_run_repeats_polls_that_fail(client_of_owner: ToolbenchC
         assert waits == [POLL_SECONDS, 2 * POLL_SECONDS, 3 * POLL_SECONDS]
 
 
-def test_client_wait_for_run_raises_the_last_of_many_errors() -> None:
+def test_client_wait_for_run_gives_up_after_two_minutes_of_failures() -> None:
+    with ToolbenchClient("http://127.0.0.1:9", "tb_x") as client:
+        seconds = let_time_pass(client, per_request=60)
+        with pytest.raises(UnreachableError, match="did not answer"):
+            client.wait_for_run(1)
+    assert MAX_FAILING_SECONDS < sum(seconds) < MAX_FAILING_SECONDS + 60
+
+
+def test_client_wait_for_run_without_any_answer_raises_at_once() -> None:
     waits: list[float] = []
     with ToolbenchClient("http://127.0.0.1:9", "tb_x") as client:
         client.transport.wait = waits.append
         with pytest.raises(UnreachableError, match="did not answer"):
             client.wait_for_run(1)
-    assert len(waits) == MAX_FAILED_POLLS
+    assert waits == []
+
+
+def test_client_wait_for_run_raises_error_of_dead_server_at_deadline() -> None:
+    with ToolbenchClient("http://127.0.0.1:9", "tb_x") as client:
+        let_time_pass(client, per_request=1)
+        with pytest.raises(UnreachableError, match="did not answer"):
+            client.wait_for_run(1, seconds=5)
+
+
+def let_time_pass(client: ToolbenchClient, *, per_request: float) -> list[float]:
+    """Replace the clock of a client that has had an answer; return the seconds that pass, to which it adds."""
+    seconds: list[float] = []
+    client.transport.has_answered = True
+    client.transport.wait = seconds.append
+    client.transport.clock = lambda: sum(seconds)
+    client.transport.http.event_hooks["request"] = [lambda request: seconds.append(per_request)]
+    return seconds
 
 
 def test_client_get_run_rereads_a_changed_run(client_of_owner: ToolbenchClient) -> None:

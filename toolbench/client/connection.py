@@ -1,6 +1,6 @@
 """Client of one installation: it launches runs there and reads their results."""
 
-import time
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
@@ -26,7 +26,7 @@ from toolbench.client.errors import ToolbenchError, UnreachableError, is_tempora
 from toolbench.client.transport import Transport, read_json
 
 POLL_SECONDS = 2.0
-MAX_FAILED_POLLS = 10  # in a row, before the error is raised
+MAX_FAILING_SECONDS = 120.0  # from the first of the failed polls in a row, before the error is raised
 PAGE_SIZE = 200
 
 
@@ -116,30 +116,34 @@ class ToolbenchClient:
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
         """Wait until a run has ended and its figures are final, or until it is paused; return the run.
 
-        A request that gets no answer, status 429 or a status from 500 is sent again, up to `MAX_FAILED_POLLS` times in
-        a row with growing pauses, so that a restart of the server does not end the wait.
+        A request that gets no answer, status 429 or a status from 500 is sent again for `MAX_FAILING_SECONDS`, with
+        growing pauses, so that a restart of the server does not end the wait. If this client has not had any answer
+        yet, the first error is raised, since the address may be wrong.
 
         Args:
             run_id: id of the run.
             seconds: maximum time to wait; None for no limit.
 
         Raises:
-            TimeoutError: the run is still running after this time.
+            TimeoutError: the run is still running after this time. If the last request failed, its error is raised.
         """
-        deadline = None if seconds is None else time.monotonic() + seconds
-        failed_polls = 0
+        deadline = math.inf if seconds is None else self.transport.clock() + seconds
+        failed_polls, failing_since = 0, 0.0
         while True:
             try:
+                started = self.transport.clock()
                 first_page = self.transport.get(f"/runs/{run_id}")
                 detail = read_document(RemoteRunDetail, first_page)
                 if (detail.run.has_ended and not detail.live) or detail.run.state == "paused":
                     return self._read_run(first_page)
                 failed_polls = 0
             except (ToolbenchError, UnreachableError) as error:
+                failing_since = failing_since if failed_polls else started
                 failed_polls += 1
-                if failed_polls > MAX_FAILED_POLLS or not is_temporary(error):
+                may_be_repeated = self.transport.has_answered and is_temporary(error)
+                if not may_be_repeated or self.transport.clock() > min(deadline, failing_since + MAX_FAILING_SECONDS):
                     raise
-            if deadline is not None and time.monotonic() > deadline:
+            if not failed_polls and self.transport.clock() > deadline:
                 raise TimeoutError(f"Run {run_id} is still running after {seconds:g} s.")
             self.transport.wait(POLL_SECONDS * max(1, failed_polls))
 

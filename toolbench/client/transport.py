@@ -25,10 +25,14 @@ class Transport:
     Attributes:
         http: HTTP client with the address and the token.
         wait: waits for the seconds that it is called with.
+        clock: returns seconds of a monotonic clock.
+        has_answered: whether the server has answered a request with success.
     """
 
     http: httpx.Client
     wait: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    has_answered: bool = False
     _cache: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and JSON value by URL, the oldest first
 
     @classmethod
@@ -116,6 +120,7 @@ class Transport:
             raise UnreachableError(f"{url} did not answer ({error}). Check the address, then try again.") from error
         if not response.is_success and response.status_code != 304:
             raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
+        self.has_answered = True
         return response
 
     def _add_to_cache(self, url: str, response: httpx.Response) -> None:

@@ -150,9 +150,10 @@ def test_eval_server_resume_of_a_running_run_waits_for_it(
     monkeypatch.setattr(ToolbenchClient, "wait_for_run", ToolbenchClient.get_run)
     run = make_run(state=Run.State.RUNNING)
 
-    with pytest.raises(CommandError, match=f"Run {run.pk} is running") as raised:
-        evaluate(remote_options | {"resume": run.pk})
-    assert raised.value.returncode == 3
+    for limits in ({}, {"request_cap": "100"}):
+        with pytest.raises(CommandError, match=f"Run {run.pk} is running") as raised:
+            evaluate(remote_options | {"resume": run.pk} | limits)
+        assert raised.value.returncode == 3
 
 
 def test_eval_server_resume_confirms_paid_requests(scripted_options: dict[str, Any]) -> None:
@@ -179,11 +180,12 @@ def test_eval_server_resume_confirms_paid_requests(scripted_options: dict[str, A
         ({"provider": "", "models": "reliable-*"}, "No model there matches"),
         ({"provider": "nowhere"}, "No provider there matches 'nowhere'"),
         ({"strategies": "!no_such"}, "Write names instead of !no_such in --strategies"),
-        ({"out": "report"}, "Leave --out out: it does not work with --server."),
-        ({"transforms": "none"}, "Leave --transforms out: it does not work with --server."),
-        ({"resume": 12, "out": "report"}, "Leave --out out: it does not work with --server."),
-        ({"resume": 12, "jobs": "2"}, "Leave --jobs out: it does not work with --resume and --server."),
-        ({"resume": 12, "read_timeout": "0"}, "Leave --read-timeout out: "),
+        ({"out": "report"}, r"Leave --out \(OPENROUTER_REPORT_DIR\) out: it does not work with --server\."),
+        ({"transforms": "none"}, r"Leave --transforms \(OPENROUTER_TRANSFORMS\) out: it does not work with --server\."),
+        ({"resume": 12, "out": "report"}, r"Leave --out \(OPENROUTER_REPORT_DIR\) out: .* with --server\."),
+        ({"resume": 12, "jobs": "2"}, r"Leave --jobs \(OPENROUTER_JOBS\) out: .* with --resume and --server\."),
+        ({"resume": 12, "key": "job-1"}, "Leave --key out: "),
+        ({"resume": 12, "read_timeout": "0"}, r"Leave --read-timeout \(OPENROUTER_CLIENT_READ_TIMEOUT\) out: "),
         ({"scenarios": "no_such_task"}, "no_such_task"),
         ({"profiles": "no_such_profile"}, "no_such_profile"),
         ({"token": "tb_wrong"}, "token"),
@@ -211,7 +213,10 @@ def test_eval_server_repeats_a_poll_that_fails(scripted_options: dict[str, Any],
     assert 'errors="0"' in junit.read_text()
 
 
-def test_eval_server_that_stops_answering_exits_with_3(scripted_options: dict[str, Any], tmp_path: Path) -> None:
+def test_eval_server_that_stops_answering_exits_with_3(
+    scripted_options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_FAILING_SECONDS", 0)
     junit = tmp_path / "cells.xml"
     script = [build_run_reply("running"), *[ScriptedReply(503)] * 20]
 
@@ -223,6 +228,22 @@ def test_eval_server_that_stops_answering_exits_with_3(scripted_options: dict[st
 
     assert raised.value.returncode == 3
     assert "Run 7 may still be running" in junit.read_text()
+
+
+def test_eval_server_whose_comparison_fails_says_so_and_exits_with_1(
+    scripted_options: dict[str, Any], tmp_path: Path
+) -> None:
+    junit = tmp_path / "cells.xml"
+    finished = build_run_reply("finished")
+
+    with (
+        ScriptedServer([finished, finished, finished, ScriptedReply(502)]) as server,
+        pytest.raises(CommandError, match=r"^Run 7 is finished, but the comparison with run 5 failed: ") as raised,
+    ):
+        evaluate(scripted_options | {"server": server.base_url, "junit": str(junit), "baseline": "5"})
+
+    assert raised.value.returncode == 1
+    assert "Run 7 is finished, but" in junit.read_text()
 
 
 def test_eval_server_with_a_key_launches_once(

@@ -61,11 +61,13 @@ class BaselineGate:
         baseline_id: the run that is the baseline.
         cells: the shared cells; empty if nothing can be compared.
         notes: sentences about the method and its limits.
+        problem: sentences that say why the comparison failed; "" if it did not.
     """
 
     baseline_id: int
     cells: tuple[ComparedCell, ...]
     notes: tuple[str, ...]
+    problem: str = ""
 
     @property
     def worse_cells(self) -> tuple[ComparedCell, ...]:
@@ -75,6 +77,8 @@ class BaselineGate:
     @property
     def failure(self) -> str:
         """What fails the gate, in lines; "" if nothing does."""
+        if self.problem:
+            return self.problem
         if not self.cells:
             return f"Nothing can be compared with run {self.baseline_id}: the runs share no scenario and settings."
         lines = [f"{cell.name}: {cell.text}" for cell in self.worse_cells]

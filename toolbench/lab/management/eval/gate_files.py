@@ -76,7 +76,7 @@ def _add_baseline(root: ElementTree.Element, gate: BaselineGate) -> None:
         ElementTree.SubElement(case, "system-out").text = cell.text
     if not gate.cells:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="the runs can be compared")
-        ElementTree.SubElement(case, "error", message=gate.failure)
+        ElementTree.SubElement(case, "error", message=_clean(gate.failure))
 
 
 def _add_suite(root: ElementTree.Element, name: str, tests: int, failures: int, has_error: bool) -> ElementTree.Element:

@@ -25,7 +25,7 @@ from toolbench.lab.management.eval.names import (
     build_name_lister,
     describe_ambiguous_word,
 )
-from toolbench.lab.management.eval.options import EvalOptions
+from toolbench.lab.management.eval.options import OPTIONS, VARIABLE_PREFIX, EvalOptions
 from toolbench.lab.management.eval.request import build_overrides, build_run_limits, list_allowed_tools
 from toolbench.lab.management.eval.results import CellResult
 from toolbench.lab.metrics.export_table import ExportTable
@@ -83,8 +83,9 @@ def check_remote_options(options: EvalOptions, *, resumes: bool) -> None:
     defaults = EvalOptions()
     for name in (*LOCAL_ONLY_OPTIONS, *(LAUNCH_ONLY_OPTIONS if resumes else ())):
         if getattr(options, name) != getattr(defaults, name):
-            where = "--server" if name in LOCAL_ONLY_OPTIONS else "--resume and --server"
-            raise EvalError(f"Leave --{name.replace('_', '-')} out: it does not work with {where}.")
+            row, where = OPTIONS[name], "--server" if name in LOCAL_ONLY_OPTIONS else "--resume and --server"
+            variable = f" ({VARIABLE_PREFIX}{row.variable})" if row.variable else ""
+            raise EvalError(f"Leave {row.flag}{variable} out: it does not work with {where}.")
 
 
 def adopt_remote_baseline(client: ToolbenchClient, options: EvalOptions) -> EvalOptions:
@@ -138,7 +139,7 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
 def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, *, agreed: int = 0) -> None:
     """Resume a paused run of another installation; if the options have a limit, set it first.
 
-    Any other run stays as it is, so that the command can wait for its end and check its gates.
+    Any other run stays as it is, also with a limit, so that the command can wait for its end and check its gates.
 
     Args:
         client: client of the installation.
@@ -147,10 +148,11 @@ def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, 
         agreed: number of paid requests that may be sent; ConflictError names the number to confirm.
 
     Raises:
-        ToolbenchError: there is no such run, it cannot be resumed, or a limit cannot be set, as of a run that is not
-            paused.
+        ToolbenchError: there is no such run, it cannot be resumed, or the limit cannot be set.
     """
     run = client.get_run(run_id).run
+    if run.state != "paused":
+        return
     if options.request_cap or options.token_cap:
         limits = {
             "request_cap": options.request_cap or run.request_cap,
@@ -158,7 +160,7 @@ def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, 
             **({"agreed": agreed} if agreed else {}),
         }
         client.request("POST", f"/runs/{run_id}/limits", limits)
-    elif run.state == "paused":
+    else:
         client.resume(run_id)
 
 
@@ -272,7 +274,8 @@ def _check_plain_names(option: str, words: Sequence[str]) -> None:
 def wait_for_results(client: ToolbenchClient, run_id: int, options: EvalOptions) -> GateResults:
     """Wait for the end of a run and return its results; Ctrl-C pauses the run and ends the wait.
 
-    If the installation stops answering, the results have no cells and say how to continue.
+    If the installation stops answering, the results have no cells and say how to continue. If only the comparison with
+    the baseline fails, they have the cells, and their gate says why.
 
     Raises:
         ToolbenchError: the installation refused a request.
@@ -280,7 +283,6 @@ def wait_for_results(client: ToolbenchClient, run_id: int, options: EvalOptions)
     title, advice = f"Run {run_id}", f"Continue it with --resume {run_id}."
     try:
         detail = _wait_for_run(client, run_id)
-        gate = _compare_remotely(client, detail, options.baseline) if options.baseline is not None else None
     except (ToolbenchError, UnreachableError) as error:
         if not is_temporary(error):
             raise
@@ -291,6 +293,7 @@ def wait_for_results(client: ToolbenchClient, run_id: int, options: EvalOptions)
         parts = (f"{title} is {run.state}.", run.stopped_reason, "" if run.has_ended else advice)
         unfinished = " ".join(part for part in parts if part)
     cells = tuple(_build_result(config, cell) for config in detail.configs for cell in config.cells)
+    gate = _build_remote_gate(client, detail, options.baseline) if options.baseline is not None else None
     return GateResults(title, cells, options.fail_under, gate, unfinished)
 
 
@@ -318,6 +321,16 @@ def _build_result(config: RemoteConfig, cell: RemoteCell) -> CellResult:
         text=text,
         is_applicable=cell.counts.not_applicable != cell.counts.trials,
     )
+
+
+def _build_remote_gate(client: ToolbenchClient, detail: RemoteRunDetail, baseline_id: int) -> BaselineGate:
+    """Compare a run with a baseline; if the comparison fails, return a gate that says so."""
+    try:
+        return _compare_remotely(client, detail, baseline_id)
+    except (ToolbenchError, UnreachableError) as error:
+        run = detail.run
+        problem = f"Run {run.id} is {run.state}, but the comparison with run {baseline_id} failed: {error}"
+        return BaselineGate(baseline_id, (), (), f"{problem} Repeat it with --resume {run.id}.")
 
 
 def _compare_remotely(client: ToolbenchClient, detail: RemoteRunDetail, baseline_id: int) -> BaselineGate:
