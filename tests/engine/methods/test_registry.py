@@ -1,5 +1,6 @@
 import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -200,8 +201,45 @@ def test_text_method_pairs_results_of_repeated_ids_with_their_calls(call_method:
     assert contents == [f"Result of get_weather (e1):\n{text}" for text in ("Rome", "late", "Oslo", "late")]
 
 
-def build_result(text: str) -> Message:
-    return {"role": "tool", "tool_call_id": "e1", "content": text}
+@pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
+def test_text_method_keeps_results_of_calls_in_several_messages(call_method: CallMethod) -> None:
+    calls: list[Message] = [{"role": "assistant", "tool_calls": [{**CALL, "id": name}]} for name in ("e1", "e2")]
+    unanswered = calls[0]
+    messages = [unanswered, *calls, build_result("a"), build_result("b", "e2"), calls[0], build_result("c")]
+    rendered = call_method.render_history(messages)
+    assert [m["role"] for m in rendered] == ["assistant", *["assistant", "user"] * 3]
+    contents = [m["content"] for m in rendered if m["role"] == "user"]
+    assert contents == [f"Result of get_weather ({name}" for name in ("e1):\na", "e2):\nb", "e1):\nc")]
+
+
+class CountingHistory(list[Message]):
+    """History that counts how often a message was read."""
+
+    read_count = 0
+
+    def __iter__(self) -> Iterator[Message]:
+        for message in super().__iter__():
+            self.read_count += 1
+            yield message
+
+    def __getitem__(self, index: Any) -> Any:
+        self.read_count += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("turn", [("call", "result"), ("call",), ("call", "user")], ids="-".join)
+@pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
+def test_text_method_reads_long_history_in_linear_steps(call_method: CallMethod, turn: tuple[str, ...]) -> None:
+    by_name: dict[str, Message] = {
+        "call": {"role": "assistant", "tool_calls": [CALL]}, "result": build_result("a"), "user": EXAMPLE[0]
+    }  # fmt: skip
+    history = CountingHistory([by_name[name] for name in turn] * 100)
+    call_method.render_history(history)
+    assert history.read_count <= 3 * len(history)
+
+
+def build_result(text: str, call_id: str = "e1") -> Message:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 @pytest.mark.parametrize("calls", [[{"function": {"name": "f"}}], [{"id": 1, "function": "x"}], {"id": "1"}, ["x"]])

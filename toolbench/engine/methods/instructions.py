@@ -1,9 +1,8 @@
 """Instructions that request calls in the prompt, and calls and results as text in the history."""
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, takewhile
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toolbench.engine.strict_json import write_json
@@ -87,8 +86,8 @@ def render_history_as_text(
 ) -> list[Message]:
     """Return a history in OpenAI's format with its calls and results as text.
 
-    Each call becomes an assistant message, followed by its result as a user message if it has one before the next
-    assistant message: later calls may repeat its id. The text beside calls and results without a call are left out.
+    Each call becomes an assistant message, followed by its result as a user message if it has one before a later
+    message repeats its id. The text beside calls and results without a call are left out.
 
     Args:
         messages: the history.
@@ -96,15 +95,15 @@ def render_history_as_text(
         render_final: returns the text of an answer without calls.
     """
     rewritten_messages: list[Message] = []
+    results = _pair_results(messages)
     for index, message in enumerate(messages):
         if message.get("role") == "tool":
             continue
         if message.get("role") != "assistant":
             rewritten_messages.append(message)
         elif calls := list_structured_calls(message):
-            results = _find_results(islice(messages, index + 1, None))
-            for call in calls:
-                rewritten_messages += _render_call_with_result(call, results, render_call)
+            for number, call in enumerate(calls):
+                rewritten_messages += _render_call_with_result(call, results.get((index, number)), render_call)
         else:
             rewritten_messages.append(
                 {**remove_calls(message), "content": render_final(str(message.get("content") or ""))}
@@ -112,23 +111,33 @@ def render_history_as_text(
     return rewritten_messages
 
 
-def _find_results(next_messages: Iterable[Message]) -> dict[str, list[str]]:
-    """Return the results before the next assistant message by call id, those of one id in order."""
-    results: dict[str, list[str]] = defaultdict(list)
-    for message in takewhile(lambda message: message.get("role") != "assistant", next_messages):
+def _pair_results(messages: Sequence[Message]) -> dict[tuple[int, int], str]:
+    """Return the result of each call that has one, by the index of its message and its index in the message.
+
+    A result belongs to the last message before it with a call of its id. Calls of one message with the same id have
+    their results in order.
+    """
+    results: dict[tuple[int, int], str] = {}
+    open_calls: dict[str, deque[tuple[int, int]]] = {}
+    for index, message in enumerate(messages):
         if message.get("role") == "tool":
-            results[str(message.get("tool_call_id"))].append(str(message.get("content")))
+            if calls := open_calls.get(str(message.get("tool_call_id"))):
+                results[calls.popleft()] = str(message.get("content"))
+        elif message.get("role") == "assistant":
+            message_calls: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
+            for number, call in enumerate(list_structured_calls(message)):
+                message_calls[str(call.get("id") or "")].append((index, number))
+            open_calls |= message_calls
     return results
 
 
-def _render_call_with_result(call: JsonObject, results: dict[str, list[str]], render_call: RenderCall) -> list[Message]:
-    """Return the messages of a call and of the first result with its id, which is removed from `results`."""
+def _render_call_with_result(call: JsonObject, result: str | None, render_call: RenderCall) -> list[Message]:
+    """Return the messages of a call and of its result, if it has one."""
     function = get_called_function(call)
     tool_call = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
     arguments = tool_call.arguments if isinstance(tool_call.arguments, str) else write_json(tool_call.arguments or {})
     message: Message = {"role": "assistant", "content": render_call(tool_call.name, arguments)}
-    call_results = results.get(tool_call.id)
-    return [message, build_result_message(tool_call, call_results.pop(0))] if call_results else [message]
+    return [message] if result is None else [message, build_result_message(tool_call, result)]
 
 
 def render_call_json(name: str, arguments: str) -> str:
