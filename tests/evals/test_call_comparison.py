@@ -24,8 +24,6 @@ TWO_CALLS = TaskExpectation(
         {"tool": "write", "arguments": {"id": "a", "ops": ["x"]}, "any": ["note"]},
     )
 )
-
-
 BREAKS_SCHEMA: dict[str, Any] = {"schema_errors": (SchemaError("$.x", "extra", "is not allowed"),)}
 NOT_OFFERED: dict[str, Any] = {"error_code": "TOOL_NOT_ALLOWED"}
 

@@ -121,8 +121,8 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     Calls with right arguments are matched with the expected calls so that as many as possible are matched; a call that
     succeeded is preferred to a failed one. Any other call is compared with the unmatched expected call of its tool from
     which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model may
-    have repeated the call. A call that Toolbench refused is not right, except where the task accepts it; if its tool was
-    not offered, it is compared with none.
+    have repeated the call. A call that Toolbench refused is not right, except where the task accepts it; if its tool
+    was not offered, it is compared with none.
 
     Args:
         made: The calls of the trial, in order.

@@ -87,8 +87,9 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
 
     Only calls that were valid without a repair are graded. They are matched with the expected calls so that as many as
     possible are right. Any other call is not right, and is compared with the expected call of its tool from which it
-    differs at the fewest paths, among those that no earlier call is matched with, or no call at all if other calls are
-    permitted. A call that is compared with none is not graded.
+    differs at the fewest paths, among those that no earlier call is matched with. If other calls are permitted, it is
+    compared only with expected calls that no call at all is matched with. A call that is compared with none is not
+    graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     made = list(_iter_valid_calls(steps))

@@ -64,8 +64,8 @@ class MeasuredConfig:
         times: The times of answered trials, in milliseconds.
         cost: US dollars per end-to-end success; None if they are not known.
         infra_errors: (failure class, count) of the infrastructure errors, the most frequent first.
-        missing_scenarios: The scenarios on which this configuration was not tried, but others were, or on which it was
-            chosen.
+        missing_scenarios: The scenarios that the decision counts and on which this configuration has no finished
+            trial.
         is_local: Whether the model runs on this machine.
         has_repeated_answers: Whether a deterministic endpoint gave the same answer several times.
         added_manually: The number of trials added after results were seen.

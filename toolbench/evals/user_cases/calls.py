@@ -52,9 +52,9 @@ class CallComparison:
 def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
     """Return the calls of a trial, matched with the expected ones.
 
-    Valid calls are matched so that as few calls as possible, and then as few arguments as possible, are wrong; if the
-    order matters, only in the order of the expected calls. A failed call is ignored if a later call of its tool
-    succeeded.
+    As many valid calls as possible are matched; of these matchings, the one with the fewest wrong calls, and then the
+    fewest wrong arguments, is chosen. If the order matters, calls are matched only in the order of the expected ones.
+    A failed call is ignored if a later call of its tool succeeded.
     """
     made = _drop_recovered_calls(tuple(iter_calls(loop_result)))
     costs = [[_compute_cost(expected_call, call) for call in made] for expected_call in expect.calls]
