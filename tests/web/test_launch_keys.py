@@ -13,6 +13,7 @@ from tests.lab.scripted_runs import launch_run
 from tests.web.html_forms import read_forms
 from tests.web.views.test_runs import build_form, make_local_model
 from toolbench.lab.models import AuditEntry, Case, Model, Run, Trial
+from toolbench.web.launch_keys import REUSED_KEY
 
 __all__ = ["elsewhere"]  # fixture
 pytestmark = pytest.mark.django_db
@@ -94,8 +95,10 @@ def test_run_page_add_pressed_twice_adds_trials_once(owner_client: Client, model
     page = owner_client.get(f"/runs/{run.pk}/")
     url = next(html.unescape(control["formaction"]) for control in read_controls(page) if control.get("value") == "add")
     fields = {"action": "add", "cell": str(cell.pk), "count": "2"}
-    for _ in range(2):
-        assert owner_client.post(url, fields).headers["Location"] == f"/runs/{run.pk}/"
+    for is_reused in (False, True):
+        answer = owner_client.post(url, fields, follow=True)
+        assert answer.redirect_chain == [(f"/runs/{run.pk}/", 302)]
+        assert (REUSED_KEY in answer.content.decode()) is is_reused
     assert Trial.objects.count() == 5
     refused = owner_client.post(url, fields | {"count": "3"}, follow=True)
     assert "this form was sent before with other content" in refused.content.decode()
@@ -116,8 +119,10 @@ def test_case_page_run_pressed_twice_starts_one_run(owner_client: Client, model:
     owner_client.post("/cases/new/", CASE | {"save": "1"})
     path = f"/cases/{Case.objects.get().slug}/"
     fields = {"key": read_key(owner_client.get(path)), "model": str(model.pk), "trials": "2"}
-    for _ in range(2):
-        assert owner_client.post(path, fields).headers["Location"] == path
+    for is_reused in (False, True):
+        answer = owner_client.post(path, fields, follow=True)
+        assert answer.redirect_chain == [(path, 302)]
+        assert (REUSED_KEY in answer.content.decode()) is is_reused
     assert Run.objects.get().trials.count() == 2
     refused = owner_client.post(path, fields | {"trials": "3"}, follow=True)
     assert "this form was sent before with other content" in refused.content.decode()

@@ -19,15 +19,16 @@ USED_KEY = (
     "Nothing was sent: this form was sent before with other content, or its run was deleted. To send it as it is now, "
     "press the button again."
 )
+REUSED_KEY = "This button was pressed before: nothing more was started. Reload the page to start another."
 _FIELDS_OF_ONE_REQUEST = (KEY_FIELD, "agreed", "csrfmiddlewaretoken")
 
 
 @contextmanager
 def use_form_key(request: HttpRequest) -> Iterator[LaunchKey]:
-    """Provide the launch key of a sent form for one transaction, as `use_launch_key` does.
+    """Provide the launch key of a sent form, as `use_launch_key` does; if it was used before, say so on the page.
 
-    The tag `new_launch_key` writes the key into a field of the form, or into the URL of a button. A form without a key
-    launches a run each time.
+    The tag `new_launch_key` writes the key into a field of the form, or into the URL of a button. The block is one
+    transaction. A form without a key launches a run each time, without a transaction.
 
     Raises:
         LaunchKeyError: the form was sent before with other content, or its run was deleted.
@@ -38,10 +39,12 @@ def use_form_key(request: HttpRequest) -> Iterator[LaunchKey]:
     names = [name for name in request.POST if name not in _FIELDS_OF_ONE_REQUEST]
     body = {"path": request.path, "fields": {name: request.POST.getlist(name) for name in names}}
     with use_launch_key(user, clean_text(key, MAX_KEY_CHARACTERS), body) as launch_key:
+        if launch_key.run is not None:
+            messages.info(request, REUSED_KEY)
         yield launch_key
 
 
-def launch_once(
+def launch_form_once(
     request: HttpRequest, form: forms.Form, run_request: RunRequest | None, *, start: StartMode = StartMode.ALL
 ) -> LaunchResult:
     """Start the run that a sent form requests, as `plan_or_launch` does, once for each launch key.

@@ -52,7 +52,7 @@ def launch_once(
 
 @contextmanager
 def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKey]:
-    """Provide the row of a key for one transaction.
+    """Provide the row of a key for the transaction of the block; without a key, a new row and no transaction.
 
     A simultaneous request with the same key waits for the end of the transaction.
 

@@ -27,7 +27,7 @@ from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import ActionResult, RunAction, parse_action
 from toolbench.web.forms.run_list import RunListAction
 from toolbench.web.forms.start_run import LaunchResult, StartMode, plan_or_launch
-from toolbench.web.launch_keys import USED_KEY, launch_once, use_form_key
+from toolbench.web.launch_keys import USED_KEY, launch_form_once, use_form_key
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
 
@@ -90,7 +90,7 @@ def _plan_or_launch(request: HttpRequest, form: LaunchForm, run_request: RunRequ
     if request.method != "POST":
         return plan_or_launch(form, run_request, start=StartMode.PLAN, owner=None)
     start = StartMode.ONE_OF_EACH if request.GET.get("start") == "one" else StartMode.ALL
-    return launch_once(request, form, run_request, start=start)
+    return launch_form_once(request, form, run_request, start=start)
 
 
 @require_safe

@@ -19,7 +19,7 @@ from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
 from toolbench.web.forms.start_run import StartMode, plan_or_launch
-from toolbench.web.launch_keys import USED_KEY, launch_once, use_form_key
+from toolbench.web.launch_keys import USED_KEY, launch_form_once, use_form_key
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, record
 
@@ -160,7 +160,7 @@ def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> Htt
 
     If paid requests must be confirmed or a field must be corrected, no trial starts and the page shows the form.
     """
-    return _redirect_to_trials(request, slug, launch_once(request, run_form, run_form.to_request(slug)).run)
+    return _redirect_to_trials(request, slug, launch_form_once(request, run_form, run_form.to_request(slug)).run)
 
 
 def _redirect_to_trials(request: HttpRequest, slug: str, run: Run | None) -> HttpResponse:
