@@ -1,8 +1,10 @@
-"""Paths to redirect to: only paths of this site are used."""
+"""Paths to redirect to, of which only those of this site are used, and links for other people."""
 
 import pytest
+from django.test import RequestFactory
+from pytest_django import Settings
 
-from toolbench.web.requests import choose_local_path
+from toolbench.web.requests import build_link, choose_local_path
 
 
 @pytest.mark.parametrize("path", ["/runs/7/?a=b#c", "/"])
@@ -24,3 +26,17 @@ def test_choose_local_path_keeps_path_of_this_site(path: str) -> None:
 )
 def test_choose_local_path_replaces_other_addresses(path: str) -> None:
     assert choose_local_path(path, "/other/") == "/other/"
+
+
+@pytest.mark.parametrize(
+    ("base", "link"),
+    [
+        ("http://127.0.0.1:8000", "http://10.0.0.7:8000/shared/x/"),
+        ("http://localhost:8000", "http://10.0.0.7:8000/shared/x/"),
+        ("https://bench.example.org", "https://bench.example.org/shared/x/"),
+    ],
+)
+def test_build_link_begins_with_an_address_that_others_reach(settings: Settings, base: str, link: str) -> None:
+    settings.BASE_URL, settings.ALLOWED_HOSTS = base, ["*"]
+    request = RequestFactory().get("/", headers={"host": "10.0.0.7:8000"})
+    assert build_link(request, "/shared/x/") == link

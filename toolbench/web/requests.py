@@ -1,12 +1,16 @@
-"""Functions that views use on requests: find the user, record an action, check a redirect target."""
+"""Functions that views use on requests: find the user, record an action, check a redirect target, build a link."""
 
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from toolbench.lab.accounts.audit import Action, record_action
 
-__all__ = ["Action", "choose_local_path", "find_user", "find_username", "record"]
+__all__ = ["Action", "build_link", "choose_local_path", "find_user", "find_username", "is_loopback", "record"]
 
 
 def find_user(request: HttpRequest) -> User | None:
@@ -36,3 +40,22 @@ def choose_local_path(path: str, default: str = "/") -> str:
     """Return `path` if it is a path of this site, else `default`."""
     is_local = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     return path if is_local else default
+
+
+def build_link(request: HttpRequest, path: str) -> str:
+    """Return a link for another person to a path of this site.
+
+    It begins with the site's address. If only this machine can reach that, as without TOOLBENCH_BASE, it begins with
+    the address of the request.
+    """
+    if is_loopback(urlsplit(settings.BASE_URL).hostname or ""):
+        return request.build_absolute_uri(path)
+    return f"{settings.BASE_URL}{path}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is a name or an address by which only this machine can be reached."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

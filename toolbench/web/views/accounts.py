@@ -1,6 +1,5 @@
 """Views of accounts and of the audit list."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +13,7 @@ from toolbench.lab.accounts.audit import get_audit_page
 from toolbench.lab.accounts.roles import get_role
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, record
+from toolbench.web.requests import Action, build_link, record
 from toolbench.web.roles import Role, require_roles
 
 MAX_PAGE = 10_000
@@ -66,7 +65,7 @@ def _render_people(
     request: HttpRequest, *, invited: User | None = None, token: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
     """Render the accounts; `token` is that of the new sign-in link of `invited`."""
-    link = f"{settings.BASE_URL}{reverse('sign-in-link', args=[token])}" if token else ""
+    link = build_link(request, reverse("sign-in-link", args=[token])) if token else ""
     typed = {"name": request.POST.get("name", ""), "role": request.POST.get("role", Role.VIEWER)} if error else {}
     context = {
         "people": people.list_people(),

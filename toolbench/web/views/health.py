@@ -1,6 +1,5 @@
 """Views of health: a page with problems and processes, metrics, and a check for a supervisor."""
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -13,6 +12,7 @@ from toolbench.lab.operations import prometheus
 from toolbench.lab.operations.health_page import get_health_page
 from toolbench.lab.worker.health import check_database
 from toolbench.web.rendering import render_page
+from toolbench.web.requests import is_loopback
 
 FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
 METRICS_REFUSAL = (
@@ -60,12 +60,5 @@ def _may_read_metrics(request: HttpRequest) -> bool:
         access = find_access(secret.strip()) if kind.lower() == "bearer" else None
         return access is not None and Scope.READ in access.scopes
     is_forwarded = any(name in request.headers for name in FORWARDING_HEADERS)
-    is_site_local = _is_loopback(urlsplit(settings.BASE_URL).hostname or "")
-    return is_site_local and not is_forwarded and _is_loopback(request.META.get("REMOTE_ADDR", ""))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    is_site_local = is_loopback(urlsplit(settings.BASE_URL).hostname or "")
+    return is_site_local and not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))

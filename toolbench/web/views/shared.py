@@ -1,6 +1,5 @@
 """Views of share links: create, list and revoke them, and show the pages that they open."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,7 +20,7 @@ from toolbench.lab.models import ShareLink
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.downloads import build_file_response
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_user, record
+from toolbench.web.requests import Action, build_link, find_user, record
 from toolbench.web.roles import Role, require_roles
 
 
@@ -99,7 +98,7 @@ def _render_links(
     user = find_user(request)
     assert user is not None
     links = [(link, _build_address(link)) for link in share_links.list_share_links(user)]
-    url = f"{settings.BASE_URL}{_build_address(new_link)}" if new_link else ""
+    url = build_link(request, _build_address(new_link)) if new_link else ""
     context = {"links": links, "new_link": new_link, "url": url, "error": error}
     return render_page(request, "shared/list.html", context, status=status)
 
