@@ -9,7 +9,7 @@ from django.http import QueryDict
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.entries import Entry, EntryFunctions, EntryPage, build_copy
 from toolbench.lab.library.versions import CONTENT_COLUMNS, read_content
-from toolbench.web.forms.errors import VersionForm
+from toolbench.web.forms.versions import VersionForm
 
 Saved = TypeVar("Saved")
 

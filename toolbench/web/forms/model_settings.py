@@ -18,8 +18,8 @@ from toolbench.lab.library.model_settings import (
 )
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, render_indented
 from toolbench.lab.models import Model
-from toolbench.web.forms.errors import VersionForm
 from toolbench.web.forms.json_object import JsonObjectField
+from toolbench.web.forms.versions import VersionForm
 
 
 def _build_price_field(label: str) -> forms.FloatField:

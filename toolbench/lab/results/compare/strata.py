@@ -44,7 +44,7 @@ RATIO_COLUMNS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
 }  # fmt: skip
-HASHED = ANSWERED & ~Q(answer_hash="")  # a trial that was refused before any answer has no hash
+HAS_ANSWER_HASH = ANSWERED & ~Q(answer_hash="")  # a trial that was refused before any answer has no hash
 # seed of a drawn instance; NULL for the published wording
 INSTANCE = Case(
     When(instance_kind=DRAWN, then=F("instance_seed")),
@@ -168,7 +168,8 @@ _COUNT_AGGREGATES = {
     "tried": Count("pk"),
     "first_attempt": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
     "retried": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
-    "repeated_answers": Count("pk", filter=HASHED) - Count("answer_hash", distinct=True, filter=HASHED),
+    "repeated_answers": Count("pk", filter=HAS_ANSWER_HASH)
+    - Count("answer_hash", distinct=True, filter=HAS_ANSWER_HASH),
     "deterministic": BoolOr("cell__deterministic"),
     "cells": ArrayAgg("cell_id"),  # with duplicates: `distinct` would sort each group
     "error": Min("cell__error"),
