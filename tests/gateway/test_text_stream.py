@@ -20,7 +20,10 @@ from tests.gateway.running import (
     scripted_gateway,
     stream_reply,
 )
-from toolbench.gateway.text_stream import TextSender
+from toolbench.engine.events import Event
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.gateway.text_stream import CertainText, TextSender
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -132,6 +135,30 @@ def test_text_stream_without_blanks_and_reasoning_is_complete(
             assert "".join([text async for text in iterate_texts(response)]).strip() == expected
 
     run(exchange)
+
+
+@pytest.mark.parametrize("method", ["text_json", "constrained"])
+def test_text_stream_without_tools_withholds_only_reasoning(method: str) -> None:
+    async def exchange() -> None:
+        body = {key: value for key, value in BODIES[CHAT].items() if key != "tools"}
+        async with (
+            scripted_gateway(stream_reply("<think>x</think>", "Hi"), method=method) as (gateway, _),
+            gateway.session.post(CHAT, json=body) as response,
+        ):
+            assert [text async for text in iterate_texts(response)] == ["Hi"]
+
+    run(exchange)
+    received: list[str] = []
+    certain_text = CertainText(Policy(method=method), ToolRegistry(), received.append)
+    certain_text.receive(Event("llm_delta", 0, {"text": '{"city":"Bonn"'}))
+    assert received == ['{"city":"Bonn"']
+
+
+def test_certain_text_of_template_without_tools_has_no_reasoning() -> None:
+    received: list[str] = []
+    certain_text = CertainText(Policy(method="template"), ToolRegistry(), received.append)
+    certain_text.receive(Event("llm_delta", 0, {"text": "<think>x</think>Hi"}))
+    assert received == ["Hi"]
 
 
 def test_text_sender_cancelled_while_waiting_leaves_no_task() -> None:

@@ -21,8 +21,8 @@ class CertainText:
     """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
     It sends text of the first attempt with text only: a client appends all text that it gets, so it would append the
-    text of a retry or of a re-prompt to that of the first attempt. If calls may be written in the text, it withholds
-    inline reasoning and the blanks around the text too, because the final text has none.
+    text of a retry or of a re-prompt to that of the first attempt. If the method reads the text, or calls may be
+    written in it, it withholds inline reasoning and the blanks around the text too, because the final text has none.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
@@ -39,15 +39,16 @@ class CertainText:
         self._withheld_parts: list[str] = []  # text without reasoning that follows the sent parts
         self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
         self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
-        self._has_json_calls = policy.method in _JSON_METHODS
+        self._has_json_calls = policy.method in _JSON_METHODS and bool(tools.definitions)
         self._withholds_all = False
-        self._decoder = self._build_decoder(policy, tools) if tools.definitions else None
+        self._decoder = self._build_decoder(policy, tools)
 
     def _build_decoder(self, policy: Policy, tools: ToolRegistry) -> formats.TextDecoder | None:
         """Return the decoder that finds the text of an answer; None if all of it is text."""
-        if self._has_json_calls:
+        if policy.method in _JSON_METHODS:
             return formats.TextDecoder(formats.REASONING_FORMAT, ToolSchemas())
-        if policy.method == "template" or _TEXT_TRANSFORMS.intersection(policy.response_transforms):
+        has_text_calls = tools.definitions and _TEXT_TRANSFORMS.intersection(policy.response_transforms)
+        if policy.method == "template" or has_text_calls:
             return formats.stream(policy.text_format, [tool.to_openai() for tool in tools.definitions])
         return None
 
