@@ -93,6 +93,9 @@ def test_call_cut_before_its_arguments_is_truncated_and_never_runs(arguments: An
     assert "cut the answer" in run.tool_envelopes()[1]["errors"][0]["message"]
     assert [(error.call, error.truncated) for error in answer.parse_errors] == [(1, True)]
     assert "arguments_missing" not in [finding.code for finding in answer.findings]
+    assert [finding.message for finding in answer.findings if finding.code == "arguments_truncated"] == [
+        "This call was not executed: the token limit cut the answer before its arguments."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ class RepairedCalls:
         calls: all calls in OpenAI's format, some with repaired arguments.
         read_arguments: the parsed arguments of each call; None where they have to be parsed again.
         changes: one change for each repair.
-        findings: one finding for each call whose arguments repairs could read, also if they are truncated.
+        findings: one finding for each call whose arguments repairs could read, also if they are truncated, and one for
+            a last call without arguments in a truncated answer.
         parse_errors: one parse error for each call whose arguments are not a JSON object.
     """
 
@@ -119,7 +120,7 @@ def refuse_blank_last_call(
     if not (arguments is None or (isinstance(arguments, str) and not arguments.strip())):
         return repaired_calls
     index = len(repaired_calls.calls) - 1
-    message = f"Nothing was executed: {_CUT_OFF_PROBLEM} of this call."
+    message = "This call was not executed: the token limit cut the answer before its arguments."
     return replace(
         repaired_calls,
         read_arguments=[
