@@ -306,6 +306,14 @@ def test_version_of_judging_is_3_with_its_new_classes() -> None:
     assert judging.NEW_CLASSES_BY_VERSION[3] <= known_classes
 
 
+def test_judge_gives_a_class_of_version_3_for_a_refused_last_call() -> None:
+    refused = build_result("state_get", "", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
+    record = build_ended(build_calling_turn(0, refused, finish="length"))
+    verdict = ManualTrial("happy_path").judge(record)
+    assert verdict.failure_class == "cut_by_length"
+    assert verdict.failure_class in judging.NEW_CLASSES_BY_VERSION[3]
+
+
 @pytest.mark.parametrize("text", ["", "\u200b \n"])
 @pytest.mark.parametrize("needed", [True, False])
 def test_judge_blank_final_text_fails_only_if_a_text_is_needed(needed: bool, text: str) -> None:

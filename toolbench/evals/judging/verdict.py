@@ -23,6 +23,7 @@ NEW_CLASSES_BY_VERSION = {
             "arguments_not_json",
             "arguments_too_large",
             "arguments_break_schema",
+            "cut_by_length",
             "unknown_tool",
             "gave_up_after_error",
             "wrong_arguments",
@@ -33,7 +34,7 @@ NEW_CLASSES_BY_VERSION = {
 }
 """The failure classes that each version of the rules newly gives, with "" for a pass.
 
-A verdict of an older version can only change to these.
+These are the classes to which the version may change an older verdict.
 """
 
 FINAL_TEXT_CHECK = "the run ends with a visible text"
