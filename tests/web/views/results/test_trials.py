@@ -87,7 +87,7 @@ def test_trial_note_of_two_users_is_not_overwritten(owner_client: Client) -> Non
     refused = owner_client.post(path, read | {"label": "", "note": "ask Bo"})
     assert refused.status_code == 422
     page = read_html(refused)
-    assert "Another user saved this note meanwhile." in page
+    assert "This note was changed after you opened the page." in page
     assert "ask Bo</textarea>" in page
     assert Trial.objects.get(pk=trial.pk).note == "ask Ana"
     hidden = {

@@ -96,7 +96,9 @@ class _SampleReader:
             value = attachment if isinstance(attachment, str) else value
         self._remaining_chars -= CHARS_PER_VALUE + (len(value) if isinstance(value, str) else 0)
         if self._remaining_chars < 0:
-            raise InvalidRowError(f"the requests of one sample have more than {MAX_RESOLVED_CHARS:,} characters")
+            raise InvalidRowError(
+                f"the requests of one sample are too large: at most {MAX_RESOLVED_CHARS >> 20} MB in memory"
+            )
         if isinstance(value, str):
             return value
         if depth > _MAX_DEPTH:

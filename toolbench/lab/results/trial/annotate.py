@@ -8,6 +8,7 @@ from toolbench.lab.query_params import clean_text
 
 MAX_LABEL_CHARS = 80
 MAX_NOTE_CHARS = 20_000
+CHANGED_NOTE = "This note was changed after you opened the page. Compare, then save again."
 
 
 def annotate(trial_id: int, *, label: str, note: str, read: tuple[str, str] | None = None) -> bool:
@@ -32,7 +33,7 @@ def annotate(trial_id: int, *, label: str, note: str, read: tuple[str, str] | No
         if trial is None:
             return False
         if read is not None and not any(_has_texts(trial, texts) for texts in (read, (label, note))):
-            raise InvalidFieldsError({"note": ["Another user saved this note meanwhile. Compare, then save again."]})
+            raise InvalidFieldsError({"note": [CHANGED_NOTE]})
         Trial.objects.filter(pk=trial_id).update(label=label, note=note)
     return True
 
