@@ -20,7 +20,7 @@ from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
-from toolbench.web.forms.versions import VersionForm
+from toolbench.web.forms.library import VersionForm
 
 MAX_ERRORS = 20
 MAX_FILE_BYTES = 20_000_000

@@ -1,4 +1,4 @@
-"""Base class of the forms of sampling profiles and presets."""
+"""Base classes of the forms of entries with versions, and of those of sampling profiles and presets."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -9,9 +9,30 @@ from django.http import QueryDict
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.library.entries import Entry, EntryFunctions, EntryPage, build_copy
 from toolbench.lab.library.versions import CONTENT_COLUMNS, read_content
-from toolbench.web.forms.versions import VersionForm
+from toolbench.web.forms.errors import add_form_errors
 
 Saved = TypeVar("Saved")
+
+
+class VersionForm(forms.Form):
+    """Form of a new version.
+
+    The field `read_number` has the number of the version that the form was filled in with, so that a version that was
+    saved meanwhile is not overwritten.
+    """
+
+    read_number = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=1, max_value=2**31 - 1)
+
+    def add_errors(self, error: InvalidFieldsError) -> None:
+        """Add the errors of the lab to the form's fields.
+
+        After a conflict, `read_number` becomes the newest number, so that the form can be saved again.
+        """
+        add_form_errors(self, error)
+        if "read_number" in error.errors:
+            assert isinstance(self.data, QueryDict)
+            self.data = self.data.copy()
+            self.data["read_number"] = str(self.initial["read_number"])
 
 
 class EntryForm(VersionForm, Generic[Entry]):

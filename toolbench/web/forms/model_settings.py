@@ -19,7 +19,7 @@ from toolbench.lab.library.model_settings import (
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, render_indented
 from toolbench.lab.models import Model
 from toolbench.web.forms.json_object import JsonObjectField
-from toolbench.web.forms.versions import VersionForm
+from toolbench.web.forms.library import VersionForm
 
 
 def _build_price_field(label: str) -> forms.FloatField:
