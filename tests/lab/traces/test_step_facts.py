@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 
 from toolbench.engine.events import ExchangeError
+from toolbench.engine.types import Finding, ParseError
 from toolbench.lab.traces.step_facts import (
+    build_stored,
     dump_details,
     load_details,
     load_exchange_error,
@@ -34,6 +36,12 @@ def test_load_details_of_no_object_is_empty() -> None:
     assert load_details(memoryview(b"[1]")) == {}
     for unreadable in (b"no JSON", b"\xff", b"[" * 100_000):
         assert load_details(unreadable) == {}
+
+
+def test_build_stored_accepts_members_of_other_versions() -> None:
+    members = {"mode": "native", "error": "e", "snippet": "s", "repairs": ["trim"], "mood": "bad"}
+    assert build_stored(ParseError, members) == ParseError("native", "e", "s", repairs=("trim",))
+    assert build_stored(Finding, {"code": "c", "message": "m"}).path == "$"
 
 
 def test_load_exchange_error_ignores_keys_of_other_versions() -> None:

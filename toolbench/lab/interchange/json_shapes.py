@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import MISSING, fields
+from typing import Any, get_type_hints
 
 import jsonschema_rs
 
 from toolbench.engine.capabilities.record import DOCS
+from toolbench.engine.events import ExchangeError
 from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
-from toolbench.engine.types import JsonObject
+from toolbench.engine.types import Envelope, Finding, JsonObject, ParseError, SchemaError, TransformChange
 from toolbench.lab.traces.step_facts import to_column_json
 
 MAX_DETAILS_DEPTH = 2 * MAX_DEPTH  # step details contain values of up to MAX_DEPTH levels
@@ -56,43 +58,32 @@ _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
 _HEADERS_SCHEMA = {"type": "object", "additionalProperties": _TEXT}
 _CHUNK_SCHEMA = {"type": "array", "items": [{"type": "number"}, _INTEGER], "minItems": 2, "maxItems": 2}
 _CALL_SCHEMA = {"type": "object", "required": ["id", "name", "arguments"]}
-_CHANGES_SCHEMA = _build_list_schema(
-    _build_object_schema(kind=_TEXT, name=_TEXT, path=_TEXT, before=_TEXT, after=_TEXT)
-)
-_PARSE_ERROR_SCHEMA = _build_object_schema(
-    mode=_TEXT,
-    error=_TEXT,
-    snippet=_TEXT,
-    call={"type": ["integer", "null"]},
-    repairs=_build_list_schema(_TEXT),
-    truncated=_BOOLEAN,
-)
-_EXCHANGE_ERROR_SCHEMA = {
-    "type": ["object", "null"],
-    "properties": {
-        "code": _TEXT,
-        "message": _TEXT,
-        "status": {"type": ["integer", "null"]},
-        "infrastructure": _BOOLEAN,
-        "retryable": _BOOLEAN,
-        "tool_support": _BOOLEAN,
-        "hint": _TEXT,
-        "generation": _TEXT,
-        "named": _build_list_schema(_TEXT),
-    },
-    "required": ["code", "message"],
+_SCHEMA_BY_TYPE: Mapping[Any, JsonObject] = {
+    str: _TEXT,
+    int: _INTEGER,
+    int | None: {"type": ["integer", "null"]},
+    bool: _BOOLEAN,
+    JsonObject: _OBJECT,
+    tuple[str, ...]: _build_list_schema(_TEXT),
+    tuple[JsonObject, ...]: _build_list_schema(_OBJECT),
 }
-_ENVELOPE_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "ok": _BOOLEAN,
-        "tool_name": _TEXT,
-        "data": _OBJECT,
-        "warnings": _build_list_schema(_TEXT),
-        "errors": _build_list_schema(_OBJECT),
-    },
-    "additionalProperties": False,
-}
+
+
+def _build_class_schema(kind: Any) -> JsonObject:
+    """Return the schema of an object with the fields of a dataclass; those with a default may be missing.
+
+    Unknown keys, as of a later version, are accepted, since they are left out on reading.
+    """
+    type_by_name = get_type_hints(kind)
+    required = [row.name for row in fields(kind) if row.default is MISSING and row.default_factory is MISSING]
+    properties = {row.name: _SCHEMA_BY_TYPE[type_by_name[row.name]] for row in fields(kind)}
+    return {"type": "object", "properties": properties, "required": required}
+
+
+_CHANGES_SCHEMA = _build_list_schema(_build_class_schema(TransformChange))
+_EXCHANGE_ERROR_SCHEMA = _build_class_schema(ExchangeError) | {"type": ["object", "null"]}
+_ENVELOPE_SCHEMA = _build_class_schema(Envelope)
+del _ENVELOPE_SCHEMA["required"]  # on reading, missing fields get a value
 _DETAILS_SCHEMA = {
     "type": "object",
     "properties": {
@@ -106,9 +97,9 @@ _DETAILS_SCHEMA = {
         "calls_found": _build_list_schema(_CALL_SCHEMA),
         "calls": _build_list_schema(_CALL_SCHEMA),
         "ignored_calls": _INTEGER,
-        "findings": _build_list_schema(_build_object_schema(code=_TEXT, message=_TEXT, path=_TEXT)),
+        "findings": _build_list_schema(_build_class_schema(Finding)),
         "mode": _TEXT,
-        "parse_errors": _build_list_schema(_PARSE_ERROR_SCHEMA),
+        "parse_errors": _build_list_schema(_build_class_schema(ParseError)),
         "notice": _TEXT,
         "usage": _OBJECT_OR_NULL,
         "error": _EXCHANGE_ERROR_SCHEMA,
@@ -116,7 +107,7 @@ _DETAILS_SCHEMA = {
         "call": _OBJECT,
         "parse_status": _TEXT,
         "envelope": _ENVELOPE_SCHEMA,
-        "schema_errors": _build_list_schema(_build_object_schema(path=_TEXT, kind=_TEXT, message=_TEXT)),
+        "schema_errors": _build_list_schema(_build_class_schema(SchemaError)),
         "changes": _CHANGES_SCHEMA,
     },
 }

@@ -16,7 +16,7 @@ from toolbench.engine.types import (
 )
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.lab.models import Step, StepBody
-from toolbench.lab.traces.step_facts import load_details
+from toolbench.lab.traces.step_facts import build_stored, load_details
 
 
 def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
@@ -61,31 +61,27 @@ def _build_turn(step: Step, facts: JsonObject) -> Turn:
         ignored_call_count=facts.get("ignored_calls") or 0,
         finish_reason=step.finish_reason or None,
         method_used=step.path,
-        changes=tuple(TransformChange(**change) for change in facts.get("response_changes") or ()),
-        findings=tuple(Finding(**finding) for finding in facts.get("findings") or ()),
-        parse_errors=tuple(ParseError(**_lists_to_tuples(error)) for error in facts.get("parse_errors") or ()),
+        changes=tuple(build_stored(TransformChange, change) for change in facts.get("response_changes") or ()),
+        findings=tuple(build_stored(Finding, finding) for finding in facts.get("findings") or ()),
+        parse_errors=tuple(build_stored(ParseError, error) for error in facts.get("parse_errors") or ()),
         mode=facts.get("mode") or "",
     )
 
 
 def _build_tool_result(facts: JsonObject) -> ToolResult:
-    envelope = _lists_to_tuples({"ok": False, "tool_name": ""} | (facts.get("envelope") or {}))
+    envelope = {"ok": False, "tool_name": ""} | (facts.get("envelope") or {})
     call: JsonObject = facts.get("call") or {}
     return ToolResult(
         call=ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments")),
         arguments=facts.get("arguments"),
         parse_status=facts.get("parse_status") or "",
-        envelope=Envelope(**envelope),
+        envelope=build_stored(Envelope, envelope),
         content="",
         was_executed=bool(facts.get("executed")),
-        schema_errors=tuple(SchemaError(**error) for error in facts.get("schema_errors") or ()),
+        schema_errors=tuple(build_stored(SchemaError, error) for error in facts.get("schema_errors") or ()),
         is_output_replaced=bool(facts.get("output_replaced")),
     )
 
 
 def _build_calls(calls: Any) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(str(call["id"]), str(call["name"]), call.get("arguments")) for call in calls or ())
-
-
-def _lists_to_tuples(value: JsonObject) -> JsonObject:
-    return {key: tuple(item) if isinstance(item, list) else item for key, item in value.items()}

@@ -31,8 +31,10 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.step_details import build_step_view
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.lab.traces.taxonomy_steps import load_wire_steps
 from toolbench.providers.scripted_server import ScriptedServer
 
 BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[2] / "data" / "bundle_version_1.zip"
@@ -243,7 +245,9 @@ def test_import_bundle_refuses_files_over_the_unpack_limits() -> None:
                 '{"error": {"code": "timeout"}}',
                 '{"findings": [{"code": "x"}]}',
                 '{"response_changes": [{"name": "x"}]}',
-                '{"envelope": {"ok": true, "mood": "good"}}',
+                '{"envelope": {"ok": "yes"}}',
+                '{"parse_errors": [{"mode": "native", "error": "e", "snippet": "s", "repairs": [1]}]}',
+                '{"schema_errors": [{"path": "$", "kind": "type"}]}',
                 f'{{"message": {{"a": {"[" * 300}{"]" * 300}}}}}',
             )
         ),
@@ -277,6 +281,27 @@ def test_import_bundle_accepts_unusual_step_details() -> None:
     make_step(run.trials.order_by("pk")[0], bodies={"facts": facts})
     copy = import_bytes(write_bundle_bytes(run)[0])
     assert StepBody.objects.filter(step__trial__run=copy, facts=json.dumps(facts).encode()).exists()
+
+
+@pytest.mark.django_db
+def test_import_bundle_accepts_step_details_of_other_versions() -> None:
+    run = make_small_run()
+    new = {"mood": "of a later version"}
+    facts = {
+        "text": "",
+        "response_changes": [{"kind": "request", "name": "n", "path": "$", "before": "", "after": "", **new}],
+        "findings": [{"code": "c", "message": "A finding without its path."}],
+        "parse_errors": [{"mode": "native", "error": "No JSON", "snippet": "{", **new}],
+        "schema_errors": [{"path": "$", "kind": "type", "message": "m", **new}],
+        "envelope": {"ok": True, "tool_name": "f", **new},
+    }
+    make_step(run.trials.order_by("pk")[0], bodies={"facts": facts})
+    copy = import_bytes(write_bundle_bytes(run)[0])
+
+    step = StepBody.objects.get(step__trial__run=copy, facts=json.dumps(facts).encode()).step
+    assert load_wire_steps([step.trial_id])[step.trial_id]
+    view = build_step_view(step, "calls", facts=facts, tool_facts=[facts], bodies=(b"", b""))
+    assert [problem.path for problem in view.problems] == ["$", "$.content", "$"]
 
 
 @pytest.mark.django_db

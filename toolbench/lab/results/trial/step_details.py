@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from django.template.defaultfilters import pluralize
 
-from toolbench.engine.types import JsonObject, TransformChange
+from toolbench.engine.types import Finding, JsonObject, ParseError, TransformChange
 from toolbench.lab.models import Step
 from toolbench.lab.traces.code_view import CodeView, mark_bad_paths, mark_differences, render_body, render_value
+from toolbench.lab.traces.step_facts import build_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def build_step_view(
         step=step,
         left=left,
         right=right,
-        changes=tuple(TransformChange(**change) for change in facts.get(_find_changes_key(step, part), ())),
+        changes=tuple(build_stored(TransformChange, change) for change in facts.get(_find_changes_key(step, part), ())),
         problems=_list_problems(part, facts, tool_facts),
         headers=_list_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
@@ -176,19 +177,20 @@ def _list_problems(part: str, facts: JsonObject, tool_facts: Sequence[JsonObject
         for details in checked
         for error in details.get("schema_errors", ())
     ]
-    findings = facts.get("findings", ()) if part in ("response", "calls", "transforms") else ()
+    stored_findings = facts.get("findings", ()) if part in ("response", "calls", "transforms") else ()
+    findings = [build_stored(Finding, finding) for finding in stored_findings]
     parse_errors = facts.get("parse_errors", ()) if part == "calls" else ()
     return (
         *schema_problems,
-        *map(_build_parse_problem, parse_errors),
-        *(StepProblem(finding["code"], finding["path"], finding["message"]) for finding in findings),
+        *(_build_parse_problem(build_stored(ParseError, error)) for error in parse_errors),
+        *(StepProblem(finding.code, finding.path, finding.message) for finding in findings),
     )
 
 
-def _build_parse_problem(error: JsonObject) -> StepProblem:
-    path = "$.content" if error["call"] is None else f"$.tool_calls[{error['call']}].function.arguments"
-    repairs = f" Repaired by {', '.join(error['repairs'])}." if error["repairs"] and not error["truncated"] else ""
-    return StepProblem(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{repairs}")
+def _build_parse_problem(error: ParseError) -> StepProblem:
+    path = "$.content" if error.call is None else f"$.tool_calls[{error.call}].function.arguments"
+    repairs = f" Repaired by {', '.join(error.repairs)}." if error.repairs and not error.truncated else ""
+    return StepProblem(f"Parse error ({error.mode})", path, f"{error.error}: {error.snippet}{repairs}")
 
 
 def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:

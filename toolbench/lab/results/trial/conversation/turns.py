@@ -26,6 +26,7 @@ from toolbench.lab.results.trial.conversation.argument_lines import (
 from toolbench.lab.results.trial.conversation.request_messages import SentMessage, parse_sent_request
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.code_view import escape_unprintable
+from toolbench.lab.traces.step_facts import build_stored
 
 MAX_TEXT_CHARS = 20_000  # of one message; the page of the step shows the whole message
 MAX_HEAD_CHARS = 700
@@ -182,7 +183,7 @@ def _get_facts(step: Step, stored: Mapping[int, StoredBodies]) -> JsonObject:
 
 def _build_made_call(step: Step, facts: JsonObject) -> MadeCall:
     arguments = facts.get("arguments")
-    errors = tuple(SchemaError(**error) for error in facts.get("schema_errors") or ())
+    errors = tuple(build_stored(SchemaError, error) for error in facts.get("schema_errors") or ())
     parsed = arguments if isinstance(arguments, dict) else None
     return MadeCall(step.tool_name, parsed, bool(step.ok), errors, step.error_code)
 
