@@ -1,11 +1,13 @@
 """Tests of the bounds of a configuration and of the reasons against it."""
 
+import math
 from typing import Any
 
 import pytest
 
 from toolbench.evals.decisions.assessments import Assessment, DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.requirements import assess_config, count_passes_without_failure
+from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 
 RULE = DecisionRule("fastest", 90, 20_000)
@@ -85,6 +87,18 @@ def test_assess_config_decides_by_bounds_of_p95_not_by_value() -> None:
     for slow, names in ((0, []), (3, ["p95-undecided"]), (7, ["p95-undecided"]), (11, ["p95"])):
         assessment = assess_config(build_measured(times=[1000.0] * (100 - slow) + [30_000.0] * slow), RULE)
         assert list_reason_names(assessment) == names
+
+
+def test_assess_config_trials_of_seven_scenarios_bring_p95_within_limit() -> None:
+    times, samples = [1000.0] * 386 + [30_000.0] * 13, (ScenarioSample(57, 57),) * 7
+    shortfall = assess_config(build_measured(399, 399, times=times, end_to_end_by_scenario=samples), RULE).shortfall
+    assert shortfall is not None
+    assert (shortfall.per_scenario, shortfall.total) == (34, 238)
+    total = 399 + shortfall.total
+    slow = math.ceil(13 * total / 399)
+    high = compute_quantile([1000.0] * (total - slow) + [30_000.0] * slow, 0.95).high
+    assert high is not None
+    assert high <= 20_000
 
 
 def test_assess_config_limit_inside_p95_interval_names_missing_trials() -> None:

@@ -106,9 +106,9 @@ def _count_answers_for_limit(
     assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]
 ) -> int | None:
     """Return how many more trials of each of the scenarios are needed so that p95 meets the limit at these times."""
-    times, limit = assessment.measured.times, rule.within_ms
-    more = None if limit is None else count_more_answers_for_limit(times, 0.95, limit)
-    return None if more is None else math.ceil(more / len(scenario_indices))
+    times, limit, count = assessment.measured.times, rule.within_ms, len(scenario_indices)
+    more = None if limit is None else count_more_answers_for_limit(times, 0.95, limit, step=count)
+    return None if more is None else more // count
 
 
 def describe_shortfall(shortfall: TrialShortfall, measured: MeasuredConfig) -> str:

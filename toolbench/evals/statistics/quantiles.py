@@ -96,7 +96,7 @@ def count_more_answers_for_bounds(q: float, n: int) -> int:
     return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
 
 
-def count_more_answers_for_limit(values: Sequence[float], q: float, limit: float) -> int | None:
+def count_more_answers_for_limit(values: Sequence[float], q: float, limit: float, *, step: int = 1) -> int | None:
     """Return how many answers are needed beside `values` so that the upper bound of a quantile is within a limit.
 
     The share of the answers beyond the limit is assumed to stay the same.
@@ -105,9 +105,11 @@ def count_more_answers_for_limit(values: Sequence[float], q: float, limit: float
         values: At least one value, in any order.
         q: A fraction between 0 and 1.
         limit: The largest value permitted.
+        step: The number of answers that are added at a time.
 
     Returns:
-        The number of answers; None if a million would be too few, as they are if the quantile is beyond the limit.
+        The number of answers, a multiple of `step`; None if a million would be too few, as they are if the quantile is
+        beyond the limit.
     """
     n = len(values)
     beyond = int(np.count_nonzero(np.asarray(values, dtype=float) > limit))
@@ -116,8 +118,10 @@ def count_more_answers_for_limit(values: Sequence[float], q: float, limit: float
         high_rank = compute_quantile_ranks(q, n + more)[2]
         return high_rank is not None and high_rank <= n + more - math.ceil(beyond * (n + more) / n)
 
-    more = bisect_left(range(_MAX_MORE_ANSWERS), True, key=is_within)
-    return more if more < _MAX_MORE_ANSWERS else None
+    # The bound may leave the limit again, so only the counts that may be returned are tried.
+    counts = range(0, _MAX_MORE_ANSWERS, step)
+    index = bisect_left(counts, True, key=is_within)
+    return counts[index] if index < len(counts) else None
 
 
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
