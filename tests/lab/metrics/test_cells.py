@@ -16,7 +16,7 @@ from toolbench.lab.metrics.cells import (
     recompute_all_stale,
     recompute_stale,
 )
-from toolbench.lab.models import Cell, Trial
+from toolbench.lab.models import Case, CaseSet, Cell, Trial
 from toolbench.lab.worker.claims import claim
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, write_batch
 
@@ -66,6 +66,16 @@ def test_recompute_stale_counts_repeated_answers_by_instance() -> None:
     for cell in (published, drawn):
         cell.refresh_from_db()
         assert (cell.distinct, cell.repeated_answers) == (2, 1)
+
+
+def test_recompute_stale_counts_equal_answers_to_a_test_case_as_repeats() -> None:
+    case = Case.objects.create(set=CaseSet.objects.create(name="Own"), slug="own-weather", title="Weather")
+    cell = make_cell(make_config(make_run(instance_kind="drawn")), case.slug)
+    for seed in range(3):
+        make_trial(cell, instance_seed=seed, answer_hash="a")
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.distinct, cell.repeated_answers) == (1, 2)
 
 
 def test_recompute_stale_trial_over_deadline_counts_as_unanswered() -> None:

@@ -66,8 +66,7 @@ def _sum_dollars(expression: str, where: str) -> str:
 
 _TRIED = "outcome IN ('pass', 'fail', 'infra')"
 _HASHED = "answered AND answer_hash <> ''"  # a trial that was refused before any answer has no hash
-# Repeats of the published wording are trials of one instance.
-_ANSWER = "(CASE instance_kind WHEN 'drawn' THEN instance_seed END, answer_hash)"
+_ANSWER = "(instance, answer_hash)"  # `instance` is a column of metrics/sql/cell_trials.sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

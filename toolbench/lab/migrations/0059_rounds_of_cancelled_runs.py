@@ -13,7 +13,7 @@ WHERE run.id = cell.run_id AND run.state IN ('cancelling', 'cancelled') AND cell
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0057_repeated_answers"),
+        ("lab", "0058_count_repeated_answers"),
     ]
 
     operations = [
