@@ -184,3 +184,16 @@ def test_check_ended_runs_checks_a_reopened_run_and_reports_it_once(schedule: Sc
         check_ended_runs()
     assert Alert.objects.filter(rule__kind=Kind.BELOW_TARGET).count() == 1
     assert Alert.objects.count() == 2
+
+
+def test_check_ended_runs_leaves_alerts_of_later_runs_when_one_is_reopened(schedule: Schedule) -> None:
+    make_rule(Kind.BELOW_TARGET, schedule, 90)
+    good_run = end_run(schedule, (20, 0), (20, 0))
+    end_run(schedule, (0, 20), (20, 0))
+    alert = Alert.objects.get()
+    reopen_run(good_run.pk)
+    Run.objects.filter(pk=good_run.pk).update(state=Run.State.FINISHED, finished_at=timezone.now())
+    check_ended_runs()
+    alert.refresh_from_db()
+    assert (alert.resolved_at, Alert.objects.count()) == (None, 1)
+    assert check_ended_runs() == 0

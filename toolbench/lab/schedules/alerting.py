@@ -4,7 +4,8 @@ A rule has at most one open alert for each series.
 """
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run
@@ -14,7 +15,8 @@ from toolbench.lab.schedules.series import load_series
 
 MAX_RUNS_PER_CHECK = 20
 MAX_SENTENCE_CHARACTERS = 500
-_UNCHECKED = Q(state__in=Run.ENDED, alerts_checked_at=None)
+# A run that was reopened is checked again: its check is older than its end.
+_UNCHECKED = Q(state__in=Run.ENDED) & (Q(alerts_checked_at=None) | Q(alerts_checked_at__lt=F("finished_at")))
 
 
 def check_ended_runs() -> int:
@@ -33,12 +35,14 @@ def _check_run(run_id: int) -> int:
         if run is None:
             return 0
         count = sum(_check_rule(rule, ended) for ended, rule in _lock_rules(run))
-        Run.objects.filter(pk=run_id).update(alerts_checked_at=timezone.now())
+        Run.objects.filter(pk=run_id).update(alerts_checked_at=Now())
     return count
 
 
 def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     """Lock the rules that apply to the run, so that each alert is opened once.
+
+    A run that was checked before is left to the rules that have checked no later run: their alerts are newer.
 
     Returns:
         The run with the series of its schedule, and the rule, for each active rule that existed when the run ended.
@@ -50,11 +54,21 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     rules = (
         rules.filter(Q(schedule=None) | Q(schedule=run.schedule_id)) if run.schedule_id else rules.filter(schedule=None)
     )
+    if run.alerts_checked_at is not None:
+        rules = _leave_out_rules_with_later_runs(rules, run)
     locked_rules = list(rules.select_for_update(of=("self",), no_key=True).order_by("pk"))
     if not locked_rules:
         return []
     ended = EndedRun(run, load_series(run.schedule) if run.schedule else ())
     return [(ended, rule) for rule in locked_rules]
+
+
+def _leave_out_rules_with_later_runs(rules: QuerySet[AlertRule], run: Run) -> QuerySet[AlertRule]:
+    """Return the rules without those that have checked a later run than this one."""
+    later = Run.objects.filter(pk__gt=run.pk, imported=False, deleted_at=None).exclude(alerts_checked_at=None)
+    if later.exists():
+        rules = rules.exclude(schedule=None)
+    return rules.none() if run.schedule_id and later.filter(schedule=run.schedule_id).exists() else rules
 
 
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
