@@ -86,13 +86,7 @@ def check_trials(
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
     cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
-    for cell in cells.values():
-        if not is_version_available(cell.scenario, cell.scenario_version):
-            raise RunActionError(f"The scenario {cell.scenario} has changed since: launch a new run from the form.")
-    try:
-        policies = {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
-    except PolicyError as error:
-        raise RunActionError(f"The settings of the run are no longer valid: {error}") from error
+    policies = _resolve_policies(cells)
     try:
         check_provider_budgets(cell.config.provider_id for cell in cells.values() if cell.config.provider_id)
     except BudgetReachedError as error:
@@ -101,6 +95,40 @@ def check_trials(
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
     check_paid_requests(trials, cap_left=cap_left, confirmed_requests=confirmed_requests, probes=probes)
     return policies
+
+
+def check_open_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int) -> None:
+    """Check that the paid requests of trials that are queued already, or may follow, were confirmed.
+
+    Args:
+        run: the run, with the limit of requests that it shall have.
+        counts_by_cell: number of trials by cell id.
+        confirmed_requests: the confirmed number of paid requests.
+
+    Raises:
+        RunActionError: a scenario or the engine has changed.
+        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+    """
+    cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
+    policies = _resolve_policies(cells)
+    cap_left = None if run.request_cap is None else max(0, run.request_cap - run.requests_reserved)
+    trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
+    check_paid_requests(trials, cap_left=cap_left, confirmed_requests=confirmed_requests)
+
+
+def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:
+    """Return the policies of cells by cell id.
+
+    Raises:
+        RunActionError: a scenario or the engine has changed.
+    """
+    for cell in cells.values():
+        if not is_version_available(cell.scenario, cell.scenario_version):
+            raise RunActionError(f"The scenario {cell.scenario} has changed since: launch a new run from the form.")
+    try:
+        return {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
+    except PolicyError as error:
+        raise RunActionError(f"The settings of the run are no longer valid: {error}") from error
 
 
 def reopen_run(run_id: int) -> None:
@@ -117,8 +145,7 @@ def reopen_run(run_id: int) -> None:
     if run.state == Run.State.CANCELLING:
         raise RunActionError(f"{run} is being cancelled: wait until its last requests have ended.")
     if run.state != Run.State.PAUSED:
-        reopened = {"state": Run.State.RUNNING, "finished_at": None, "stopped_reason": "", "alerts_checked_at": None}
-        Run.objects.filter(pk=run_id).update(**reopened)
+        Run.objects.filter(pk=run_id).update(state=Run.State.RUNNING, finished_at=None, stopped_reason="")
     transaction.on_commit(lambda: notify_run_workers(run_id))
 
 

@@ -81,14 +81,23 @@ def pause_run(run_id: int, reason: str = "") -> None:
 def resume_run(run_id: int) -> None:
     """Resume a paused run and notify workers. A run whose limit is reached cannot be resumed."""
     run = get_run(run_id)
-    if run.state != Run.State.PAUSED:
-        raise RunActionError(f"{describe_run(run_id)} is not paused.")
+    check_paused(run)
     if run.request_cap is not None and run.requests_reserved >= run.request_cap:
         raise RunActionError(f"The limit of {run.request_cap} requests is reached: raise it first.")
     if run.token_cap is not None and run.tokens_used >= run.token_cap:
         raise RunActionError(f"The limit of {run.token_cap} tokens is reached: raise it first.")
     _update_run(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
     transaction.on_commit(lambda: notify_run_workers(run_id))
+
+
+def check_paused(run: Run) -> None:
+    """Check that a run is paused.
+
+    Raises:
+        RunActionError: it is not.
+    """
+    if run.state != Run.State.PAUSED:
+        raise RunActionError(f"{run} is not paused.")
 
 
 def retry_errored_trials(run_id: int, *, confirmed_requests: int = 0) -> int:

@@ -7,8 +7,8 @@ from django.db import transaction
 from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
-from toolbench.lab.runs.action_checks import RunActionError, check_trials, get_run
-from toolbench.lab.runs.control import resume_run
+from toolbench.lab.runs.action_checks import RunActionError, check_open_trials, get_run
+from toolbench.lab.runs.control import check_paused, resume_run
 from toolbench.lab.runs.sequential_stopping import count_further_trials
 from toolbench.lab.worker.request_budget import correct_request_counts
 
@@ -26,7 +26,7 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: a limit is too low or too high, or the trials could not be queued now.
+        RunActionError: a limit is too low or too high, or a scenario or the engine has changed.
         PaidRequestsUnconfirmedError: under a higher limit of requests, the open trials and the rounds that may follow
             may send more paid requests than were confirmed.
     """
@@ -46,7 +46,7 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
     if is_raised:
         open_trials = run.trials.exclude(state=Trial.State.DONE).order_by()
         most = Counter(open_trials.values_list("cell_id", flat=True)) + count_further_trials(run)
-        check_trials(run, most, confirmed_requests, used=run.requests_reserved)
+        check_open_trials(run, most, confirmed_requests)
     run.save(update_fields=["request_cap", "token_cap"])
 
 
@@ -60,5 +60,6 @@ def set_limits_and_resume(
         RunActionError: as `set_limits`, or the run is not paused.
         PaidRequestsUnconfirmedError: as `set_limits`.
     """
+    check_paused(get_run(run_id))
     set_limits(run_id, request_cap=request_cap, token_cap=token_cap, confirmed_requests=confirmed_requests)
     resume_run(run_id)
