@@ -125,14 +125,15 @@ class Pacer:
             future.set_result(self._schedule.start(time.monotonic()))
 
     async def _reserve_send_times(self) -> None:
-        pace = self._schedule.pace
+        pace, rate_limits = self._schedule.pace, self._schedule.settings.rate_limits
         missing = self._schedule.count_missing_times(len(self._waiting))
         if pace is None or not missing:
             return
         with suppress(*UNAVAILABLE_ERRORS):
             delays = await self._database.run(reserve_send_times, self._provider_id, missing, pace)
             now = time.monotonic()
-            self._schedule.add_send_times([now + delay for delay in delays], now)
+            if self._schedule.settings.rate_limits == rate_limits:  # otherwise the times follow earlier limits
+                self._schedule.add_send_times([now + delay for delay in delays], now)
 
     async def report(self) -> None:
         """Share reports with the other sessions and follow the limits, until the task is cancelled.

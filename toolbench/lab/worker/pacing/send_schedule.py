@@ -104,9 +104,13 @@ class SendSchedule:
     _has_waited: bool = False
 
     def set_settings(self, settings: PaceSettings) -> None:
-        """Follow new settings. Times that were reserved under another limit a minute are dropped."""
+        """Follow new settings. After a change of a limit a minute, nothing is sent before the next report.
+
+        Times that were reserved under the earlier limits are dropped.
+        """
         if settings.rate_limits != self.settings.rate_limits:
             self._send_times.clear()
+            self.pace = None
         self.settings = settings
 
     def find_delay(self, now: float) -> float | None:
