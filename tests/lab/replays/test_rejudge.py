@@ -70,7 +70,7 @@ def test_rejudge_trials_of_corrected_scenario_keeps_both_verdicts(corrected: Run
 
     done = rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
-    assert done.sentence.startswith("2 trials judged again, 2 fail → pass, 2 already judged by these versions")
+    assert done.sentence.startswith("2 trials judged again, 2 fail → pass, 2 already judged by these or newer versions")
     trial = Trial.objects.filter(scenario=STRICT)[0]
     assert (trial.outcome, trial.task_pass, trial.failure_class) == ("pass", True, "")
     first, now = get_judgements(trial)
@@ -268,7 +268,9 @@ def test_verdicts_of_newer_versions_are_kept(corrected: Run) -> None:
     Judgement.objects.filter(current=True).update(scenario_version=3)
 
     assert get_judging_state(corrected.pk).outdated == 0
-    assert rejudge_trials(ids).judged == 0
+    Trial.objects.filter(pk__in=ids).update(sentence="By a newer rule.")
+    again = rejudge_trials(ids)
+    assert (again.judged, again.unversioned, again.current) == (0, 2, 2)
     assert set(Judgement.objects.filter(current=True).values_list("scenario_version", flat=True)) == {3}
 
 

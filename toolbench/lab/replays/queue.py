@@ -69,8 +69,8 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
             query=settings.render_query(),
             defaults={"total": total, "requests_before": run.requests_reserved, "settings_digest": digest},
         )
-        is_outdated = (row.total, row.settings_digest) != (total, digest) or _has_newer_verdict(scope, row)
-        if row.state == Replay.State.DONE and is_outdated:
+        is_done = row.state == Replay.State.DONE
+        if is_done and ((row.total, row.settings_digest) != (total, digest) or _has_newer_verdict(scope, row)):
             row.delete()
             return request_replay(scope, settings, run)
         unclaimed = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())

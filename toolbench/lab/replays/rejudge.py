@@ -5,7 +5,7 @@ Both verdicts are kept with their versions, and the new one becomes current.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import islice
 
 from django.db import connection, transaction
@@ -16,7 +16,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.models import Judgement, Run, Trial
-from toolbench.lab.models.counters import TrialCounts
+from toolbench.lab.models.counters import TRIAL_COUNTERS
 from toolbench.lab.replays.reclassify import reclassify_trials
 from toolbench.lab.replays.stored_trials import (
     VERDICT_COLUMNS,
@@ -30,7 +30,6 @@ from toolbench.lab.sql import load_statement
 
 TRIALS_PER_BATCH = 40
 _COUNT_JUDGING_VERSIONS = load_statement("replays/count_judging_versions")
-_COUNT_COLUMNS = frozenset(counter.name for counter in fields(TrialCounts))
 MAX_CHANGES_LISTED = 200  # changed trials that are listed; all are counted
 
 
@@ -86,7 +85,7 @@ class RejudgeResult:
         flips = [f"{count} {before} → {after}" for (before, after), count in self.flips.most_common()]
         parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} judged again", *flips]
         parts += [f"{self.unchanged} as before"] if self.unchanged else []
-        parts += [f"{self.current} already judged by these versions"] if self.current else []
+        parts += [f"{self.current} already judged by these or newer versions"] if self.current else []
         parts += [f"{self.unknown} cannot be judged: the task itself changed"] if self.unknown else []
         parts += [f"{self.without_bodies} cannot be judged: their bodies were removed"] * bool(self.without_bodies)
         parts += [f"{self.unversioned} would change without a new version and were not stored"] * bool(self.unversioned)
@@ -115,12 +114,12 @@ class JudgingVersions:
     scenario: int
     judging: int
 
-    def is_older_than(self, scenario: int, judging: int) -> bool:
-        """Return whether one of these versions is older than the given ones, and none is newer.
+    def is_older_than(self, other: "JudgingVersions") -> bool:
+        """Return whether one of these versions is older than the other one, and none is newer.
 
         A verdict of a newer version comes from another installation, which has a version that this one lacks.
         """
-        return self != JudgingVersions(scenario, judging) and self.scenario <= scenario and self.judging <= judging
+        return self != other and self.scenario <= other.scenario and self.judging <= other.judging
 
 
 def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
@@ -176,7 +175,7 @@ def get_judging_state(run_id: int) -> JudgingState:
         first_versions = (tried_version, read_judging_version(verdict))
         judged_by = JudgingVersions(*((scenario_version, judging_version) if scenario_version else first_versions))
         version = current[slug, tried_version]
-        is_outdated = version is not None and judged_by.is_older_than(version, judging.VERSION)
+        is_outdated = version is not None and judged_by.is_older_than(JudgingVersions(version, judging.VERSION))
         outdated += count if is_outdated and has_bodies else 0
         without_bodies += 0 if has_bodies else count
         rejudged += count if scenario_version else 0
@@ -214,7 +213,7 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
     current = {row.trial_id: row for row in rows}
     rejudged: list[Trial] = []
     for replayed in batch:
-        trial = locked.get(replayed.trial.pk)
+        trial, judged_by = locked.get(replayed.trial.pk), JudgingVersions(replayed.version, judging.VERSION)
         if trial is None or trial.execution != replayed.trial.execution or trial.state != Trial.State.DONE:
             continue
         if replayed.is_not_replayable or trial.bodies_removed_at is not None:
@@ -222,10 +221,10 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
             continue
         if replayed.unknown_from is not None:
             result.unknown += 1
-        elif _get_versions(trial, current.get(trial.pk)).is_older_than(replayed.version, judging.VERSION):
+        elif _get_versions(trial, current.get(trial.pk)).is_older_than(judged_by):
             _store_judgement(replayed, trial, result)
             rejudged.append(trial)
-        elif list_differences(replayed):
+        elif _get_versions(trial, current.get(trial.pk)) == judged_by and list_differences(replayed):
             result.unversioned += 1
         else:
             result.current += 1
@@ -250,7 +249,7 @@ def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResul
     versions = JudgingVersions(replayed.version, judging.VERSION)
     rows.filter(scenario_version=versions.scenario, judging_version=versions.judging).delete()
     _build_judgement(trial, versions, replayed.columns, current=True).save()
-    counts = {name: count for name, count in replayed.columns["verdict"]["counts"].items() if name in _COUNT_COLUMNS}
+    counts = {name: count for name, count in replayed.columns["verdict"]["counts"].items() if name in TRIAL_COUNTERS}
     Trial.objects.filter(pk=trial.pk).update(**replayed.columns, **counts, text_stale=True)
     result.judged += 1
     before, after = trial.outcome, replayed.columns["outcome"]

@@ -2,8 +2,8 @@
 --
 -- Parameters: run_id.
 -- Returns: scenario, its version at launch, version of the rules in the stored verdict (NULL in the oldest verdicts),
--- scenario version and rules version of the current judgement of the last execution (NULL without one), whether the bodies are stored,
--- number of trials.
+-- scenario version and rules version of the current judgement of the last execution (NULL without one), whether the
+-- bodies are stored, number of trials.
 -- Locks: none.
 SELECT
     trial.scenario,
