@@ -93,6 +93,19 @@ def test_grid_has_no_totals_over_drawn_instances_and_published_wording() -> None
     assert (grid.overall, [column.total for column in grid.columns]) == (None, [None])
 
 
+def test_strategy_grid_has_a_row_for_each_kind_of_instance() -> None:
+    for kind, counts in (("drawn", {"pass": 5}), ("parity", {"pass": 2, "fail": 1})):
+        make_trials(make_cell(make_config(make_run(instance_kind=kind))), **counts)
+    grid = read_grid("view=strategy")
+    assert [row.note for row in grid.rows] == ["drawn", "published wording"]
+    for row, expected in zip(grid.rows, ((5, 5), (2, 3)), strict=True):
+        (cell,) = row.cells
+        assert cell is not None
+        assert cell.rate is not None
+        assert (cell.rate.k, cell.rate.n) == expected
+        assert filter_trials(TrialFilter.from_query(QueryDict(cell.trials_query))).count() == cell.rate.n
+
+
 @pytest.mark.parametrize("metric", ["delivered", "schema"])
 def test_scenario_grid_control_column_totals_its_cells(metric: str) -> None:
     config = make_row(make_run(), "alpha", happy_path=10)

@@ -5,16 +5,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
-from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
 from toolbench.lab.results.matrix.columns import choose_columns, compute_column_value
+from toolbench.lab.results.matrix.grid_totals import (
+    NO_TALLY,
+    choose_metric,
+    compute_total,
+    group_by_scenario,
+    iterate_tool_scenarios,
+)
 from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
+from toolbench.lab.results.matrix.rows import VALUE_LABELS, MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
 from toolbench.lab.results.matrix.table import Matrix, find_newest_versions
 from toolbench.lab.results.trial_list.filter import TrialFilter
@@ -23,7 +29,6 @@ from toolbench.lab.scenarios.catalogue import ScenarioKey
 MIN_ANSWERS = 5  # a cell with fewer answers is not compared with the target
 MAX_TINT_PERCENT = 60  # tint of a cell whose share is 0
 MAX_CAUSE_TRIALS = 20_000  # of one page; counting their causes takes about 10 ms for 1,000 trials
-_NO_TALLY = Tally()
 
 _grids: VersionCache[Grid] = VersionCache(max_entries=8)
 _causes: VersionCache[CauseCounts] = VersionCache(max_entries=8)
@@ -88,6 +93,7 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     sums = {(row.key, scenario.scenario): scenario for row in matrix.rows for scenario in row.scenarios}
     controls = {scenario.scenario: scenario.control for scenario in sums.values()}
     slugs = sorted(controls, key=lambda slug: (controls[slug], slug))
+    newest, pairs_by_slug = find_newest_versions(matrix.rows), group_by_scenario(matrix.rows)
     rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs) for row in matrix.rows])
     columns = [
         GridColumn(
@@ -95,11 +101,16 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
             slug.replace("_", " "),
             "Control" if controls[slug] else "Tool scenarios",
             controls[slug],
-            _compute_total(matrix, matrix.rows, slug, is_control=controls[slug]),
+            compute_total(matrix, newest, pairs_by_slug[slug], is_control=controls[slug]),
         )
         for slug in slugs
     ]
-    return Grid("Model", tuple(columns), rows, _compute_total(matrix, matrix.rows))
+    return Grid(
+        "Model",
+        tuple(columns),
+        rows,
+        compute_total(matrix, find_newest_versions(matrix.rows), iterate_tool_scenarios(matrix.rows)),
+    )
 
 
 def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
@@ -122,27 +133,43 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
     columns = [
         _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
     ]
-    return Grid("Model", tuple(columns), tuple(rows), _compute_total(matrix, matrix.rows))
+    return Grid(
+        "Model",
+        tuple(columns),
+        tuple(rows),
+        compute_total(matrix, find_newest_versions(matrix.rows), iterate_tool_scenarios(matrix.rows)),
+    )
 
 
 def _build_strategy_grid(matrix: Matrix) -> Grid:
-    """Return one row for each scenario; a cell is one strategy over all models."""
+    """Return one row for each scenario and kind of instance; a cell is one strategy over all models."""
     strategies = sorted({row.settings["strategy"] for row in matrix.rows})
-    controls = {sums.scenario: sums.control for row in matrix.rows for sums in row.scenarios}
+    newest = find_newest_versions(matrix.rows)
+    controls = {
+        (sums.scenario, row.settings["instance_kind"]): sums.control for row in matrix.rows for sums in row.scenarios
+    }
+    has_several_kinds = len({kind for _, kind in controls}) > 1
     rows = []
-    for slug in sorted(controls, key=lambda slug: (controls[slug], slug)):
-        rows_by_strategy = {
-            strategy: [row for row in matrix.rows if row.settings["strategy"] == strategy] for strategy in strategies
-        }
-        sources = [_pool_scenario(matrix.query, rows_by_strategy[strategy], slug, strategy) for strategy in strategies]
-        overall = _pool_scenario(matrix.query, matrix.rows, slug, "")
+    for slug, kind in sorted(controls, key=lambda key: (controls[key], key)):
+        pool = partial(_pool_scenario, matrix.query, slug, newest.get((kind, slug)))
+        rows_of_kind = [row for row in matrix.rows if row.settings["instance_kind"] == kind]
+        shown_kind = kind if has_several_kinds else ""
+        sources = [
+            pool([row for row in rows_of_kind if row.settings["strategy"] == strategy], strategy, shown_kind)
+            for strategy in strategies
+        ]
+        overall = pool(rows_of_kind, "", shown_kind)
         assert overall is not None
-        rows.append(_build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else ""))
+        kind_label = VALUE_LABELS.get(("instance_kind", kind), kind)
+        notes = [*["control"] * controls[slug, kind], *[kind_label] * has_several_kinds]
+        rows.append(_build_row(matrix, overall, sources, label=slug, note=" · ".join(notes)))
     columns = [
         _build_column(matrix, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
         for strategy in strategies
     ]
-    return Grid("Scenario", tuple(columns), tuple(rows), _compute_total(matrix, matrix.rows))
+    return Grid(
+        "Scenario", tuple(columns), tuple(rows), compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
+    )
 
 
 def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -> list[list[MatrixRow]]:
@@ -175,23 +202,34 @@ def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
     )
 
 
-def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, strategy: str) -> _Source | None:
-    """Return the source for the newest version of a scenario over rows; None if no row has the scenario.
+def _pool_scenario(
+    query: MatrixQuery, slug: str, newest: int | None, rows: Sequence[MatrixRow], strategy: str, kind: str
+) -> _Source | None:
+    """Return the source for the newest version of a scenario over rows; None if no row has this version.
 
     If `query.q` is set, the source has no link, since the trial list cannot be filtered by a part of a name.
+
+    Args:
+        query: the query of the matrix.
+        slug: the scenario.
+        newest: its newest version with finished trials; None if none has any, for the newest one of the rows.
+        rows: rows with the same kind of instance.
+        strategy: the strategy that the link selects; "" for any.
+        kind: the kind of instance that the link selects; "" for any.
     """
     scenarios = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
     config_ids = tuple(chain.from_iterable(row.config_ids for row in rows))  # may be thousands
-    if not scenarios:
+    version = max((sums.version for sums in scenarios), default=0) if newest is None else newest
+    newest_sums = [sums for sums in scenarios if sums.version == version]
+    if not newest_sums:
         return None
-    newest = max(sums.version for sums in scenarios)
-    newest_sums = [sums for sums in scenarios if sums.version == newest]
     first = rows[0].trials
     trials = TrialFilter(
         runs=first.runs,
         scenario=slug,
-        version=newest,
+        version=version,
         strategy=strategy,
+        instance_kind=kind,
         demo=first.demo,
         imported=first.imported,
         prompt="" if query.prompt == SPLIT_BY_PROMPT else query.prompt,
@@ -204,7 +242,7 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
         newest_sums[0].control,
         metric_input.pooled_times,
         config_ids,
-        ((slug, newest),),
+        ((slug, version),),
     )
 
 
@@ -214,7 +252,7 @@ def _build_scenario_input(scenario_sums: Sequence[ScenarioSums]) -> MetricInput:
     The counts of a control are in `control` and in `tools`, since most metrics read `tools`.
     """
     tally = scenario_sums[0].tally if len(scenario_sums) == 1 else add_tallies(sums.tally for sums in scenario_sums)
-    control = tally if scenario_sums[0].control else _NO_TALLY
+    control = tally if scenario_sums[0].control else NO_TALLY
     return MetricInput(tally, control, (tally,), tuple(sums.times for sums in scenario_sums))
 
 
@@ -277,7 +315,7 @@ def _build_row(
 
 def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
     target = None if source.is_control else float(matrix.query.target)
-    metric = _choose_metric(matrix.metric, is_control=source.is_control)
+    metric = choose_metric(matrix.metric, is_control=source.is_control)
     value = compute_metric(metric, source.metric_input, target=target)
     tally = source.metric_input.control if metric.of_control else source.metric_input.tools
     return GridCell(
@@ -326,40 +364,5 @@ def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control
 
 
 def _build_column(matrix: Matrix, label: str, rows: Iterable[MatrixRow]) -> GridColumn:
-    return GridColumn(label, label, "", False, _compute_total(matrix, rows))
-
-
-def _choose_metric(metric: Metric, *, is_control: bool) -> Metric:
-    """Return the metric of a cell or a column; those of a control show answered success for every judged metric."""
-    return METRICS["given"] if is_control and metric.judged else metric
-
-
-def _compute_total(
-    matrix: Matrix, rows: Iterable[MatrixRow], slug: str = "", *, is_control: bool = False
-) -> MetricValue | None:
-    """Return the pooled rate of the newest versions of scenarios over rows.
-
-    Args:
-        matrix: the matrix.
-        rows: the rows to add up.
-        slug: the scenario; "" for all tool scenarios.
-        is_control: whether the scenario is a control.
-
-    Returns:
-        None if the metric is no rate, since other values cannot be pooled, or if the matrix has drawn instances beside
-        the published wording, which are different tasks.
-    """
-    kinds = {row.settings["instance_kind"] for row in matrix.rows}
-    if not matrix.metric.is_rate or len(kinds) > 1:
-        return None
-    newest = {scenario: version for (_, scenario), version in find_newest_versions(matrix.rows).items()}
-    tally = add_tallies(
-        sums.tally
-        for row in rows
-        for sums in row.scenarios
-        if (sums.scenario == slug if slug else not sums.control)
-        and sums.version == newest.get(sums.scenario, sums.version)
-    )
-    metric_input = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
-    shown_metric = _choose_metric(matrix.metric, is_control=is_control)
-    return compute_metric(shown_metric, metric_input, target=None if is_control else matrix.query.target)
+    total = compute_total(matrix, find_newest_versions(matrix.rows), iterate_tool_scenarios(rows))
+    return GridColumn(label, label, "", False, total)

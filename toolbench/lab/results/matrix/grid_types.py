@@ -62,7 +62,8 @@ class GridColumn:
     Attributes:
         key: name of the column in the URL parameter `sort`.
         group: head above the column, shared with its neighbours of the same group; "" for none.
-        total: pooled rate of all rows; None if the metric is no rate.
+        total: pooled rate of the newest versions over the rows; None if the metric is no rate, or if the rows have
+            several kinds of instance.
     """
 
     key: str

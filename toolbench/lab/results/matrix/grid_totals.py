@@ -1,0 +1,58 @@
+"""Totals of the grid over rows, which add up only the newest version of each scenario."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.tally import Tally, add_tallies
+from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
+from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
+from toolbench.lab.results.matrix.table import Matrix, NewestVersions
+
+NO_TALLY = Tally()
+KindAndSums = tuple[str, ScenarioSums]  # kind of instance, and sums of one scenario with it
+
+
+def choose_metric(metric: Metric, *, is_control: bool) -> Metric:
+    """Return the metric of a cell or a column; those of a control show answered success for every judged metric."""
+    return METRICS["given"] if is_control and metric.judged else metric
+
+
+def iterate_tool_scenarios(rows: Iterable[MatrixRow]) -> Iterator[KindAndSums]:
+    """Yield the kind of instance and the sums of each tool scenario of these rows."""
+    return ((row.settings["instance_kind"], sums) for row in rows for sums in row.scenarios if not sums.control)
+
+
+def group_by_scenario(rows: Iterable[MatrixRow]) -> Mapping[str, Sequence[KindAndSums]]:
+    """Return the kind of instance and the sums of each scenario of these rows, by scenario."""
+    pairs_by_slug: dict[str, list[KindAndSums]] = defaultdict(list)
+    for row in rows:
+        for sums in row.scenarios:
+            pairs_by_slug[sums.scenario].append((row.settings["instance_kind"], sums))
+    return pairs_by_slug
+
+
+def compute_total(
+    matrix: Matrix, newest: NewestVersions, pairs: Iterable[KindAndSums], *, is_control: bool = False
+) -> MetricValue | None:
+    """Return the pooled rate of the newest versions of scenarios.
+
+    Args:
+        matrix: the matrix.
+        newest: the newest version of each scenario, from `find_newest_versions`.
+        pairs: the kinds of instance and the sums to add up.
+        is_control: whether the sums are those of a control.
+
+    Returns:
+        None if the metric is no rate, since other values cannot be pooled, or if there are drawn instances beside the
+        published wording, which are different tasks.
+    """
+    pairs = list(pairs)
+    if not matrix.metric.is_rate or len({kind for kind, _ in pairs}) > 1:
+        return None
+    tally = add_tallies(
+        sums.tally for kind, sums in pairs if sums.version == newest.get((kind, sums.scenario), sums.version)
+    )
+    metric_input = MetricInput(tally, tally if is_control else NO_TALLY, (tally,))
+    shown_metric = choose_metric(matrix.metric, is_control=is_control)
+    return compute_metric(shown_metric, metric_input, target=None if is_control else matrix.query.target)
