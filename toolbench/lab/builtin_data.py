@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, TypeVar
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
@@ -50,6 +50,7 @@ class _LocalProvider:
     note: str
 
 
+_LOAD_LOCK_ID = 7_204_321  # key of the advisory lock under which built-in data is loaded
 _LOCAL_PROVIDERS = (
     _LocalProvider(
         "Local, own template", "local-own", 1, "The model's own template, which leaves tools out of the prompt."
@@ -73,7 +74,12 @@ class LoadedCounts:
 
 @transaction.atomic
 def load_builtin_data() -> LoadedCounts:
-    """Load all built-in data in one transaction and return how many built-in rows there are."""
+    """Load all built-in data in one transaction and return how many built-in rows there are.
+
+    A second process that loads it at the same time waits.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOAD_LOCK_ID])
     return LoadedCounts(
         presets=_load_presets(),
         profiles=_load_profiles(),

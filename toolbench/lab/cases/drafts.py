@@ -149,10 +149,13 @@ def render_json(value: Any) -> str:
 
 def _is_typeable(value: Any) -> bool:
     """Return whether a value is a text without lone surrogates, so that a form field can contain it."""
+    if not isinstance(value, str):
+        return False
     try:
-        return isinstance(value, str) and value.encode() is not None
+        value.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def read_draft_values(draft: CaseDraft) -> JsonObject:

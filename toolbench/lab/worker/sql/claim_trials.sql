@@ -2,12 +2,12 @@
 --
 -- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has
 -- ended, and its slot is free, although its outcome is not stored yet. Runs with the fewest claimed trials that have
--- not ended come first, then the runs take turns; no run has more of them than its own limit, with those that
--- back off, since they return. Trials whose local server is not ready, or whose method a probe has yet to determine, stay queued. A run with a request limit gets
--- no more trials in flight than its remaining requests are expected to suffice for, at the mean number of requests of
--- its finished trials (3 before the first has finished), so that the limit does not stop trials half-way. A trial that
--- lost its local server `isolate_after` times is claimed only while no other trial of the provider runs, and no trial
--- is claimed beside it: if the server dies again, that trial is known to kill it.
+-- not ended come first, then the runs take turns. No run has more claimed trials than its own limit; trials that back
+-- off count. Trials whose local server is not ready, or whose method a probe has yet to determine, stay queued. A run
+-- with a request limit gets no more trials in flight than its remaining requests are expected to suffice for, at the
+-- mean number of requests of its finished trials (3 before the first has finished), so that the limit does not stop
+-- trials half-way. A trial that lost its local server `isolate_after` times is claimed only while no other trial of the
+-- provider runs, and no trial is claimed beside it: if the server dies again, that trial is known to kill it.
 -- Beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot: each waits for the
 -- slot of a trial of the same worker. None is claimed so while a probe or a trial that backs off wants a slot, if the
 -- limit is adaptive, if a local server serves the model, which may get a new address, or while a trial is queued of a
