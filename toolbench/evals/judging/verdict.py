@@ -32,10 +32,7 @@ NEW_CLASSES_BY_VERSION = {
         }
     ),
 }
-"""The failure classes that each version of the rules newly gives, with "" for a pass.
-
-These are the classes to which the version may change an older verdict.
-"""
+"""The failure classes to which each version of the rules may change an older verdict, with "" for a pass."""
 
 FINAL_TEXT_CHECK = "the run ends with a visible text"
 
