@@ -54,10 +54,11 @@ def test_sweep_corrects_count_below_stored_attempts() -> None:
 
 def test_set_limits_too_large_keeps_earlier_limit() -> None:
     run = launch_run(make_model(), request_cap=10)
-    with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
-        limits.set_limits_and_resume(run.pk, request_cap=10**15, token_cap=None)
     with pytest.raises(RunActionError, match="is not paused"):
         limits.set_limits_and_resume(run.pk, request_cap=20, token_cap=None)
+    control.pause_run(run.pk)
+    with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
+        limits.set_limits_and_resume(run.pk, request_cap=10**15, token_cap=None)
     run.refresh_from_db()
     assert run.request_cap == 10
 
