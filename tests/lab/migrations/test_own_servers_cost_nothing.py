@@ -24,9 +24,10 @@ def make_fresh_cell(name: str, base_url: str) -> Cell:
     return make_cell(make_config(make_run(), model), stale=False)
 
 
-def test_migrate_marks_only_cells_of_private_addresses_stale(older_schema: None) -> None:
+def test_migrate_marks_only_cells_of_private_addresses_stale(request: pytest.FixtureRequest) -> None:
     private = make_fresh_cell("Own", "http://192.168.1.20:8000")
     public = make_fresh_cell("Elsewhere", "https://example.test/api")
+    request.getfixturevalue("older_schema")
 
     call_command("migrate", "lab", verbosity=0)
 
