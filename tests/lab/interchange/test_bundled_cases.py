@@ -64,6 +64,8 @@ def test_bundle_of_rejudged_run_has_the_version_that_judged() -> None:
         run = tried(case, make_scripted_model(scripted), trials=2)
     edit_case(case.slug, *parse_draft(replace(DRAFT, title="Late order")))
     assert rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True)).judged == 2
+    # The new version ends a trial at its first call, the old one at the limit of rounds; all calls stay counted.
+    assert list(run.trials.values_list("calls", "type_calls")) == [(12, 12)] * 2
     bundle, _ = write_bundle_bytes(run, private=True)
     delete_everything()
 

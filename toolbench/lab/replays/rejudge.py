@@ -249,7 +249,7 @@ def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResul
     versions = JudgingVersions(replayed.version, judging.VERSION)
     rows.filter(scenario_version=versions.scenario, judging_version=versions.judging).delete()
     _build_judgement(trial, versions, replayed.columns, current=True).save()
-    counts = {name: count for name, count in replayed.columns["verdict"]["counts"].items() if name in TRIAL_COUNTERS}
+    counts = {name: count for name, count in replayed.counts.items() if name in TRIAL_COUNTERS}
     Trial.objects.filter(pk=trial.pk).update(**replayed.columns, **counts, text_stale=True)
     result.judged += 1
     before, after = trial.outcome, replayed.columns["outcome"]

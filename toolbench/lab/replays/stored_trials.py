@@ -80,6 +80,8 @@ class ReplayedTrial:
 
     Attributes:
         columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
+        counts: the trial's counts by column; {} if the replay did not use all stored answers, as with a scenario
+            that ends a trial earlier, so that not all calls were counted.
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; None if all were.
         reason: why the replay stopped early or was not possible; "" otherwise.
@@ -89,6 +91,7 @@ class ReplayedTrial:
 
     trial: Trial
     columns: JsonObject = field(default_factory=dict)
+    counts: JsonObject = field(default_factory=dict)
     version: int = 0
     unknown_from: int | None = None
     reason: str = ""
@@ -250,9 +253,12 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
     verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
     if trial.tools_dropped:
         verdict = mark_tools_dropped(verdict, loop_result)
-    columns = _build_columns(trial, loop_result, verdict, collector)
     return ReplayedTrial(
-        trial, columns, plan.scenario.version, differing_fields=tuple(sorted(transport.differing_fields))
+        trial,
+        _build_columns(trial, loop_result, verdict, collector),
+        verdict.counts if transport.is_exhausted else {},
+        plan.scenario.version,
+        differing_fields=tuple(sorted(transport.differing_fields)),
     )
 
 

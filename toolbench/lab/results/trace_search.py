@@ -41,7 +41,8 @@ def asks_for_traces(search: str) -> bool:
 def search_traces(search: str, limit: int) -> TraceSearch:
     """Return the newest traces that match the words beside SOURCE_FILTER, with at most five queries.
 
-    Words are found as in the search of trials. A number, also with "#" before it, also finds the trace with this id.
+    Words are found as in the search of trials. A number also finds the trace with this id; with "#" before it, it finds
+    no other trace.
     """
     words = _FILTER_WORD.sub(" ", search).strip()
     condition = build_search_condition(words, prefix="")
@@ -49,7 +50,8 @@ def search_traces(search: str, limit: int) -> TraceSearch:
     if not condition:
         return TraceSearch(tuple(traces[:limit]))
     number = parse_whole_number(words.removeprefix("#"))
-    ids = {*_find_newest(condition, limit), *([number] if number else [])}
+    is_id = bool(number) and words.startswith("#")
+    ids = {*([] if is_id else _find_newest(condition, limit)), *([number] if number else [])}
     return TraceSearch(tuple(traces.filter(pk__in=ids)[:limit]), get_text_lag(GATEWAY_TRACES))
 
 
