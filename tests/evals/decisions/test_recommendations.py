@@ -7,6 +7,7 @@ import pytest
 
 from toolbench.evals.decisions.assessments import DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.recommendations import (
+    CONDITIONAL,
     RECOMMENDATION_RULES,
     YES,
     ModelRecommendation,
@@ -166,6 +167,14 @@ def test_recommend_compares_nothing_if_all_answers_were_repeated(other: str, cho
     profiles = [build_result(40, 40, profile=profile, has_repeated_answers=True) for profile in ("a", other)]
     advice = recommend(profiles, 0.9)
     assert (advice.result.profile, advice.rule, advice.profile_rule) == (chosen, "repeats", "no-interval")
+
+
+@pytest.mark.parametrize("others", [[(4, 40)], [(4, 40), (20, 40)], [(0, 0)]])
+def test_recommend_is_conditional_if_only_repeats_may_reach_target(others: list[tuple[int, int]]) -> None:
+    profiles = [build_result(k, n, profile=f"other{k}") for k, n in others]
+    advice = recommend([*profiles, build_result(40, 40, profile="repeats", has_repeated_answers=True)], 0.9)
+    assert (advice.result.profile, advice.verdict, advice.rule) == ("repeats", CONDITIONAL, "repeats")
+    assert advice.profile_rule == "no-interval"
 
 
 def test_recommendation_rules_have_unique_names() -> None:

@@ -176,8 +176,8 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
 PROFILE_RULES = {
     "only": "There are trials of only one profile.",
     "no-interval": (
-        "The repeats of every profile gave the same answers, so no success has an interval: the default profile is "
-        "recommended, or the first one."
+        "No profile with an interval may reach the target, and the repeats of the others gave the same answers: of "
+        "these the default profile is recommended, or the first one."
     ),
     "only-interval": "The repeats of every other profile gave the same answers, so their success has no interval.",
     "best-interval": "Its interval lies above that of every other profile that has one.",
@@ -195,8 +195,8 @@ def recommend(profiles: Sequence[ProfileResult], target: float) -> ModelRecommen
         profiles: The results of the model's profiles, at least one.
         target: The end-to-end success required, as a fraction.
     """
-    chosen, profile_rule, profile_reason = _choose_profile(profiles)
-    rule = next(rule for rule in RECOMMENDATION_RULES if rule.holds(chosen, target))
+    chosen, profile_rule, profile_reason = _choose_profile(profiles, target)
+    rule = _find_rule(chosen, target)
     reason = rule.describe(chosen, target)
     return ModelRecommendation(chosen.model, chosen, rule.verdict, rule.name, reason, profile_rule, profile_reason)
 
@@ -233,13 +233,19 @@ def has_overlap(first: ProfileResult, second: ProfileResult) -> bool:
     return low <= other_high and other_low <= high
 
 
-def _choose_profile(profiles: Sequence[ProfileResult]) -> tuple[ProfileResult, str, str]:
+def _find_rule(result: ProfileResult, target: float) -> RecommendationRule:
+    return next(rule for rule in RECOMMENDATION_RULES if rule.holds(result, target))
+
+
+def _choose_profile(profiles: Sequence[ProfileResult], target: float) -> tuple[ProfileResult, str, str]:
     """Return the recommended profile, the key of its rule in PROFILE_RULES, and the reason in words."""
     if len(profiles) == 1:
         return profiles[0], "only", PROFILE_RULES["only"]
-    compared = [profile for profile in profiles if not profile.assessment.measured.has_repeated_answers]
-    if not compared:
-        return _find_default(profiles) or profiles[0], "no-interval", PROFILE_RULES["no-interval"]
+    compared, repeating = [], []
+    for profile in profiles:
+        (repeating if profile.assessment.measured.has_repeated_answers else compared).append(profile)
+    if repeating and all(_find_rule(profile, target).verdict in (NO, NOT_APPLICABLE) for profile in compared):
+        return _find_default(repeating) or repeating[0], "no-interval", PROFILE_RULES["no-interval"]
     if len(compared) == 1:
         return compared[0], "only-interval", PROFILE_RULES["only-interval"]
     best = max(compared, key=lambda profile: (profile.assessment.low, profile.profile == DEFAULT_PROFILE))
