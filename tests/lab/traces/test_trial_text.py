@@ -23,7 +23,7 @@ def test_build_search_text_has_names_question_answer_and_arguments() -> None:
     request = _encode([{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}])
     trial = _build_trial(final_text=b"It is sunny.", cause="wrong_value")
     assert build_search_text(trial, [("", request), ("get_weather", b'{"city": "Bern"}')]).splitlines() == [
-        "vendor/model-a Example weather wrong_value",
+        "vendor/model-a Example weather wrong_value get_weather",
         QUESTION,
         "It is sunny.",
         "Called with a wrong city. ",
@@ -46,6 +46,20 @@ def test_build_search_text_finds_question_in_every_request_form(request_body: by
 @pytest.mark.parametrize("request_body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, _encode(3), _encode([3, None])])
 def test_build_search_text_of_unreadable_request_has_no_question(request_body: bytes) -> None:
     assert build_search_text(_build_trial(), [("", request_body)]).startswith("vendor/model-a")
+
+
+def test_build_search_text_names_tools_after_long_arguments() -> None:
+    steps = [("write_file", b"x" * 400)] * 12 + [("finish_task", b"{}")]
+    first_line = build_search_text(_build_trial(), steps).splitlines()[0]
+    assert first_line.split()[-2:] == ["write_file", "finish_task"]
+
+
+def test_build_search_text_without_bodies_has_names_and_reason_only() -> None:
+    text = build_search_text(_build_trial(cause="wrong_value"), [("", b""), ("get_weather", b""), ("get_weather", b"")])
+    assert text.splitlines() == [
+        "vendor/model-a Example weather wrong_value get_weather",
+        "Called with a wrong city. ",
+    ]
 
 
 def test_build_search_text_is_bounded_and_fits_its_column() -> None:

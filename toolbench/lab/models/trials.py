@@ -200,12 +200,12 @@ class Trial(models.Model, TrialColumns):
 
 
 class TrialText(models.Model):
-    """The searchable text of a trial: names, question, final answer, arguments of calls and reasons.
+    """The searchable text of a trial: names, also of called tools, question, final answer, reasons and arguments.
 
     lab/traces/search_text.py writes it after the trial has ended.
 
     Attributes:
-        text: at most 4,000 characters; searched for parts of words.
+        text: at most 4,000 characters, names first; searched for parts of words.
         words: the words of `text`; searched for whole words and beginnings of words.
     """
 

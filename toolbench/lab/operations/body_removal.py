@@ -1,7 +1,7 @@
 """Removal of the bodies of old trials by the rules of retention, and a preview of it.
 
-A trial keeps its verdict, versions, figures and the columns of its steps. Bodies, step details, the final answer, the
-rendered prompt and the search text go.
+A trial keeps its verdict, versions, figures and the columns of its steps. Bodies, step details, the final answer and
+the rendered prompt go. The search text keeps names and reasons only, which the kept columns have.
 """
 
 import json
@@ -19,6 +19,7 @@ from toolbench.lab.operations.retention_policy import (
     load_retention_policy,
 )
 from toolbench.lab.sql import load_statement
+from toolbench.lab.traces.search_text import TRIALS, write_search_texts
 
 TRIALS_PER_BATCH = 200
 SECONDS_PER_PASS = 5.0  # the scheduler has other jobs, and has to send heartbeats
@@ -117,8 +118,10 @@ def _remove_batches(policy: RetentionPolicy, after: int) -> Iterator[list[int]]:
             rules = {kind: describe_rule(kind, days) for kind, days in policy.days_by_kind.items()}
             rows = [{"id": trial_id, "rule": rules[Kind(kind)]} for trial_id, kind in due]
             cursor.execute(_REMOVE_BODIES, {"rows": json.dumps(rows)})
-        after = due[-1][0]
-        yield [trial_id for trial_id, _ in due]
+            batch_ids = [trial_id for trial_id, _ in due]
+            write_search_texts(TRIALS, batch_ids)
+        after = batch_ids[-1]
+        yield batch_ids
 
 
 def _build_parameters(policy: RetentionPolicy) -> dict[str, str | int | list[str] | list[int]]:

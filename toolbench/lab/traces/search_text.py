@@ -17,7 +17,6 @@ from django.utils import timezone
 from toolbench.lab.models import GatewayTrace, Trial
 from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.gateway_text import build_trace_texts
-from toolbench.lab.traces.removed_bodies import WITH_BODIES
 from toolbench.lab.traces.trial_text import build_trial_texts
 
 TEXTS_PER_BATCH = 200
@@ -45,7 +44,7 @@ class TextSource:
 
 TRIALS = TextSource(
     "trial",
-    Trial.objects.filter(WITH_BODIES, text_stale=True, state=Trial.State.DONE),
+    Trial.objects.filter(text_stale=True, state=Trial.State.DONE),
     "finished_at",
     build_trial_texts,
     load_statement("traces/store_texts", table="lab_trialtext", key="trial_id"),
@@ -81,6 +80,14 @@ def update_search_texts(
     return written
 
 
+def write_search_texts(source: TextSource, ids: Sequence[int]) -> None:
+    """Write the search texts of these rows. Call it in the transaction that locked the rows."""
+    texts = source.build_texts(ids)
+    with connection.cursor() as cursor:
+        cursor.execute(source.store, [list(texts), list(texts.values())])
+    source.stale.model._base_manager.filter(pk__in=ids).update(text_stale=False)
+
+
 def get_text_lag(source: TextSource = TRIALS) -> float:
     """Return the seconds for which the oldest row with a stale search text has waited; 0.0 if none waits."""
     oldest = source.stale.aggregate(oldest=Min(source.time_column))["oldest"]
@@ -89,10 +96,8 @@ def get_text_lag(source: TextSource = TRIALS) -> float:
 
 def _update_batch(source: TextSource) -> int:
     """Write the search texts of one batch and return its size. Rows that another process has locked are skipped."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         stale = source.stale.order_by(source.time_column, "pk").select_for_update(skip_locked=True, of=("self",))
         ids = list(stale.values_list("pk", flat=True)[:TEXTS_PER_BATCH])
-        texts = source.build_texts(ids)
-        cursor.execute(source.store, [list(texts), list(texts.values())])
-        source.stale.model._base_manager.filter(pk__in=ids).update(text_stale=False)
+        write_search_texts(source, ids)
     return len(ids)

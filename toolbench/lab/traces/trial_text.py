@@ -1,4 +1,4 @@
-"""Search texts of trials: names, question, final answer, reasons, and calls with their arguments."""
+"""Search texts of trials: names of the trial and its tools, question, final answer, reasons, and arguments of calls."""
 
 import json
 from collections import defaultdict
@@ -37,18 +37,22 @@ def build_trial_texts(trial_ids: Sequence[int]) -> dict[int, str]:
 def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
     """Return the search text of a trial: one part per line, at most MAX_TEXT_CHARS characters.
 
+    The first line has the names of all called tools, since long arguments of other calls may leave no space for a call.
+
     Args:
         trial: a finished trial with its configuration.
-        steps: tool name and arguments of each call, and ("", body) for the first request.
+        steps: tool name and arguments of each call, and ("", body) for the first request; without bytes after the
+            bodies were removed.
     """
     config = trial.config
+    tool_names = dict.fromkeys(tool for tool, _ in steps if tool)
     question = next((_find_question(body) for tool, body in steps if not tool), "")
     parts = [
-        f"{config.model_name} {config.provider_name} {trial.scenario} {trial.cause}",
+        " ".join((config.model_name, config.provider_name, trial.scenario, trial.cause, *tool_names)),
         question[:MAX_QUESTION_CHARS],
         bytes(trial.final_text[: 4 * MAX_ANSWER_CHARS]).decode("utf-8", "replace")[:MAX_ANSWER_CHARS],
         f"{trial.sentence} {trial.error_hint}"[:MAX_REASON_CHARS],
-        *(f"{tool} {body.decode('utf-8', 'replace')}" for tool, body in steps if tool),
+        *(f"{tool} {body.decode('utf-8', 'replace')}" for tool, body in steps if tool and body),
     ]
     return to_column_text("\n".join(part for part in parts if part.strip()), MAX_TEXT_CHARS)
 

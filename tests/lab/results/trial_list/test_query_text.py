@@ -102,6 +102,18 @@ def test_query_text_finds_trials_that_match_all_terms(trials: None, search: str,
     assert find(search) == found
 
 
+def test_query_text_finds_tool_after_long_arguments_and_exactly(trials: None) -> None:
+    old = Trial.objects.get(label="old")
+    for ordinal, name in enumerate(["write_file"] * 12 + ["finish_task"]):
+        make_step(old, kind=Step.Kind.TOOL, tool_name=name, ordinal=ordinal, bodies={"request": b"x" * 4_000})
+    new = Trial.objects.get(label="new")
+    make_step(new, kind=Step.Kind.TOOL, tool_name="lost_tool", ordinal=1, execution=new.execution + 1)
+    Trial.objects.filter(pk=new.pk).update(sentence="Called neither finish_task nor lost_tool.")
+    Trial.objects.update(text_stale=True)
+    update_search_texts()
+    assert [find(f"tool:{name}") for name in ("finish_task", "finish", "lost_tool")] == [{"old"}, set(), set()]
+
+
 def test_query_text_started_date_means_the_whole_day(trials: None) -> None:
     day = Trial.objects.get(label="old").started_at
     assert day is not None

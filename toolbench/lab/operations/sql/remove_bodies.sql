@@ -2,18 +2,15 @@
 --
 -- Rows of bodies are emptied and not deleted, so that a step always has one.
 -- Parameters: rows: JSON list of id and rule.
--- Locks: the caller has locked the trials; then bodies and search texts.
+-- Locks: the caller has locked the trials; then bodies. The caller replaces the search texts.
 WITH chosen AS (
     SELECT id, rule FROM json_to_recordset(%(rows)s::json) AS listed(id bigint, rule text)
 ), emptied AS (
     UPDATE lab_stepbody AS body SET request = '', response = '', facts = '{}'
     FROM lab_step AS step, chosen
     WHERE step.id = body.step_id AND step.trial_id = chosen.id
-), deleted_texts AS (
-    DELETE FROM lab_trialtext USING chosen WHERE trial_id = chosen.id
 )
 UPDATE lab_trial AS trial
-SET final_text = '', rendered_prompt = NULL, text_stale = false,
-    bodies_removed_at = clock_timestamp(), bodies_rule = chosen.rule
+SET final_text = '', rendered_prompt = NULL, bodies_removed_at = clock_timestamp(), bodies_rule = chosen.rule
 FROM chosen
 WHERE trial.id = chosen.id

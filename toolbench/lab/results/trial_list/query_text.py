@@ -195,12 +195,12 @@ def _compare_start(operator: str, value: str) -> Condition | None:
 
 
 def _build_tool_condition(tool_name: str) -> Condition:
-    """Return the condition that a tool was called.
+    """Return the condition that a tool was called in the latest execution.
 
-    The search text, which has an index, preselects the trials.
+    The search text, which has an index and names every called tool, preselects the trials.
     """
-    is_called = Exists(Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, tool_name=tool_name))
-    return Q(is_called) & build_search_condition(tool_name)
+    calls = Step.objects.filter(trial=OuterRef("pk"), execution=OuterRef("execution"), kind=Step.Kind.TOOL)
+    return Q(Exists(calls.filter(tool_name=tool_name))) & build_search_condition(tool_name)
 
 
 def _build_human_condition(value: str) -> Condition | None:
