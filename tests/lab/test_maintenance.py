@@ -6,8 +6,9 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_step, make_trial
 from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import launch_run
 from toolbench.engine.events import ToolResult
 from toolbench.engine.types import Envelope, ToolCall
 from toolbench.lab import maintenance
@@ -22,6 +23,8 @@ from toolbench.lab.maintenance import (
 )
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, JobFailure, Process, Run, SignInLink, Trial
+from toolbench.lab.runs.control import retry_errored_trials
+from toolbench.lab.worker.claims import MAX_LEASE_LOSSES, claim
 from toolbench.lab.worker.completion import finish_runs
 from toolbench.lab.worker.storage import Batch, StepWrite, write_batch
 from toolbench.providers.driver.step_records import ToolStep
@@ -45,6 +48,44 @@ def test_sweep_requeues_lost_trial_and_keeps_its_steps() -> None:
     trial.refresh_from_db()
     assert (trial.state, trial.lease, trial.execution, trial.steps.count()) == ("queued", None, 2, 1)
     assert Cell.objects.get(pk=trial.cell_id).queued == 1
+
+
+def test_sweep_counts_lost_leases_of_trials_with_slot() -> None:
+    cell = make_running_cell()
+    executed, waiting = make_lost_trial(cell), make_lost_trial(cell)
+    Trial.objects.filter(pk=waiting.pk).update(backing_off=True)
+    sweep()
+    executed.refresh_from_db()
+    waiting.refresh_from_db()
+    assert (executed.lease_losses, waiting.lease_losses) == (1, 0)
+
+
+def test_sweep_ends_trial_that_lost_too_many_leases_until_retried() -> None:
+    trial = make_lost_trial(make_running_cell())
+    Trial.objects.filter(pk=trial.pk).update(lease_losses=MAX_LEASE_LOSSES - 1)
+    assert sweep().expired == 1
+    trial.refresh_from_db()
+    assert (trial.state, trial.outcome, trial.failure_class, trial.cause) == ("done", "infra", "our_error", "our_error")
+    assert (trial.run.state, Cell.objects.get().infra) == (Run.State.FINISHED, 1)
+    assert "lost its worker 10 times" in trial.sentence
+    retry_errored_trials(trial.run_id, confirmed_requests=100)
+    trial.refresh_from_db()
+    assert (trial.state, trial.lease_losses, trial.sentence) == ("queued", 0, "")
+
+
+def test_sweep_ends_only_the_trial_that_kills_its_worker() -> None:
+    """Execute trials of two providers in one worker, which dies whenever it executes the first trial of one of them."""
+    providers = [make_provider(f"Provider {number}", concurrency=3) for number in range(2)]
+    runs = [launch_run(make_model(provider=provider), trials=4) for provider in providers]
+    guilty = runs[0].trials.order_by("position")[0]
+    for _ in range(40):
+        claimed = [trial.id for provider in providers for trial in claim(provider.pk, limit=9, worker="w")]
+        if guilty.pk in claimed:
+            Trial.objects.filter(state="running").update(lease_until=timezone.now() - timedelta(seconds=1))
+        else:
+            Trial.objects.filter(pk__in=claimed).update(state="done", outcome="pass", lease=None)
+        sweep()
+    assert list(Trial.objects.exclude(outcome="pass").values_list("pk", "execution")) == [(guilty.pk, MAX_LEASE_LOSSES)]
 
 
 def test_sweep_leaves_trial_with_valid_lease() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.endpoints.probe_storage import requeue_lost_probes
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.metrics.pools import refresh_pools
@@ -18,6 +19,7 @@ from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.serving.traces import delete_old_traces
 from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
+from toolbench.lab.worker.claims import MAX_LEASE_LOSSES
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import delete_old_failures, record_failures
 from toolbench.lab.worker.queue import notify_workers, notify_workers_of_probes, notify_workers_of_replays
@@ -28,6 +30,12 @@ _CELLS_PER_CHECK = 200
 _MAX_TRACE_TEXT_SECONDS = 5.0  # of one sweep, because gateway traces with bodies of 1 MB take long to process
 
 _REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
+_LOST_TOO_OFTEN = (
+    f"This trial lost its worker {MAX_LEASE_LOSSES} times: the process was killed, crashed or did not answer for too "
+    "long. No other trial of the provider ran in its last executions. The steps of all executions are kept. "
+    "Look for a crash or a lack of memory in the logs of the worker (var/log) and of the system, then retry the "
+    "infrastructure errors of the run."
+)
 
 _SELECT_WAITING_PROVIDERS = """
 SELECT provider.id FROM lab_provider AS provider WHERE EXISTS (
@@ -65,7 +73,7 @@ class SweepResult:
     """Results of a sweep; the result of a step that failed is 0 or ().
 
     Attributes:
-        expired: number of trials that were requeued because their lease had expired.
+        expired: number of trials whose lease had expired; they were requeued, or ended after MAX_LEASE_LOSSES losses.
         ended: number of queued trials that were ended because their run was cancelled or their provider deleted.
         paused: number of runs that were paused at a limit.
         finished: number of runs that were finished.
@@ -146,12 +154,15 @@ def list_waiting_providers() -> tuple[int, ...]:
 
 
 def _requeue_expired() -> int:
-    """Requeue trials whose lease has expired and return their number.
+    """Requeue trials whose lease has expired, or end those that lost it MAX_LEASE_LOSSES times; return their number.
 
     The execution number is kept, so their steps stay marked as those of a lost execution.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_REQUEUE_EXPIRED)
+        cursor.execute(
+            _REQUEUE_EXPIRED,
+            {"max_losses": MAX_LEASE_LOSSES, "sentence": _LOST_TOO_OFTEN, "taxonomy": read_taxonomy_version()},
+        )
         cell_ids = [row[0] for row in cursor.fetchall()]
         mark_stale(cell_ids)
     return len(cell_ids)  # one for each trial

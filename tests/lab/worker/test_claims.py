@@ -271,6 +271,18 @@ def test_claim_isolates_trial_with_repeated_server_losses() -> None:
     assert claim(model.provider_id, limit=9, worker="w") == ()
 
 
+def test_claim_runs_one_trial_with_lost_leases_of_all_providers() -> None:
+    first, second = make_limited_model(concurrency=5), make_limited_model(concurrency=5)
+    for model in (first, second):
+        launch_run(model, trials=2)
+    Trial.objects.update(lease_losses=ISOLATE_AFTER_LOSSES)
+    (alone,) = claim(first.provider_id, limit=9, worker="w")
+    assert [claim(model.provider_id, limit=9, worker="w") for model in (first, second)] == [(), ()]
+    requeue([(alone.id, alone.lease)])
+    assert len(claim(second.provider_id, limit=9, worker="w")) == 1
+    assert set(Trial.objects.values_list("lease_losses", flat=True)) == {ISOLATE_AFTER_LOSSES}
+
+
 def test_requeue_counts_only_lost_servers() -> None:
     model = make_limited_model(concurrency=5)
     run = launch_run(model)

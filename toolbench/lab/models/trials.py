@@ -89,6 +89,7 @@ class Trial(models.Model, TrialColumns):
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     execution = models.PositiveIntegerField(default=0)
     server_losses = models.PositiveSmallIntegerField(default=0)  # executions in which its local server exited
+    lease_losses = models.PositiveSmallIntegerField(default=0)  # executions whose lease expired while it held a slot
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=120, blank=True)

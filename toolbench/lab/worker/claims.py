@@ -28,7 +28,9 @@ from toolbench.lab.worker.request_budget import (
 from toolbench.lab.worker.slots import SlotHints
 
 NO_HINTS = SlotHints()
-ISOLATE_AFTER_LOSSES = 3  # losses of the local server after which a trial runs alone, as it may kill the server
+# Losses of the local server, or of the lease, after which a trial runs alone, as it may kill the server or the worker.
+ISOLATE_AFTER_LOSSES = 3
+MAX_LEASE_LOSSES = 10  # losses of the lease after which a trial ends
 _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"

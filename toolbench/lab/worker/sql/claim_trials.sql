@@ -6,8 +6,9 @@
 -- off count. Trials whose local server is not ready, or whose method a probe has yet to determine, stay queued. A run
 -- with a request limit gets no more trials in flight than its remaining requests are expected to suffice for, at the
 -- mean number of requests of its finished trials (3 before the first has finished), so that the limit does not stop
--- trials half-way. A trial that lost its local server `isolate_after` times is claimed only while no other trial of the
--- provider runs, and no trial is claimed beside it: if the server dies again, that trial is known to kill it.
+-- trials half-way. A trial that lost its local server or its lease `isolate_after` times is claimed only while no other
+-- trial of the provider and no other such trial of any provider runs, and no trial of the provider is claimed beside it:
+-- if the server or the worker dies again and again, that trial kills it.
 -- Beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot: each waits for the
 -- slot of a trial of the same worker. None is claimed so while a probe or a trial that backs off wants a slot, if the
 -- limit is adaptive, if a local server serves the model, which may get a new address, or while a trial is queued of a
@@ -33,7 +34,9 @@ WITH busy AS (
     SELECT total.trials AS in_flight, {limit} AS capacity, provider.adaptive OR provider.base_url = '' AS is_changing,
         {limit} - total.trials - total.probes - %(reserved_slots)s AS vacant,
         NOT EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
-            AND (%(isolated)s OR server_losses >= %(isolate_after)s))
+            AND (%(isolated)s OR greatest(server_losses, lease_losses) >= %(isolate_after)s))
+        AND NOT (%(isolated)s AND EXISTS (SELECT 1 FROM lab_trial WHERE state = 'running'
+            AND greatest(server_losses, lease_losses) >= %(isolate_after)s))
         AND NOT (provider.adaptive AND coalesce(pace.held_until > clock_timestamp(), false)) AS is_open
     FROM lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id,
         (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
@@ -68,7 +71,7 @@ WITH busy AS (
     CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY position) AS rank FROM lab_trial AS trial
         WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued'
-            AND (server_losses >= %(isolate_after)s) = %(isolated)s AND NOT EXISTS (
+            AND (greatest(server_losses, lease_losses) >= %(isolate_after)s) = %(isolated)s AND NOT EXISTS (
             SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.awaits_probe
             OR config.service <> '' AND NOT EXISTS (
                 SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))

@@ -1,11 +1,23 @@
--- Requeue running trials whose lease has expired.
+-- Requeue running trials whose lease has expired, and count the loss; end those that lost their lease `max_losses` times.
 --
+-- A trial without a slot was executing nothing, so it cannot have killed its worker, and its loss is not counted.
+-- Parameters: max_losses; sentence: of the trials that end; taxonomy: the version of the cause table.
 -- Returns: the cell of each trial.
 -- Locks: trials. A trial that another transaction has locked, even if it only stores steps of it (store_steps.sql), is
 -- skipped; the next call requeues it.
 WITH lost AS (
-    SELECT id FROM lab_trial WHERE state = 'running' AND lease_until < clock_timestamp()
+    SELECT id, lease_losses + (NOT backing_off)::int AS losses FROM lab_trial
+    WHERE state = 'running' AND lease_until < clock_timestamp()
     FOR UPDATE SKIP LOCKED
+), requeued AS (
+    UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false,
+        lease_losses = losses
+    FROM lost WHERE trial.id = lost.id AND losses < %(max_losses)s RETURNING trial.cell_id
+), ended AS (
+    UPDATE lab_trial AS trial SET state = 'done', lease = NULL, lease_until = NULL, backing_off = false,
+        lease_losses = losses, outcome = 'infra', "end" = 'PROVIDER_ERROR', failure_class = 'our_error',
+        category = 'EXCEPTION', sentence = %(sentence)s, signature = 'our_error', cause = 'our_error',
+        taxonomy = %(taxonomy)s, finished_at = clock_timestamp()
+    FROM lost WHERE trial.id = lost.id AND losses >= %(max_losses)s RETURNING trial.cell_id
 )
-UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false
-FROM lost WHERE trial.id = lost.id RETURNING trial.cell_id
+SELECT cell_id FROM requeued UNION ALL SELECT cell_id FROM ended
