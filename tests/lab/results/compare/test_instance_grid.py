@@ -4,7 +4,7 @@ import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
-from toolbench.lab.models import Run, Trial
+from toolbench.lab.models import Case, CaseSet, Run, Trial
 from toolbench.lab.results.compare.baseline import compare_with_baseline
 from toolbench.lab.results.compare.instance_grid import InstanceGrid, get_instance_grid
 from toolbench.lab.results.compare.query import CompareQuery
@@ -91,3 +91,18 @@ def test_instance_grid_side_without_the_instance_has_no_cell(run: Run) -> None:
     row = get_grid(run, "instances=all").rows[-1]
     assert row.instance == 9
     assert [cell is None for cell in row.cells] == [True, True, False]
+
+
+def test_instance_grid_test_case_is_one_row_beside_drawn_instances(run: Run) -> None:
+    case = Case.objects.create(set=CaseSet.objects.create(name="Own"), slug="own-weather", title="Weather")
+    for config, outcome in zip(run.configs.all(), ("pass", "fail", "pass"), strict=True):
+        cell = make_cell(config, case.slug)
+        for _ in range(3):
+            make_trial(cell, outcome)
+    rows = get_grid(run).rows
+    assert [(row.scenario, row.instance) for row in rows] == [("happy_path", 2), ("happy_path", 3), (case.slug, None)]
+    assert [cell and (cell.k, cell.n, cell.distinct_answers) for cell in rows[-1].cells] == [
+        (3, 3, 3),
+        (0, 3, 3),
+        (3, 3, 3),
+    ]

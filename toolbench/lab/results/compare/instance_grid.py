@@ -20,7 +20,7 @@ from toolbench.lab.results.trial_list.filter import TrialFilter
 
 MAX_GRID_ROWS = 60
 _KEY_COLUMNS = ("scenario", "scenario_version", "instance")
-InstanceKey = tuple[str, int, int | None]  # scenario, its version, seed of the instance or None (published wording)
+InstanceKey = tuple[str, int, int | None]  # scenario, its version, `StratumCounts.instance`
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class InstanceCell:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance, or all repeats of the published wording, on every side.
+    """An instance, or all repeats of the published wording or a test case, on every side.
 
     Attributes:
-        instance: seed of the instance; None for the published wording.
+        instance: seed of the instance; None for the published wording and for test cases.
         cells: a cell for each side, the baseline first; None for a side without a trial.
     """
 
@@ -139,10 +139,10 @@ def _read_trial_sums(
     query, pool = comparison.query, comparison.pool
     seeds = [seed for _, _, seed in keys if seed is not None]
     condition = Q(scenario__in={key[0] for key in keys}, cell__scenario_group=pool.group, instance_kind=pool.kind)
-    condition &= Q(instance_seed__in=seeds) if seeds else Q()
+    condition &= Q(instance=None) | Q(instance__in=seeds)
     parts = [
         filter_side_trials(side, demo=query.demo, chosen=query.chosen, is_finished=False)
-        .filter(condition).annotate(_side=Value(index, IntegerField()), instance=INSTANCE)
+        .annotate(_side=Value(index, IntegerField()), instance=INSTANCE).filter(condition)
         .values("_side", *_KEY_COLUMNS).annotate(**_TRIAL_AGGREGATES)
         for index, side in enumerate(query.sides)
     ]  # fmt: skip

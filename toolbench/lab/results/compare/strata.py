@@ -27,6 +27,7 @@ from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import MAX_RELIABLE_LAG_MS
 from toolbench.lab.metrics.repeated_instances import TRIED
+from toolbench.lab.models import Case as TestCase
 from toolbench.lab.models import Trial
 from toolbench.lab.models.trials import ANSWERED
 
@@ -45,9 +46,9 @@ RATIO_COLUMNS = {
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
 }  # fmt: skip
 HAS_ANSWER_HASH = ANSWERED & ~Q(answer_hash="")  # a trial that was refused before any answer has no hash
-# seed of a drawn instance; NULL for the published wording
+# seed of a drawn instance; NULL for the published wording and for test cases, as in metrics/sql/cell_trials.sql
 INSTANCE = Case(
-    When(instance_kind=DRAWN, then=F("instance_seed")),
+    When(Q(instance_kind=DRAWN) & ~Q(scenario__in=TestCase.objects.values("slug")), then=F("instance_seed")),
     default=Value(None),
     output_field=BigIntegerField(null=True),
 )
@@ -57,13 +58,13 @@ INSTANCE = Case(
 class StratumCounts:
     """Counts of the trials of one scenario with equal settings, of one instance.
 
-    A stratum has such counts for each drawn instance, and one for all repeats of the published wording.
+    A stratum has such counts for each drawn instance, and one for all repeats of the published wording or a test case.
 
     Attributes:
         settings: values of STRATUM_FIELDS, by name.
         group: the scenario group.
         kind: the instance kind.
-        instance: seed of the instance; None for the published wording.
+        instance: seed of the instance; None for the published wording and for test cases.
         answered: trials that passed or failed, without those over the deadline.
         tried: trials that passed, failed or had an infrastructure error.
         first_attempt_passes: trials that passed without a retry after model output.
