@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from toolbench.evals.metrics import compute_cost_per_success, compute_f1, compute_pass_at, compute_pass_hat
+from toolbench.evals.metrics import compute_f1, compute_pass_at, compute_pass_hat
 
 
 @pytest.mark.parametrize(("passed", "tried", "k"), [(3, 5, 2), (5, 5, 5), (0, 4, 1), (6, 7, 3), (1, 6, 4)])
@@ -30,8 +30,6 @@ def test_compute_pass_hat_refuses_impossible_counts(passed: int, tried: int, k: 
         compute_pass_hat(passed, tried, k)
 
 
-def test_f1_and_cost_per_success_without_data_are_none_not_0() -> None:
+def test_f1_without_data_is_none_not_0() -> None:
     assert compute_f1(0, 0, 0) is None
     assert compute_f1(0, 2, 0) == 0
-    assert compute_cost_per_success(None, 3) is None
-    assert compute_cost_per_success(0.6, 0) is None

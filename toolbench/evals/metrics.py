@@ -51,15 +51,6 @@ def compute_f1(rightly: int, needlessly: int, missed: int) -> float | None:
     return 2 * rightly / denominator if denominator else None
 
 
-def compute_cost_per_success(cost: float | None, passed: int) -> float | None:
-    """Return the cost per passed trial, in the unit of `cost`.
-
-    Returns:
-        The cost; None if it is unknown or no trial passed.
-    """
-    return None if cost is None or not passed else cost / passed
-
-
 def _check_counts(passed: int, tried: int, k: int) -> None:
     if not 0 <= passed <= tried or k < 1:
         raise ValueError(f"{passed} of {tried} with k = {k} is no estimate")

@@ -1,4 +1,4 @@
-"""Sums of the costs of trials.
+"""Sums of the costs and tokens of trials that passed, failed or had an infrastructure error.
 
 The cost of a trial is the one that the provider reported, else it follows from the price, else it is unknown. Failed,
 retried and lost requests are included.
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CostSums:
-    """Sums of costs over trials.
+    """Sums of costs and tokens over trials.
 
     Attributes:
         tried: number of trials that passed, failed or had an infrastructure error.
@@ -46,6 +46,7 @@ class CostSums:
         squared_dollars: sum of the squares of the known costs.
         delivered_dollars: dollars of end-to-end successes.
         delivered: number of end-to-end successes: trials that passed and that no user had retried after an error.
+        tokens: number of input and output tokens, those of lost executions included.
         price_lists: names of the price lists that were used.
     """
 
@@ -56,6 +57,7 @@ class CostSums:
     squared_dollars: float = 0.0
     delivered_dollars: float = 0.0
     delivered: int = 0
+    tokens: int = 0
     price_lists: tuple[str, ...] = ()
 
     @property
@@ -133,6 +135,7 @@ def build_cost_sums(tally: Tally, price_lists: tuple[str, ...] = ()) -> CostSums
         squared_dollars=tally.squared_dollars,
         delivered_dollars=tally.delivered_dollars,
         delivered=tally.passed - tally.late_passes,
+        tokens=tally.tried_tokens,
         price_lists=price_lists if tally.costs_reported < tally.costs_known else (),
     )
 
@@ -148,6 +151,7 @@ def add_costs(costs: Iterable[CostSums]) -> CostSums:
         squared_dollars=sum(cost.squared_dollars for cost in sums),
         delivered_dollars=sum(cost.delivered_dollars for cost in sums),
         delivered=sum(cost.delivered for cost in sums),
+        tokens=sum(cost.tokens for cost in sums),
         price_lists=tuple(dict.fromkeys(name for cost in sums for name in cost.price_lists)),
     )
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from toolbench.evals import metrics as formulas
 from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.cost import build_cost_sums, estimate_cost_per_success
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.times import MIN_LEGACY_P95_ANSWERS, Times, find_value_range
@@ -16,7 +17,7 @@ from toolbench.lab.metrics.values import UNKNOWN, Figure, Metric, MetricInput
 
 def compute_tokens_per_trial(tally: Tally) -> Figure | None:
     """Compute input and output tokens per trial; None if they are unknown or no trial was tried."""
-    return _compute_per_trial(tally, tally.input_tokens + tally.output_tokens)
+    return _compute_per_trial(tally, tally.tried_tokens)
 
 
 def compute_cost_per_success(tally: Tally) -> Figure | None:
@@ -25,9 +26,8 @@ def compute_cost_per_success(tally: Tally) -> Figure | None:
     Returns:
         The figure; None if the cost of a trial is unknown or there is no end-to-end success.
     """
-    return _build_single_figure(
-        formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars"
-    )
+    estimate = estimate_cost_per_success(build_cost_sums(tally))
+    return _build_single_figure(estimate and estimate.value, "dollars")
 
 
 def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | None], Rate]:

@@ -23,7 +23,8 @@ class Tally(CellCounts):
             that include such a cell have no interval.
         unpriced_cells: number of cells in which the cost of a trial is unknown.
         uncomputed_cells: number of cells whose sums could not be computed; the sums here do not include them.
-        cost: dollars; None if the cost of a trial is unknown or there are no costs.
+        cost: dollars of all trials, cancelled ones included; None if the cost of a trial is unknown or there are no
+            costs.
         min_error_probability: the smallest error probability of cells with sequential stopping; None without such
             a cell.
     """
@@ -72,6 +73,11 @@ class Tally(CellCounts):
     def tried(self) -> int:
         """Number of trials that passed, failed or had an infrastructure error."""
         return self.passed + self.failed + self.infra
+
+    @property
+    def is_cost_known(self) -> bool:
+        """Whether there are tried trials and the cost of each is known."""
+        return 0 < self.tried == self.costs_known
 
     @property
     def retries_known(self) -> bool:

@@ -44,7 +44,8 @@ def _sum_trials(help_text: str, expression: str = "", column: "type[models.Field
 
     Args:
         help_text: description of the sum.
-        expression: SQL; "" sums the trials' column of the same name over trials that ended and were not cancelled.
+        expression: SQL; "" sums the trials' column of the same name over tried trials, which passed, failed or had an
+            infrastructure error.
         column: class of the cell's column.
     """
     return _declare_counter(CounterSpec(help=help_text, expression=expression, counts_trials=False, column=column))
@@ -54,9 +55,9 @@ def _declare_counter(spec: CounterSpec) -> Any:
     return field(default=0, metadata={"counter": spec})
 
 
-def _add_lost_spending(name: str) -> str:
-    """Return the SQL that sums a figure of the trials and of their lost executions."""
-    return f"sum(trials.{name} + coalesce(spent.{name}, 0))"
+def _add_lost_spending(*names: str) -> str:
+    """Return the SQL that sums figures of the trials and of their lost executions."""
+    return f"sum({' + '.join(f'trials.{name} + coalesce(spent.{name}, 0)' for name in names)})"
 
 
 def _sum_dollars(expression: str, where: str) -> str:
@@ -64,7 +65,6 @@ def _sum_dollars(expression: str, where: str) -> str:
     return f"coalesce(sum({expression}) FILTER (WHERE {where}), 0)"
 
 
-_TRIED = "outcome IN ('pass', 'fail', 'infra')"
 _HASHED = "answered AND answer_hash <> ''"  # a trial that was refused before any answer has no hash
 _ANSWER = "(instance, answer_hash)"  # `instance` is a column of metrics/sql/cell_trials.sql
 
@@ -73,7 +73,7 @@ _ANSWER = "(instance, answer_hash)"  # `instance` is a column of metrics/sql/cel
 class TrialCounts:
     """Counters that are columns of a trial.
 
-    A cell has their sums over the trials that ended and were not cancelled.
+    A cell has their sums over the trials that passed, failed or had an infrastructure error.
     """
 
     calls: int = _sum_trials("Tool calls")
@@ -171,26 +171,33 @@ class CellCounts(TrialCounts):
     )
     saturated: int = _count_trials("Trials measured while the event loop lagged", "client_lag_ms > %(lag)s")
 
-    # spending, lost executions included
+    # spending of trials in any state, lost executions included
     requests: int = _sum_trials("HTTP requests, retries included", _add_lost_spending("requests"))
     retries: int = _sum_trials("Requests that were sent again", _add_lost_spending("retries"))
     input_tokens: int = _sum_trials("Input tokens", _add_lost_spending("input_tokens"), models.PositiveBigIntegerField)
     output_tokens: int = _sum_trials(
         "Output tokens", _add_lost_spending("output_tokens"), models.PositiveBigIntegerField
     )
-    cached_tokens: int = _sum_trials("Cached input tokens", "sum(cached_tokens)", models.PositiveBigIntegerField)
-    reasoning_tokens: int = _sum_trials("Reasoning tokens", "sum(reasoning_tokens)", models.PositiveBigIntegerField)
 
-    # costs of trials that passed, failed or had an infrastructure error
+    # tokens and costs of trials that passed, failed or had an infrastructure error
+    tried_tokens: int = _sum_trials(
+        "Input and output tokens, lost executions included",
+        f"{_add_lost_spending('input_tokens', 'output_tokens')} FILTER (WHERE tried)",
+        models.PositiveBigIntegerField,
+    )
+    cached_tokens: int = _sum_trials("Cached input tokens", column=models.PositiveBigIntegerField)
+    reasoning_tokens: int = _sum_trials("Reasoning tokens", column=models.PositiveBigIntegerField)
     costs_reported: int = _sum_trials(
-        "Trials whose cost the provider reported", f"count(*) FILTER (WHERE {_TRIED} AND has_reported_cost)"
+        "Trials whose cost the provider reported", "count(*) FILTER (WHERE tried AND has_reported_cost)"
     )
     costs_known: int = _sum_trials(
-        "Trials whose cost is known", f"count(*) FILTER (WHERE {_TRIED} AND dollars IS NOT NULL)"
+        "Trials whose cost is known", "count(*) FILTER (WHERE tried AND dollars IS NOT NULL)"
     )
-    known_dollars: float = _sum_trials("Dollars of the known costs", _sum_dollars("dollars", _TRIED), models.FloatField)
+    known_dollars: float = _sum_trials(
+        "Dollars of the known costs", _sum_dollars("dollars", "tried"), models.FloatField
+    )
     squared_dollars: float = _sum_trials(
-        "Squares of the known costs", _sum_dollars("dollars * dollars", _TRIED), models.FloatField
+        "Squares of the known costs", _sum_dollars("dollars * dollars", "tried"), models.FloatField
     )
     delivered_dollars: float = _sum_trials(
         "Dollars of trials that passed and were not retried after an error",
@@ -247,7 +254,7 @@ def build_count_expressions(*, counts_trials: bool) -> dict[str, str]:
         counts_trials: True for the counters that are numbers of trials, False for sums.
     """
     return {
-        name: spec.expression or f"sum({name}) FILTER (WHERE counted)"
+        name: spec.expression or f"sum({name}) FILTER (WHERE tried)"
         for name, spec in COUNTERS.items()
         if spec.counts_trials == counts_trials
     }

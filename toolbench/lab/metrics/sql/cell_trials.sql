@@ -1,12 +1,12 @@
 -- Fragment of a WITH clause: the trials of cells, in any state.
 --
--- `answered`: the trial passed, or failed other than by the trial deadline. `counted`: it has ended and was not
--- cancelled. `instance`: the seed of a drawn instance; NULL for the published wording and for test cases, whose task is
--- the same for every seed.
+-- `answered`: the trial passed, or failed other than by the trial deadline. `tried`: it passed, failed or had an
+-- infrastructure error. `instance`: the seed of a drawn instance; NULL for the published wording and for test cases,
+-- whose task is the same for every seed.
 -- Parameters: cells.
 trials AS (
     SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
-        state = 'done' AND outcome <> 'cancelled' AS counted,
+        outcome IN ('pass', 'fail', 'infra') AS tried,
         CASE WHEN instance_kind = 'drawn' AND scenario <> ALL(ARRAY(
             SELECT slug FROM lab_case WHERE slug IN (SELECT scenario FROM lab_cell WHERE id = ANY(%(cells)s))
         )) THEN instance_seed END AS instance

@@ -1,20 +1,23 @@
--- Sum the costs of trials by configuration.
+-- Sum the costs and tokens of trials by configuration.
 --
 -- Parameters: those of the part `trials`, then configurations, prices for a million input tokens and for a million
 -- output tokens.
 -- Parts: trials: a query of the columns of trials that are read here, written by the ORM; the others are fragments of
 -- this folder.
 -- Returns: configuration, trials, trials whose cost the provider reported, trials with a known cost, sum of dollars,
--- sum of squared dollars, dollars of end-to-end successes, end-to-end successes.
+-- sum of squared dollars, dollars of end-to-end successes, end-to-end successes, input and output tokens.
 WITH trials AS ({trials}), spent AS ({lost_spending}), priced AS (
     SELECT trials.config_id, trials.outcome = 'pass' AND trials.errors_retried = 0 AS delivered,
         {has_reported_cost} AS reported,
-        {cost} AS dollars
+        {cost} AS dollars,
+        trials.input_tokens + trials.output_tokens + coalesce(spent.input_tokens, 0) + coalesce(spent.output_tokens, 0)
+            AS tokens
     FROM trials LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
         ON price.config = trials.config_id
 )
 SELECT config_id, count(*), count(*) FILTER (WHERE reported), count(dollars),
     coalesce(sum(dollars), 0), coalesce(sum(dollars * dollars), 0),
-    coalesce(sum(dollars) FILTER (WHERE delivered), 0), count(*) FILTER (WHERE delivered)
+    coalesce(sum(dollars) FILTER (WHERE delivered), 0), count(*) FILTER (WHERE delivered),
+    sum(tokens)::bigint
 FROM priced GROUP BY config_id

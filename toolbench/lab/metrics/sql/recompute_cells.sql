@@ -8,7 +8,7 @@
 -- Locks: none. The caller has locked the cells in id order.
 WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), paid AS (
     SELECT trials.*, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
-        outcome IN ('pass', 'fail', 'infra') OR trials.requests > 0 OR spent.requests > 0 AS sent
+        tried OR trials.requests > 0 OR spent.requests > 0 AS sent
     FROM trials LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
         ON price.config = trials.config_id

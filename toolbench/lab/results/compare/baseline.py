@@ -315,6 +315,6 @@ def _read_cell_costs(sides: Sequence[Sequence[StratumCounts]]) -> Mapping[int, C
     tried = F("passed") + F("failed") + F("infra")
     rows = cells.values_list(
         "pk", tried, "costs_reported", "costs_known", "known_dollars", "squared_dollars", "delivered_dollars",
-        F("passed") - F("late_passes"),
+        F("passed") - F("late_passes"), "tried_tokens",
     )  # fmt: skip
     return {pk: CostSums(*figures) for pk, *figures in rows}

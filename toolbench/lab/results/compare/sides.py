@@ -41,7 +41,7 @@ class Side:
 
     Attributes:
         trials: number of the trials.
-        tokens: number of input and output tokens.
+        tokens: number of input and output tokens, those of lost executions included.
         cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
         cost_source: source of the cost, or the reason why it is unknown.
         end_to_end_successes: number of trials that passed without a retry of an error.
@@ -137,7 +137,7 @@ def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
     configs = list(RunConfig.objects.filter(pk__in=config_ids).only("provider_kind", "policy_hash", "canonical"))
     return Side(
         trials=sums["trials"],
-        tokens=(sums["input"] or 0) + (sums["output"] or 0),
+        tokens=costs.tokens,
         cost=estimate_cost_per_success(costs),
         cost_source=costs.source,
         end_to_end_successes=costs.delivered,
@@ -173,7 +173,7 @@ def _find_whole_cells(cell_ids: Collection[int], trials: int) -> QuerySet[Cell] 
     cells = Cell.objects.filter(pk__in=cell_ids)
     counts = cells.aggregate(
         tried=Sum(F("passed") + F("failed") + F("infra")),
-        others=Sum("not_applicable"),
+        others=Sum(F("not_applicable") + F("cancelled")),
         outdated=Count("pk", filter=Q(stale=True) | ~Q(compute_error="")),
     )
     return cells if counts["tried"] == trials and not counts["others"] and not counts["outdated"] else None
@@ -186,7 +186,6 @@ def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:
 
 _SIDE_AGGREGATES = {
     "trials": Count("pk"),
-    "input": Sum("input_tokens"), "output": Sum("output_tokens"),
     "first_start": Min("started_at"), "last_start": Max("started_at"), "median_concurrency": Median("concurrency"),
     "overloaded": Count("pk", filter=Q(client_lag_ms__gt=MAX_RELIABLE_LAG_MS)),
     "added_manually": Count("pk", filter=Q(added_by_hand=True)),
