@@ -133,6 +133,12 @@ def test_compare_calls_of_ordered_case_can_be_out_of_order() -> None:
     ]
 
 
+def test_compare_calls_equal_calls_are_not_out_of_order() -> None:
+    expected = build_case_expected(calls=tuple(map(ExpectedCall, "aabc")), ordered=True, others=True)
+    comparison = compare_calls([build_call(tool, {}) for tool in "xaacb"], expected)
+    assert list_statuses(comparison) == ["not compared", "as expected", "as expected", "as expected", "out of order"]
+
+
 def test_compare_calls_order_is_kept_unless_more_match_without_it() -> None:
     expected = build_case_expected(calls=tuple(map(ExpectedCall, "aba")), ordered=True)
     comparison = compare_calls([build_call("b", {}), build_call("a", {})], expected)

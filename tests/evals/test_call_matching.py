@@ -37,6 +37,7 @@ def test_match_calls_finds_most_matches_at_lowest_cost(ordered: bool) -> None:
         ([], False, {}),
         ([[], []], True, {}),
         ([[0.0, 0.0], [X, X]], False, {0: 0}),
+        ([[X, 0.0, 0.0, X, X], [X, 0.0, 0.0, X, X], [X, X, X, X, 0.0]], False, {0: 1, 1: 2, 2: 4}),
         ([[0.0, 0.0], [X, X]], True, {0: 0}),
         ([[0.0, 0.0], [0.0, X]], False, {0: 1, 1: 0}),
         ([[0.0, 0.0, 0.0], [X, 0.0, 0.0]], True, {0: 0, 1: 1}),

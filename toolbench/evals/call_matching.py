@@ -14,11 +14,11 @@ _UNMATCHED_COST = 1e6  # of an expected call, above all costs of matched ones
 def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> dict[int, int]:
     """Return the index of the made call that is matched with each expected call, by the index of the latter.
 
-    As many calls as possible are matched, at the lowest total cost. Of matchings with the same cost, the one of earlier
-    calls is chosen.
+    As many calls as possible are matched, at the lowest total cost. Of matchings with the same cost, one of earlier
+    calls is chosen, in the order of the expected ones.
 
     Args:
-        costs: For each expected call, the cost of matching it with each made call, or NO_MATCH.
+        costs: For each expected call, the cost of matching it with each made call, a whole number, or NO_MATCH.
         ordered: Whether the matched calls have to be in the order of the expected ones.
     """
     if not costs or not costs[0]:
@@ -28,8 +28,11 @@ def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> d
 
 def _match_in_any_order(costs: Sequence[Sequence[float]]) -> dict[int, int]:
     matrix = np.array(costs)
-    made_count = matrix.shape[1]
-    earlier_first = np.arange(made_count) / made_count**2  # below 1 in total: decides only between equal costs
+    row_count, made_count = matrix.shape
+    # Below 1 in total, so that it decides only between equal costs; exact, because the divisor is a power of two.
+    earlier_first = (
+        np.outer(np.arange(row_count, 0, -1), np.arange(made_count)) / 2 ** (row_count**2 * made_count).bit_length()
+    )
     rows, columns = linear_sum_assignment(np.where(np.isinf(matrix), _UNMATCHED_COST, matrix + earlier_first))
     return {int(row): int(column) for row, column in zip(rows, columns, strict=True) if matrix[row, column] != NO_MATCH}
 

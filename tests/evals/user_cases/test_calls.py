@@ -67,6 +67,14 @@ def test_compare_calls_ignores_a_failed_call_that_was_corrected() -> None:
     assert list_failed_checks(CaseExpectation(calls=(A,), others=True), move("a"), build_result("stop", {})) == []
 
 
+def test_compare_calls_failed_call_counts_beside_one_that_succeeded() -> None:
+    failed, wrong = build_result("move", {"to": "a"}, code="TOOL_FAILED"), build_result("move", {}, code="TOOL_FAILED")
+    for made in ((failed, move("b")), (wrong, failed, move("b")), (failed, failed, move("b"), move("a"))):
+        assert list_failed_checks(CaseExpectation(calls=(A, B)), *made) == []
+    assert list_failed_checks(CaseExpectation(calls=(A, B), ordered=True), wrong, move("a")) == ["move (2) is called"]
+    assert list_failed_checks(CaseExpectation(calls=(A,)), failed, move("b")) == ["no other call"]
+
+
 def test_compare_calls_extra_argument_is_wrong_unless_allowed() -> None:
     assert list_failed_checks(CaseExpectation(calls=(A,)), move("a", fast=True)) == ["move $.fast"]
     assert (

@@ -18,7 +18,7 @@ from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall,
 from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 
-_WRONG_CALL_COST = 1e3  # so that a wrong call more costs more than wrong arguments
+_WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each above the sum of the cheaper ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class CallComparison:
 
     Attributes:
         pairs: A pair for each expected call, in order.
-        others: The calls that were not matched, among them all that are not valid.
+        others: The calls that were not matched, without failed calls if a later call of their tool succeeded.
     """
 
     pairs: tuple[CallPair, ...]
@@ -52,19 +52,24 @@ class CallComparison:
 def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
     """Return the calls of a trial, matched with the expected ones.
 
-    As many valid calls as possible are matched; of these matchings, the one with the fewest wrong calls, and then the
-    fewest wrong arguments, is chosen. If the order matters, calls are matched only in the order of the expected ones.
-    A failed call is ignored if a later call of its tool succeeded.
+    As many valid calls as possible are matched, also failed ones. Of these matchings, the one with the fewest wrong
+    calls, then the fewest wrong arguments, then the fewest failed calls, is chosen. If the order matters, calls are
+    matched only in the order of the expected ones. A failed call is ignored if a later call of its tool succeeded,
+    unless it has the right arguments of an expected call.
     """
-    made = _drop_recovered_calls(tuple(iter_calls(loop_result)))
-    costs = [[_compute_cost(expected_call, call) for call in made] for expected_call in expect.calls]
+    made = tuple(iter_calls(loop_result))
+    recovered = {index for index, call in enumerate(made) if _is_recovered(call, made[index + 1 :])}
+    costs = [
+        [_compute_cost(expected_call, call, is_recovered=index in recovered) for index, call in enumerate(made)]
+        for expected_call in expect.calls
+    ]
     matches = match_calls(costs, ordered=expect.ordered)
     pairs = tuple(
         _build_pair(expected_call, made[matches[number]] if number in matches else None)
         for number, expected_call in enumerate(expect.calls)
     )
-    matched = set(matches.values())
-    return CallComparison(pairs, tuple(call for index, call in enumerate(made) if index not in matched))
+    left_out = recovered | set(matches.values())
+    return CallComparison(pairs, tuple(call for index, call in enumerate(made) if index not in left_out))
 
 
 def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iterator[Check]:
@@ -190,20 +195,19 @@ def _needs_call(case: UserCase) -> bool | None:
     return False if expect.no_call or forbids_calls else None
 
 
-def _drop_recovered_calls(made: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
-    return tuple(
-        call
-        for index, call in enumerate(made)
-        if call.ok or not any(later.ok and later.tool == call.tool for later in made[index + 1 :])
-    )
+def _is_recovered(call: RecordedCall, later: Sequence[RecordedCall]) -> bool:
+    return not call.ok and any(later_call.ok and later_call.tool == call.tool for later_call in later)
 
 
 def _build_pair(expected: ExpectedCall, made: RecordedCall | None) -> CallPair:
     return CallPair(expected, made, compare_arguments(expected, made.result.arguments or {}) if made else {})
 
 
-def _compute_cost(expected: ExpectedCall, made: RecordedCall) -> float:
+def _compute_cost(expected: ExpectedCall, made: RecordedCall, *, is_recovered: bool) -> float:
     if made.tool != expected.name or not is_valid_call(made.result):
         return NO_MATCH
+    cost = _FAILED_CALL_COST * (not made.ok)
     wrong_count = sum(map(bool, compare_arguments(expected, made.result.arguments or {}).values()))
-    return _WRONG_CALL_COST + wrong_count if wrong_count else 0.0
+    if not wrong_count:
+        return cost
+    return NO_MATCH if is_recovered else cost + _WRONG_CALL_COST + _WRONG_ARGUMENT_COST * wrong_count
