@@ -1,5 +1,6 @@
 """Tests of the sentence on the best configuration: the reason against it, and the number of trials needed."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -258,6 +259,20 @@ def test_assess_config_stays_open_with_one_pass_fewer_than_missing(passed: int) 
         if shortfall := before.shortfall:
             fewer = TrialShortfall(shortfall.scenario_indices, shortfall.per_scenario - 1)
             assert assess_config(add_passes(before.measured, fewer), rule).state == "open"
+
+
+def test_assess_config_shortfall_decides_success_and_p95_at_once() -> None:
+    """At these times 880 more trials would decide p95, and 946 success; with 946, p95 would be open again."""
+    rule = DecisionRule("fastest", 92)
+    before = assess_config(build_measured(passed=103, tried=110, times=[1000.0] * 106 + [30_000.0] * 4), rule)
+    assert [reason.name for reason in before.reasons] == ["undecided", "p95-undecided"]
+    assert before.shortfall
+    tried = 110 + before.shortfall.total
+    slow = math.ceil(tried * 4 / 110)
+    passed = math.ceil(tried * 103 / 110)
+    after = build_measured(passed=passed, tried=tried, times=[1000.0] * (tried - slow) + [30_000.0] * slow)
+    assert before.shortfall.total == 950
+    assert assess_config(after, rule).state == "qualified"
 
 
 SHORT = DecisionRule("reliable", 90, None)

@@ -93,6 +93,12 @@ def test_count_trials_per_scenario_is_0_if_target_is_reached() -> None:
     assert count_trials_per_scenario([ScenarioSample(40, 40), ScenarioSample(40, 40)], 0.5, (0, 1)) == 0
 
 
+def test_count_trials_per_scenario_is_not_below_the_given_number() -> None:
+    assert count_trials_per_scenario([ScenarioSample(20, 20)], 0.9, (0,), at_least=0) == 15
+    assert count_trials_per_scenario([ScenarioSample(20, 20)], 0.9, (0,), at_least=14) == 15
+    assert count_trials_per_scenario([ScenarioSample(20, 20)], 0.9, (0,), at_least=16) == 16
+
+
 def test_count_trials_per_scenario_is_none_if_target_is_out_of_reach() -> None:
     assert count_trials_per_scenario([], 0.9, ()) is None
     assert count_trials_per_scenario([ScenarioSample(36, 40)], 0.9, (0,)) is None

@@ -108,17 +108,16 @@ def test_count_more_answers_for_bounds_of_known_counts(q: float, n: int, more: i
     assert count_more_answers_for_bounds(q, n) == more
 
 
-@pytest.mark.parametrize(("n", "beyond"), [(72, 0), (102, 1), (102, 3), (100, 4), (10, 0)])
-def test_count_more_answers_for_limit_brings_bound_within_the_limit(n: int, beyond: int) -> None:
-    more = count_more_answers_for_limit([1.0] * (n - beyond) + [3.0] * beyond, 0.95, 2.0)
+@pytest.mark.parametrize(("at_least", "step"), [(0, 1), (0, 7), (375, 1), (390, 3)])
+@pytest.mark.parametrize(("n", "beyond"), [(72, 0), (102, 1), (102, 3), (100, 2), (100, 3), (100, 4), (10, 0)])
+def test_count_more_answers_for_limit_is_the_smallest_number(n: int, beyond: int, at_least: int, step: int) -> None:
+    def is_within(more: int) -> bool:
+        total = n + more
+        high = compute_quantile_ranks(0.95, total)[2]
+        return high is not None and high <= total - math.ceil(beyond * total / n)
 
-    def compute_high(total: int) -> float | None:
-        slow = math.ceil(beyond * total / n)
-        return stats.compute_quantile([1.0] * (total - slow) + [3.0] * slow, 0.95).high
-
-    assert more is not None
-    assert compute_high(n + more) == 1.0
-    assert more == 0 or compute_high(n + more - 1) != 1.0
+    more = count_more_answers_for_limit([1.0] * (n - beyond) + [3.0] * beyond, 0.95, 2.0, at_least=at_least, step=step)
+    assert more == next(filter(is_within, range(at_least, 10_000, step)))
 
 
 @pytest.mark.parametrize("beyond", [5, 6, 50, 100])

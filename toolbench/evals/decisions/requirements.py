@@ -88,26 +88,41 @@ def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[
 def _compute_shortfall(
     assessment: Assessment, rule: DecisionRule, names: Sequence[str], scenario_indices: tuple[int, ...]
 ) -> TrialShortfall | None:
-    needed = [COUNT_SHORTFALL_BY_CHECK[name](assessment, rule, scenario_indices) for name in names]
-    known = [count for count in needed if count is not None]
-    return TrialShortfall(scenario_indices, max(known)) if known and len(known) == len(needed) else None
+    """Return the smallest number of trials that decides the requirements; with more, one may be open again."""
+    count, most = -1, 0
+    while count < most:
+        count = most
+        needed = [COUNT_SHORTFALL_BY_CHECK[name](assessment, rule, scenario_indices, count) for name in names]
+        known = [more for more in needed if more is not None]
+        if not names or len(known) < len(needed):
+            return None
+        most = max(known)
+    return TrialShortfall(scenario_indices, count)
 
 
-def _count_more_passes(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
-    return count_trials_per_scenario(assessment.measured.end_to_end_samples, rule.target, scenario_indices)
+def _count_more_passes(
+    assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...], at_least: int
+) -> int | None:
+    samples = assessment.measured.end_to_end_samples
+    return count_trials_per_scenario(samples, rule.target, scenario_indices, at_least=at_least)
 
 
-def _count_more_answers(assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]) -> int | None:
+def _count_more_answers(
+    assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...], at_least: int
+) -> int | None:
     """Return how many more trials of each of the scenarios are needed so that no bound of p95 is open."""
-    return math.ceil(count_more_answers_for_bounds(0.95, len(assessment.measured.times)) / len(scenario_indices))
+    more = count_more_answers_for_bounds(0.95, len(assessment.measured.times))
+    return max(at_least, math.ceil(more / len(scenario_indices)))
 
 
 def _count_answers_for_limit(
-    assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...]
+    assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...], at_least: int
 ) -> int | None:
     """Return how many more trials of each of the scenarios are needed so that p95 meets the limit at these times."""
     times, limit, count = assessment.measured.times, rule.within_ms, len(scenario_indices)
-    more = None if limit is None else count_more_answers_for_limit(times, 0.95, limit, step=count)
+    if limit is None:
+        return None
+    more = count_more_answers_for_limit(times, 0.95, limit, at_least=at_least * count, step=count)
     return None if more is None else more // count
 
 
@@ -279,8 +294,9 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     ("stopped", TO_CONFIRM, _check_stopping),
 )
 
-# For each requirement of kind OPEN, the function that counts the missing trials of each scenario of a subset.
-COUNT_SHORTFALL_BY_CHECK: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...]], int | None]] = {
+# For each requirement of kind OPEN, the function that returns the smallest number of missing trials of each scenario of
+# a subset, from a given number on.
+COUNT_SHORTFALL_BY_CHECK: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...], int], int | None]] = {
     UNDECIDED: _count_more_passes,
     P95_UNKNOWN: _count_more_answers,
     P95_UNDECIDED: _count_answers_for_limit,

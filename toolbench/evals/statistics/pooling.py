@@ -56,7 +56,9 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
     return PooledRate(k / n, low, high, k, n, "exact" if is_exact else "Wilson")
 
 
-def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, indices: Collection[int]) -> int | None:
+def count_trials_per_scenario(
+    parts: Sequence[ScenarioSample], target: float, indices: Collection[int], *, at_least: int = 0
+) -> int | None:
     """Return how many more trials of some scenarios lift the lower bound of the pooled rate to `target`.
 
     The additional trials are assumed to be independent and to pass at the scenario's observed share, or to pass all if
@@ -66,6 +68,7 @@ def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, in
         parts: The samples of the scenarios.
         target: The target, as a fraction.
         indices: The indices in `parts` of the scenarios that get more trials.
+        at_least: The smallest number to return.
 
     Returns:
         The number of trials for each of these scenarios; None if there are no trials yet, if the pooled share does not
@@ -79,7 +82,7 @@ def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, in
         enlarged = (_add_trials(part, trials) if index in indices else part for index, part in enumerate(parts))
         return pool_samples(list(enlarged)).low >= target
 
-    low, high = -1, 0
+    low, high = at_least - 1, at_least
     while not reaches_target(high):
         low, high = high, 2 * high + 1
         if high > _MAX_TRIALS_PER_SCENARIO:

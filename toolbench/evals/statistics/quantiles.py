@@ -8,12 +8,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import bdtr
+from scipy.special import bdtr, nbdtrik
 
 from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
 TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # largest probability that the true quantile lies beyond one bound
 _MAX_MORE_ANSWERS = 1_000_000
+_CHUNK = 256  # numbers of answers beyond a limit that are tried at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,32 +97,38 @@ def count_more_answers_for_bounds(q: float, n: int) -> int:
     return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
 
 
-def count_more_answers_for_limit(values: Sequence[float], q: float, limit: float, *, step: int = 1) -> int | None:
+def count_more_answers_for_limit(
+    values: Sequence[float], q: float, limit: float, *, at_least: int = 0, step: int = 1
+) -> int | None:
     """Return how many answers are needed beside `values` so that the upper bound of a quantile is within a limit.
 
-    The share of the answers beyond the limit is assumed to stay the same.
+    The share of the answers beyond the limit is assumed to stay the same, with their number rounded up. With more
+    answers than returned, the bound may leave the limit again.
 
     Args:
         values: At least one value, in any order.
         q: A fraction between 0 and 1.
         limit: The largest value permitted.
+        at_least: The smallest number to return, a multiple of `step`.
         step: The number of answers that are added at a time.
 
     Returns:
-        The number of answers, a multiple of `step`; None if a million would be too few, as they are if the quantile is
-        beyond the limit.
+        The smallest such number, a multiple of `step`; None if a million would be too few, as they are if the quantile
+        is beyond the limit.
     """
     n = len(values)
     beyond = int(np.count_nonzero(np.asarray(values, dtype=float) > limit))
+    if beyond >= (1 - q) * n:
+        return None
 
-    def is_within(more: int) -> bool:
-        high_rank = compute_quantile_ranks(q, n + more)[2]
-        return high_rank is not None and high_rank <= n + more - math.ceil(beyond * (n + more) / n)
-
-    # The bound may leave the limit again, so only the counts that may be returned are tried.
-    counts = range(0, _MAX_MORE_ANSWERS, step)
-    index = bisect_left(counts, True, key=is_within)
-    return counts[index] if index < len(counts) else None
+    for first in range(beyond, beyond * (n + _MAX_MORE_ANSWERS) // n + 1, _CHUNK):
+        numbers = np.arange(first, first + _CHUNK)  # of answers beyond the limit
+        totals = numbers + 1 + np.ceil(nbdtrik(1 - TAIL_PROBABILITY, numbers + 1, 1 - q)).astype(int)
+        more = np.maximum(-((n - totals) // step) * step, at_least)
+        found = more[(beyond * (n + more) <= numbers * n) & (more < _MAX_MORE_ANSWERS)]
+        if found.size:
+            return int(found[0])
+    return None
 
 
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
