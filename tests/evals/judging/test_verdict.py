@@ -2,25 +2,29 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import (
     build_calling_turn,
+    build_cut_turn,
     build_ended,
     build_failed_turn,
     build_result,
     build_right_arguments,
     build_text_turn,
 )
-from toolbench.engine.events import EndReason, ExchangeError, LoopResult
-from toolbench.engine.types import SchemaError
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult, TurnRecord
+from toolbench.engine.types import JsonObject, SchemaError
 from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging import verdict as judging
 from toolbench.evals.judging.diagnosis import Problem, locate_problem
 from toolbench.evals.types import Verdict
+from toolbench.evals.user_cases.parse import parse_case
+from toolbench.evals.user_cases.scenario import UserCaseScenario
 
 RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
 OFF_FORMAT = ExchangeError("model_format", "The model produced output that …", 500, infrastructure=False)
@@ -296,14 +300,76 @@ def test_judge_message_of_the_end_replaces_the_class_sentence() -> None:
 
 
 def test_version_of_judging_is_3_with_its_new_classes() -> None:
-    """Version 2 made a blank final text a failure, version 3 a refused call. A rule that changes a verdict needs the
-    next version and, here, the classes that it newly gives: stored verdicts change to these and no others when a user
-    judges them again."""
+    """A rule that changes a verdict needs the next version and, here, the classes that it newly gives: a replay accepts
+    these changes of stored verdicts and no others."""
     assert judging.VERSION == 3
-    assert set(judging.NEW_CLASSES_BY_VERSION) == {2, 3}
-    assert judging.NEW_CLASSES_BY_VERSION[2] == {"empty_final", "empty_answer"}
-    known_classes = {row.code for row in failure_classes.load_classes()} | {""}
-    assert judging.NEW_CLASSES_BY_VERSION[3] <= known_classes
+    assert list(judging.CASE_STUDY_RULE_VERSIONS) == [3]
+    expected = {
+        2: {"empty_final", "empty_answer"},
+        3: {
+            "", "arguments_break_schema", "arguments_not_json", "arguments_refused", "arguments_too_large",
+            "call_in_tags", "call_unreadable", "constraint_ignored", "cut_by_length", "empty_answer", "empty_final",
+            "gave_up_after_error", "missing_call", "not_parallel", "stream_cut", "text_instead_of_call",
+            "too_many_calls", "tool_crashed", "tool_error", "tool_not_implemented", "tool_output_too_large",
+            "tool_output_unserializable", "tool_timeout", "unasked_calls", "unknown_tool", "wrong_arguments",
+            "wrong_reply", "wrong_state", "wrong_tool", "wrong_workspace",
+        },
+    }  # fmt: skip
+    assert expected == judging.NEW_CLASSES_BY_VERSION
+
+
+CANCEL: JsonObject = {"type": "function", "function": {"name": "cancel", "parameters": {"type": "object"}}}
+ANY_CALL: JsonObject = {"name": "cancel", "more": True}
+IN_ORDER: JsonObject = {"calls": [{"name": "cancel", "arguments": {"id": 1}}], "ordered": True, "others": True}
+TWO_CALLS: JsonObject = {"calls": [{"name": "cancel", "arguments": {"id": number}} for number in (1, 9)]}
+ONE, NINE = (build_result("cancel", {"id": number}) for number in (1, 9))
+FAILED_ONE = build_result("cancel", {"id": 1}, code="TOOL_FAILED")
+EXTRA_ID = [SchemaError("$.id", "extra", "")]
+
+
+def build_refused_turn(code: str, **fields: Any) -> TurnRecord:
+    return build_calling_turn(0, build_result("cancel", {}, code=code, **fields))
+
+
+@pytest.mark.parametrize(
+    ("expect", "turns", "failure_class"),
+    [
+        (
+            ANY_CALL,
+            [build_refused_turn("ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")],
+            "arguments_not_json",
+        ),
+        (ANY_CALL, [build_refused_turn("ARGUMENTS_TOO_LARGE", parse_status="too_large")], "arguments_too_large"),
+        (ANY_CALL, [build_refused_turn("ARGUMENT_ERROR", schema_errors=EXTRA_ID)], "arguments_break_schema"),
+        (ANY_CALL, [build_refused_turn("TOOL_NOT_ALLOWED")], "unknown_tool"),
+        (TWO_CALLS, [build_calling_turn(0, FAILED_ONE, NINE)], ""),
+        (IN_ORDER, [build_calling_turn(0, NINE, ONE)], ""),
+        (IN_ORDER | {"checks": [{"answer_contains": "17"}]}, [build_calling_turn(0, NINE, ONE)], "wrong_reply"),
+        (IN_ORDER | {"checks": [{"calls_at_most": 1}]}, [build_calling_turn(0, NINE, ONE)], "wrong_state"),
+        (IN_ORDER | {"checks": [{"together": 3}]}, [build_calling_turn(0, NINE, ONE)], "not_parallel"),
+        ({"no_call": True}, [build_text_turn(0, " ")], "empty_answer"),
+        ({"no_call": True}, [build_cut_turn(0, "Sure. ")], "stream_cut"),
+        *(
+            ({"checks": [{"called": "cancel"}]}, [build_refused_turn(row.envelope[0]), build_cut_turn(1, "")], row.code)
+            for row in failure_classes.load_classes()
+            if row.envelope and not row.code.startswith(("arguments_", "unknown_"))
+        ),
+        *(
+            ({"no_call": True}, [build_text_turn(0, "Yes", finding=row.findings[0]), build_cut_turn(1, "")], row.code)
+            for row in failure_classes.load_classes()
+            if row.findings
+        ),
+    ],
+)
+def test_judge_version_3_gives_only_its_new_classes(
+    expect: JsonObject, turns: list[TurnRecord], failure_class: str
+) -> None:
+    scenario = UserCaseScenario("mine", 1, "", parse_case({"tools": [CANCEL], "messages": "Go.", "expect": expect}))
+    instance = scenario.draw_instance(0)
+    done = [] if turns[-1].answer and not turns[-1].answer.calls else [build_text_turn(1, "Done.")]
+    verdict = scenario.judge(instance, build_ended(*turns, *done), scenario.open(instance))
+    assert verdict.failure_class == failure_class
+    assert failure_class in judging.NEW_CLASSES_BY_VERSION[3]
 
 
 def test_judge_gives_a_class_of_version_3_for_a_refused_last_call() -> None:

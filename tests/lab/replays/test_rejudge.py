@@ -316,20 +316,28 @@ def test_rejudge_trials_with_blank_final_text_fail_by_version_2(monkeypatch: pyt
     assert [row.outcome for row in get_judgements(trial)] == ["pass", "fail"]
 
 
-def test_check_replay_names_rule_only_for_a_new_class_or_pass(run: Run) -> None:
+def test_check_replay_names_rule_only_for_a_verdict_that_it_changes(run: Run) -> None:
     first, second = run.trials.filter(scenario="happy_path").order_by("pk")
     verdict_before = {**first.verdict, "judging": 2}
     run.trials.filter(pk=first.pk).update(
         outcome="fail", task_pass=False, failure_class="wrong_arguments", verdict=verdict_before
     )
     run.trials.filter(pk=second.pk).update(end="LENGTH", verdict=verdict_before)
+    third, fourth = run.trials.filter(scenario=STRICT).order_by("pk")
+    for trial, version in ((third, 2), (fourth, 3)):
+        verdict_before = {**trial.verdict, "judging": version}
+        run.trials.filter(pk=trial.pk).update(parity_pass=not trial.parity_pass, verdict=verdict_before)
 
     check = check_replay(run.pk)
 
     assert check.by_newer_rules == (
         f"trial {first.pk} (happy_path): wrong_arguments → pass, by version 3 of the rules.",
+        f"trial {third.pk} ({STRICT}): parity_pass changed, by version 3 of the rules.",
     )
-    assert check.differing == (f"trial {second.pk} (happy_path): end differ.",)
+    assert check.differing == (
+        f"trial {second.pk} (happy_path): end differ.",
+        f"trial {fourth.pk} ({STRICT}): parity_pass differ.",
+    )
 
 
 def test_rejudge_command_takes_run_or_scenario(corrected: Run) -> None:

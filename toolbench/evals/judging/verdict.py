@@ -15,24 +15,45 @@ from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 VERSION = 3  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
 NEW_CLASSES_BY_VERSION = {
     2: frozenset({"empty_final", "empty_answer"}),
+    # A pass can become a failure with any problem of an answer or a call, and a failure the next one of its run.
     3: frozenset(
         {
             "",
-            "empty_answer",
-            "stream_cut",
-            "arguments_not_json",
-            "arguments_too_large",
             "arguments_break_schema",
+            "arguments_not_json",
+            "arguments_refused",
+            "arguments_too_large",
+            "call_in_tags",
+            "call_unreadable",
+            "constraint_ignored",
             "cut_by_length",
-            "unknown_tool",
+            "empty_answer",
+            "empty_final",
             "gave_up_after_error",
-            "wrong_arguments",
+            "missing_call",
+            "not_parallel",
+            "stream_cut",
+            "text_instead_of_call",
             "too_many_calls",
+            "tool_crashed",
+            "tool_error",
+            "tool_not_implemented",
+            "tool_output_too_large",
+            "tool_output_unserializable",
+            "tool_timeout",
+            "unasked_calls",
+            "unknown_tool",
+            "wrong_arguments",
+            "wrong_reply",
             "wrong_state",
+            "wrong_tool",
+            "wrong_workspace",
         }
     ),
 }
 """The failure classes to which each version of the rules may change an older verdict, with "" for a pass."""
+CASE_STUDY_RULE_VERSIONS = frozenset({3})
+"""The versions of the rules that may change only the case study's verdict of a trial."""
 
 FINAL_TEXT_CHECK = "the run ends with a visible text"
 

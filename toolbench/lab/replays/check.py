@@ -1,12 +1,14 @@
 """Check that a replay of a run gives the stored verdicts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.evals.judging.verdict import NEW_CLASSES_BY_VERSION
+from toolbench.evals.judging.verdict import CASE_STUDY_RULE_VERSIONS, NEW_CLASSES_BY_VERSION
 from toolbench.lab.models import Trial
 from toolbench.lab.replays.stored_trials import ReplayedTrial, list_differences, read_judging_version, replay_trials
 
-_DECISIVE_COLUMNS = ("outcome", "end", "task_pass", "parity_pass", "failure_class", "category")
+_CASE_STUDY_COLUMNS = ("parity_pass", "category")
+_DECISIVE_COLUMNS = ("outcome", "end", "task_pass", "failure_class", *_CASE_STUDY_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class ReplayCheck:
         same: number of trials with the stored verdict and end. For trials judged by older rules, only the decisive
             columns are compared.
         not_replayable: number of trials that sent no request or were ended by an error of Toolbench.
-        by_newer_rules: one sentence for each trial to which newer judging rules give a verdict that they added.
+        by_newer_rules: one sentence for each trial to which newer judging rules give another verdict, if they added its
+            failure class or pass, or if they changed the case study's verdict only.
         differing: one sentence for each other trial whose verdict or end differs.
         unknown: one sentence for each trial whose replay stopped early.
     """
@@ -61,9 +64,10 @@ def check_replay(run_id: int) -> ReplayCheck:
             unknown.append(f"{name}: unknown from step {replayed.unknown_from}: {replayed.reason}.")
         elif not (changed := _list_changed_columns(replayed)):
             same += 1
-        elif version := _find_rules_version(replayed):
+        elif version := _find_rules_version(replayed, changed):
             before, after = replayed.trial.failure_class or "pass", replayed.columns["failure_class"] or "pass"
-            by_newer_rules.append(f"{name}: {before} → {after}, by version {version} of the rules.")
+            change = f"{before} → {after}" if after != before else f"{', '.join(changed)} changed"
+            by_newer_rules.append(f"{name}: {change}, by version {version} of the rules.")
         else:
             differing.append(f"{name}: {', '.join(changed)} differ.")
     return ReplayCheck(same, not_replayable, tuple(by_newer_rules), tuple(differing), tuple(unknown))
@@ -81,13 +85,15 @@ def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
     return tuple(name for name in changed if name in _DECISIVE_COLUMNS)
 
 
-def _find_rules_version(replayed: ReplayedTrial) -> int:
-    """Return the version of the judging rules that added the trial's new failure class, or its pass.
+def _find_rules_version(replayed: ReplayedTrial, changed: Sequence[str]) -> int:
+    """Return the version of the judging rules that explains the changed columns.
 
-    Only versions after that of the stored verdict are considered; 0 if none of them added it.
+    It added the trial's new failure class, or its pass; or it changed the case study's rule, and only columns of that
+    rule have changed. Only versions after that of the stored verdict are considered; 0 if none of them explains it.
     """
     stored, current = read_judging_version(replayed.trial.verdict), read_judging_version(replayed.columns["verdict"])
     failure_class, versions = replayed.columns["failure_class"], range(stored + 1, current + 1)
     if failure_class == replayed.trial.failure_class:
-        return 0
+        is_explained = set(changed) <= set(_CASE_STUDY_COLUMNS)
+        return next((version for version in versions if is_explained and version in CASE_STUDY_RULE_VERSIONS), 0)
     return next((version for version in versions if failure_class in NEW_CLASSES_BY_VERSION.get(version, ())), 0)
