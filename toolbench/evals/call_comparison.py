@@ -201,9 +201,8 @@ def _find_nearest(call: MadeCall, expected: ExpectedCalls, matched: set[int]) ->
 def _compare_unmatched(call: MadeCall, expected: ExpectedCalls, nearest: int | None) -> ComparedCall:
     if nearest is not None:
         expected_call = expected.calls[nearest]
-        is_repeated = not call.ok and _is_match(
-            call, expected_call, expected
-        )  # the tool failed, and the call was made again
+        # The tool failed, and the call was made again.
+        is_repeated = not call.ok and _is_match(call, expected_call, expected)
         status = CallStatus.AS_EXPECTED if is_repeated else CallStatus.DIFFERENT
         return ComparedCall(call, status, expected_call, _list_differences(call, expected_call))
     status = CallStatus.NOT_COMPARED if expected.permits_others else CallStatus.EXTRA
