@@ -1,3 +1,5 @@
+import pytest
+
 from tests.evals.records import build_calling_turn, build_ended, build_result
 from toolbench.engine.events import EndReason, ToolResult
 from toolbench.engine.types import JsonObject, SchemaError
@@ -30,11 +32,17 @@ def test_bfcl_scenario_accepts_call_without_its_optional_argument() -> None:
     assert judge_answer(build_result("sky_look", {})).outcome == "pass"
 
 
-def test_bfcl_scenario_fails_call_with_unreadable_arguments() -> None:
-    unread = build_result("sky_look", "{", parse_status="invalid_json", code="ARGUMENTS_JSON_PARSE_ERROR")
-    verdict = judge_answer(unread)
-    assert (verdict.outcome, verdict.failure_class) == ("fail", "arguments_not_json")
-    assert verdict.checks[0].detail == "the arguments cannot be read"
+@pytest.mark.parametrize(
+    ("code", "parse_status", "failure_class"),
+    [
+        ("ARGUMENTS_JSON_PARSE_ERROR", "invalid_json", "arguments_not_json"),
+        ("ARGUMENTS_TOO_LARGE", "too_large", "arguments_too_large"),
+    ],
+)
+def test_bfcl_scenario_fails_call_with_unreadable_arguments(code: str, parse_status: str, failure_class: str) -> None:
+    verdict = judge_answer(build_result("sky_look", "{", parse_status=parse_status, code=code))
+    assert (verdict.outcome, verdict.failure_class) == ("fail", failure_class)
+    assert verdict.checks[0].detail == "the arguments cannot be read or are too large"
 
 
 def test_bfcl_scenario_accepts_what_bfcl_accepts_despite_schema_errors() -> None:

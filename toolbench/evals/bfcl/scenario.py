@@ -105,7 +105,7 @@ class BfclScenario:
         mistake = (
             find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
             if unreadable is None
-            else AnswerMistake("the arguments cannot be read", call=unreadable)
+            else AnswerMistake("the arguments cannot be read or are too large", call=unreadable)
         )
         checked = verdict.CheckedResult(
             instance=instance,
