@@ -47,12 +47,12 @@ def test_wrong_token_limit_look_up_that_waits_too_long_fails(monkeypatch: pytest
 
     async def look_up_twice() -> None:
         limit = WrongTokenLimit(1, Clock(600.0))
-        async with limit.wait_for_turn("a"), limit.wait_for_turn("b"):
+        async with limit.serialise_look_ups("a"), limit.serialise_look_ups("b"):
             with pytest.raises(GatewayError) as raised:
-                async with limit.wait_for_turn("a"):
+                async with limit.serialise_look_ups("a"):
                     pytest.fail("two look-ups of one address at once")
         assert (raised.value.status, raised.value.code) == (503, "database_unavailable")
-        async with limit.wait_for_turn("a"):
+        async with limit.serialise_look_ups("a"):
             pass
 
     asyncio.run(look_up_twice())

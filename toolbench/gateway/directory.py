@@ -92,13 +92,13 @@ class Directory:
         """Return the access of a token; None for a wrong token, which is counted for its address.
 
         Raises:
-            GatewayError: see WrongTokenLimit.wait_for_turn and CachedRead.get.
+            GatewayError: see WrongTokenLimit.serialise_look_ups and CachedRead.get.
         """
         key = hashlib.sha256(secret.encode(errors="surrogateescape")).digest()
         if (cached_access := self._valid_tokens.get(key)) is not None:
             access = await cached_access.get()
         else:
-            async with self._wrong_token_limit.wait_for_turn(address):
+            async with self._wrong_token_limit.serialise_look_ups(address):
                 cached_access = (
                     self._valid_tokens.get(key)  # found by another request meanwhile
                     or self._other_tokens.get(key)

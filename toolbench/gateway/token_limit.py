@@ -31,8 +31,8 @@ class WrongTokenLimit:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of addresses with look-ups
 
     @asynccontextmanager
-    async def wait_for_turn(self, address: str) -> AsyncIterator[None]:
-        """Look up a token of this address within the context: one after another, so that wrong ones are counted.
+    async def serialise_look_ups(self, address: str) -> AsyncIterator[None]:
+        """Let one look-up of a token of this address run at a time, so that wrong ones are counted.
 
         Raises:
             GatewayError: the address sent too many wrong tokens in this minute (429), or its earlier look-ups take
