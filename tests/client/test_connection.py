@@ -25,7 +25,7 @@ from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.lab.results.run import page
-from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -216,6 +216,13 @@ def test_client_raises_toolbench_error_for_answers_of_another_server(reply: Scri
         for send in (lambda: client.get_run(1), lambda: client.pause(1), lambda: client.launch(models=[1])):
             with pytest.raises(ToolbenchError):
                 send()
+
+
+def test_client_request_sends_body_by_position_or_name() -> None:
+    with ScriptedServer([json_reply({})] * 2) as server, ToolbenchClient(server.base_url, "tb_x") as client:
+        client.request("POST", "/runs/12/limits", {"jobs": 2})
+        client.request("POST", "/runs/12/limits", body={"jobs": 2})
+        assert [(seen.path, seen.json()) for seen in server.seen] == [("/api/v1/runs/12/limits", {"jobs": 2})] * 2
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]"])

@@ -62,7 +62,7 @@ class ToolbenchClient:
         """Close the HTTP client with its connections, also if it was passed to the constructor."""
         self.transport.http.close()
 
-    def request(self, method: str, path: str, body: Any = None, /, **params: Any) -> Any:
+    def request(self, method: str, path: str, /, body: Any = None, **params: Any) -> Any:
         """Send a request to any operation of the OpenAPI document. GET uses the cache of unchanged answers.
 
         Args:

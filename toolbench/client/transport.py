@@ -113,7 +113,7 @@ class Transport:
         headers |= {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self.http.request(method, path, params=_drop_none(params), content=content, headers=headers)
-        except httpx.LocalProtocolError:  # its text quotes the header, which can be a secret
+        except (httpx.LocalProtocolError, UnicodeEncodeError):  # its text quotes the header, which can be a secret
             raise UnreachableError("The request was not sent: HTTP does not allow one of its headers.") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             url = self.http.base_url
