@@ -1,4 +1,4 @@
-"""Programs of agent frameworks, run in the environment of their framework against a gateway."""
+"""Helpers that run programs of agent frameworks against a gateway, each in its framework's environment."""
 
 import asyncio
 import os
@@ -11,11 +11,11 @@ from tests.gateway.running import in_database, make_alias, make_provider_at, mak
 
 ROOT = Path(__file__).parents[2]
 ALIAS, OTHER_ALIAS = "weather", "weather-2"
-NATIVE, HERMES = "perfect", "tagged-calls"
-STRATEGIES = {NATIVE: "production", HERMES: "production+content_tag_tool_call_fallback"}
+NATIVE_PERSONA, HERMES_PERSONA = "perfect", "tagged-calls"
+STRATEGIES = {NATIVE_PERSONA: "production", HERMES_PERSONA: "production+content_tag_tool_call_fallback"}
 TIMEOUT_SECONDS = 300
-# The variables switch off telemetry of the frameworks, and the proxy address has no listener.
-_PRIVATE = {
+# No framework may send a request off this machine: telemetry is off, and the proxy for other hosts has no listener.
+_OFFLINE_ENVIRONMENT = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_DISABLE_VERSION_CHECK": "true",
     "CREWAI_TRACING_ENABLED": "false",
@@ -49,7 +49,7 @@ async def run_program(framework: str, folder: Path, *arguments: str, **variables
         python,
         *arguments,
         cwd=folder,
-        env={**environment, **_PRIVATE, "HOME": str(folder), "PYTHONPATH": str(ROOT), **variables},
+        env={**environment, **_OFFLINE_ENVIRONMENT, "HOME": str(folder), "PYTHONPATH": str(ROOT), **variables},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -64,7 +64,7 @@ async def run_program(framework: str, folder: Path, *arguments: str, **variables
 
 
 def read_blocks(page: str, heading: str, language: str) -> str:
-    """Return the joined blocks of a language below a heading of the second level."""
+    """Return the joined fenced code blocks of a language in the section `## heading` of a Markdown page."""
     section = re.split(rf"^## {re.escape(heading)}$", page, flags=re.MULTILINE)[1]
     section = re.split(r"^## ", section, flags=re.MULTILINE)[0]
     return "".join(re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.running import HERMES, NATIVE, ROOT, read_blocks, run_program, serve_alias
+from tests.frameworks.running import HERMES_PERSONA, NATIVE_PERSONA, ROOT, read_blocks, run_program, serve_alias
 from tests.gateway.running import read_traces
 from toolbench.adapters.python_tools import build_tool_definition
 from toolbench.lab.cases.files import import_cases
@@ -78,7 +78,7 @@ def check_task(traces: list[GatewayTrace]) -> None:
     assert calls == task * (len(calls) // 3)
 
 
-@pytest.mark.parametrize("persona", [NATIVE, HERMES])
+@pytest.mark.parametrize("persona", [NATIVE_PERSONA, HERMES_PERSONA])
 @pytest.mark.parametrize("heading", FRAMEWORKS)
 def test_framework_example_prints_the_output_of_the_page(heading: str, persona: str, tmp_path: Path) -> None:
     program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
@@ -90,7 +90,7 @@ def test_framework_example_prints_the_output_of_the_page(heading: str, persona: 
 @pytest.mark.parametrize("heading", OTHER_WIRES)
 def test_framework_example_works_with_the_other_wire_format(heading: str, tmp_path: Path) -> None:
     program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
-    output, traces = asyncio.run(run_example(heading, NATIVE, tmp_path, program.replace(*OTHER_WIRES[heading])))
+    output, traces = asyncio.run(run_example(heading, NATIVE_PERSONA, tmp_path, program.replace(*OTHER_WIRES[heading])))
     assert output == expected
     check_task(traces)
     assert {trace.dialect for trace in traces} == {"chat" if heading == "OpenAI Agents SDK" else "responses"}
@@ -101,7 +101,7 @@ def test_framework_example_works_with_streaming(heading: str, tmp_path: Path) ->
     program, expected = read_blocks(PAGE, heading, "python"), read_blocks(PAGE, heading, "text")
     before, after = (text.replace("QUESTION", QUESTION) for text in STREAMS[heading])
     assert before in program
-    output, traces = asyncio.run(run_example(heading, HERMES, tmp_path, program.replace(before, after)))
+    output, traces = asyncio.run(run_example(heading, HERMES_PERSONA, tmp_path, program.replace(before, after)))
     assert output == expected
     check_task(traces)
     assert {trace.stream for trace in traces} == {True}
@@ -110,12 +110,12 @@ def test_framework_example_works_with_streaming(heading: str, tmp_path: Path) ->
 @pytest.mark.parametrize("heading", WITH_ADAPTERS)
 def test_read_tools_have_the_definitions_that_the_framework_sends(heading: str, tmp_path: Path) -> None:
     program = "import json\n" + read_blocks(PAGE, heading, "python") + PRINT_TOOLS
-    output, traces = asyncio.run(run_example(heading, NATIVE, tmp_path, program))
+    output, traces = asyncio.run(run_example(heading, NATIVE_PERSONA, tmp_path, program))
     sent = json.loads(bytes(traces[0].client_request or b""))["tools"]
     assert json.loads(output.splitlines()[-1]) == [build_tool_definition(tool).to_openai() for tool in sent]
 
 
 def test_build_case_file_of_the_langchain_example_can_be_imported(tmp_path: Path) -> None:
-    asyncio.run(run_example("LangChain", NATIVE, tmp_path, read_blocks(PAGE, "LangChain", "python")))
+    asyncio.run(run_example("LangChain", NATIVE_PERSONA, tmp_path, read_blocks(PAGE, "LangChain", "python")))
     imported = import_cases((tmp_path / "weather.jsonl").read_text("utf-8"))
     assert [case.title for case in imported.new] == ["get_weather: How warm is it in Oslo?"]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.frameworks.running import ALIAS, HERMES, NATIVE, OTHER_ALIAS, ROOT, run_program, serve_alias
+from tests.frameworks.running import ALIAS, HERMES_PERSONA, NATIVE_PERSONA, OTHER_ALIAS, ROOT, run_program, serve_alias
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.django_db(transaction=True)]
 
@@ -49,7 +49,7 @@ async def run_suite(persona: str, folder: Path) -> dict[str, dict[str, str]]:
     return outcomes
 
 
-@pytest.mark.parametrize("persona", [NATIVE, HERMES])
+@pytest.mark.parametrize("persona", [NATIVE_PERSONA, HERMES_PERSONA])
 def test_gateway_passes_the_integration_tests_of_langchain(persona: str, tmp_path: Path) -> None:
     outcomes = asyncio.run(run_suite(persona, tmp_path))
     failures = outcomes["failure"] | outcomes["error"]

@@ -22,7 +22,7 @@ from toolbench.running.paths import Lock, Paths, read_state
 
 _PATIENCE_SECONDS = 180
 _UP = [sys.executable, "-m", "toolbench.running", "up"]
-_NAMES = {
+_COMMAND_MARK_BY_NAME = {
     "postgres": "/bin/postgres",
     "valkey": "valkey-server",
     "web": "gunicorn",
@@ -33,7 +33,7 @@ _NAMES = {
 }
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     """Return a free port below the ephemeral ones, so that no connection takes it before a restart."""
     for port in range(20_000 + os.getpid() % 10_000, 32_000):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -46,7 +46,7 @@ class Up:
 
     def __init__(self, folder: Path) -> None:
         self.var = folder / "my var"
-        self.port = _free_port()
+        self.port = _find_free_port()
         self.environment = {**os.environ, "TOOLBENCH_VAR": str(self.var), "PORT": str(self.port), "LOCAL_MODEL": "0"}
         self.environment["TOOLBENCH_SILENT_SECONDS"] = "20"
         # As if the installation of packages took 5,000 seconds.
@@ -76,9 +76,10 @@ class Up:
         """Return the process ids of the living children by name."""
         pids = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         lines = {int(pid): _read_command_line(int(pid)) for pid in pids}
+        # confine.py is not yet the child: it starts the command in its arguments.
         return {
             name: pid
-            for name, mark in _NAMES.items()
+            for name, mark in _COMMAND_MARK_BY_NAME.items()
             for pid, line in lines.items()
             if mark in line and "confine.py" not in line
         }
@@ -92,13 +93,13 @@ class Up:
         wait_until(done, every=0.1, seconds=_PATIENCE_SECONDS, describe=lambda: self.output)
 
     def stop(self) -> None:
-        """Stop in order, so that the folder of sockets is deleted too."""
+        """Stop with SIGINT and wait for the end: a killed instance would leave its folder of sockets."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(_PATIENCE_SECONDS)
         assert self.wait_for_last_process()
 
     def wait_for_last_process(self) -> bool:
-        """Wait until no process of the instance lives, since each holds the lock; return whether that happened."""
+        """Wait for the lock that each process of the instance holds while it lives; return whether it became free."""
         lock = Lock(self.var / "children.lock")
         is_free = lock.acquire(seconds=_PATIENCE_SECONDS)
         lock.release()
@@ -170,7 +171,7 @@ def test_reset_of_a_running_instance_is_refused(up: Up) -> None:
     assert up.var.exists()
 
 
-@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("name", _COMMAND_MARK_BY_NAME)
 def test_up_restarts_a_killed_child(up: Up, name: str) -> None:
     up.wait_until(lambda: name in up.list_children())
     killed_pid = up.list_children()[name]
@@ -182,7 +183,7 @@ def test_up_restarts_a_killed_child(up: Up, name: str) -> None:
 
 
 def test_up_restarts_a_frozen_worker(up: Up) -> None:
-    # Before its first heartbeat the worker is starting.
+    # The limit for silence counts only after the first heartbeat; before it, a start may take 600 s.
     up.wait_until(lambda: up.list_children().get("worker-1") in up.list_heartbeat_pids())
     frozen_pid = up.list_children()["worker-1"]
 
@@ -244,7 +245,7 @@ def test_up_on_a_used_port_is_refused_in_one_sentence(up: Up, tmp_path: Path) ->
 def test_up_with_an_unreachable_database_is_refused_in_one_sentence(up: Up, tmp_path: Path) -> None:
     unreachable = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
 
-    result = up.run("up", TOOLBENCH_VAR=str(tmp_path), PORT=str(_free_port()), **unreachable)
+    result = up.run("up", TOOLBENCH_VAR=str(tmp_path), PORT=str(_find_free_port()), **unreachable)
 
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1

@@ -55,7 +55,7 @@ def test_build_multiples_axis_of_cost_ends_at_round_number(cost: float, top: str
     assert drawing.target_y is None
 
 
-def test_build_multiples_of_unknown_measure_draws_no_dot() -> None:
+def test_build_multiples_without_known_cost_draws_no_dot() -> None:
     schedule = make_schedule()
     add_run(schedule, (5, 0))
     (drawing,) = draw(schedule, "cost")

@@ -1,4 +1,4 @@
-"""Properties of the decoder for any text: no exception, the same result in any chunks, and work in proportion."""
+"""Properties of the decoder for any text: no exception, equal results in any chunks, calls in proportion to length."""
 
 import json
 import random
@@ -26,7 +26,7 @@ RENDERED_CALLS = [
 ]
 
 
-def _texts(seed: int, count: int) -> Iterator[str]:
+def _build_random_texts(seed: int, count: int) -> Iterator[str]:
     """Yield random mixtures of markers and odd texts, and rendered calls with random changes."""
     generator = random.Random(seed)
     for _ in range(count):
@@ -45,13 +45,15 @@ def _texts(seed: int, count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("text_format", list_format_names())
-def test_any_text_in_chunks_parses_like_the_complete_text(text_format: str) -> None:
+def test_parse_in_chunks_of_any_text_equals_complete_text(text_format: str) -> None:
     generator = random.Random(text_format)
-    for text in _texts(seed=len(text_format) * 1000 + ord(text_format[0]), count=12 if text_format != "auto" else 250):
+    for text in _build_random_texts(
+        seed=len(text_format) * 1000 + ord(text_format[0]), count=12 if text_format != "auto" else 250
+    ):
         assert parse_in_chunks(text, text_format, generator) == parse(text, format=text_format, tools=TOOLS)
 
 
-def test_arguments_that_look_like_a_call_stay_arguments_under_auto() -> None:
+def test_parse_auto_keeps_arguments_that_look_like_a_call() -> None:
     call = TextCall("people.find", {"name": "Nikola Tesla"}, "functions.people.find:0")
 
     for text_format in ("kimi_k2", "deepseek_v3", "deepseek_v31"):
@@ -65,16 +67,16 @@ def test_arguments_that_look_like_a_call_stay_arguments_under_auto() -> None:
     st.sampled_from(list_format_names()),
     st.integers(1, 9),
 )
-def test_mixed_parts_in_chunks_of_any_size_parse_alike(text: str, text_format: str, size: int) -> None:
+def test_parse_in_chunks_of_mixed_parts_equals_complete_text(text: str, text_format: str, size: int) -> None:
     assert parse_in_chunks(text, text_format, size) == parse(text, format=text_format, tools=TOOLS)
 
 
-def test_chunks_of_one_character_parse_like_the_complete_text() -> None:
-    for text in _texts(seed=7, count=60):
+def test_parse_in_chunks_of_one_character_equals_complete_text() -> None:
+    for text in _build_random_texts(seed=7, count=60):
         assert parse_in_chunks(text, "auto", 1) == parse(text, tools=TOOLS)
 
 
-def test_events_together_equal_the_parsed_answer() -> None:
+def test_stream_events_together_equal_the_parsed_answer() -> None:
     for case in read_golden_cases():
         decoder = stream(case.format, TOOLS)
         events = [
@@ -83,7 +85,7 @@ def test_events_together_equal_the_parsed_answer() -> None:
         parsed = decoder.close()
         events += decoder.feed("")
         for index, event in enumerate(events):
-            if event.kind == "void":
+            if event.kind == "void":  # all earlier text was reasoning, and earlier calls do not count
                 events = events[index + 1 :]
                 break
 
@@ -128,11 +130,11 @@ def test_parse_without_tools_reads_only_marked_calls() -> None:
 
 
 REPEATED = _DATA["repeated"]
-STEPS = 4  # calls of functions per character of an answer, at most
+MAX_FUNCTION_CALLS_PER_CHARACTER = 4
 
 
-class _CallCounter:
-    """A counter of the calls of Python and C functions."""
+class _FunctionCallCounter:
+    """Profile function that counts the calls of Python and C functions."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -156,7 +158,7 @@ def test_function_calls_grow_in_proportion_to_text_length(part: str) -> None:
     small, large = part * (1500 // len(part)), part * (3000 // len(part))
 
     for size in (1, 10_000):
-        counter = _CallCounter()
+        counter = _FunctionCallCounter()
         assert counter.count_decoding(large, size) <= 2.5 * counter.count_decoding(small, size) + 500
 
 
@@ -164,4 +166,4 @@ def test_long_answer_needs_at_most_four_function_calls_per_character() -> None:
     text = "".join(case.text + "\n" for case in read_golden_cases() if case.format == "auto")
     text *= 250_000 // len(text)
 
-    assert _CallCounter().count_decoding(text, 4096) <= STEPS * len(text)
+    assert _FunctionCallCounter().count_decoding(text, 4096) <= MAX_FUNCTION_CALLS_PER_CHARACTER * len(text)

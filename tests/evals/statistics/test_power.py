@@ -1,4 +1,4 @@
-"""Tests of the trials needed to detect a difference, against the exact test."""
+"""Tests of the number of trials that detect a difference, and of the A/A noise."""
 
 import math
 
@@ -10,10 +10,10 @@ from toolbench.evals.statistics.differences import ALPHA, Stratum, compute_exact
 from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_detect, find_detectable_difference
 
 
-@pytest.mark.parametrize(("share", "points"), [(0.95, 0.25), (0.5, 0.4)])
-def test_count_trials_to_detect_gives_a_power_of_80_percent(share: float, points: float) -> None:
-    n = count_trials_to_detect(points, share=share)
-    first, second = (reference.binom.pmf(np.arange(n + 1), n, rate) for rate in (share, share - points))
+@pytest.mark.parametrize(("share", "difference"), [(0.95, 0.25), (0.5, 0.4)])
+def test_count_trials_to_detect_gives_a_power_of_80_percent(share: float, difference: float) -> None:
+    n = count_trials_to_detect(difference, share=share)
+    first, second = (reference.binom.pmf(np.arange(n + 1), n, rate) for rate in (share, share - difference))
     likely = [(i, j, first[i] * second[j]) for i in range(n + 1) for j in range(n + 1) if first[i] * second[j] > 1e-5]
     power = sum(chance for i, j, chance in likely if compute_exact_p([Stratum(i, n, j, n)]) <= ALPHA)
     assert 0.79 <= power <= 0.88
@@ -27,7 +27,7 @@ def test_count_trials_to_detect_smaller_difference_needs_more() -> None:
     )
 
 
-def test_count_trials_to_detect_share_too_low_to_fall_is_raised() -> None:
+def test_count_trials_to_detect_share_below_difference_puts_second_side_above() -> None:
     assert count_trials_to_detect(0.1, share=0.0) == count_trials_to_detect(0.1, share=0.1)
 
 
@@ -37,10 +37,10 @@ def test_find_detectable_difference_inverts_count_trials_to_detect() -> None:
     assert find_detectable_difference(2, share=0.9) is None
 
 
-@pytest.mark.parametrize("points", [0, 1, 7])
-def test_count_trials_to_detect_difference_must_be_a_fraction(points: float) -> None:
+@pytest.mark.parametrize("difference", [0, 1, 7])
+def test_count_trials_to_detect_difference_must_be_a_fraction(difference: float) -> None:
     with pytest.raises(ValueError, match="fraction"):
-        count_trials_to_detect(points, share=0.9)
+        count_trials_to_detect(difference, share=0.9)
 
 
 def test_compute_aa_noise_shrinks_with_the_number_of_trials() -> None:
@@ -50,21 +50,25 @@ def test_compute_aa_noise_shrinks_with_the_number_of_trials() -> None:
     assert compute_aa_noise(0.9, 0, 40) == 1
 
 
-def count_casagrande_pike_smith(first: float, second: float) -> int:
-    """Return the trials a side by the published formula (Biometrics 34, 1978), at 5 % two-sided and 80 % power."""
-    alpha, beta = reference.norm.ppf(0.975), reference.norm.ppf(0.8)
+def count_trials_by_published_formula(first: float, second: float) -> int:
+    """Return the number of trials per side by the formula of Casagrande, Pike and Smith (Biometrics 34, 1978).
+
+    The test is two-sided at 5 %, with 80 % power.
+    """
+    z_alpha, z_beta = reference.norm.ppf(0.975), reference.norm.ppf(0.8)
     mean = (first + second) / 2
-    a = (alpha * math.sqrt(2 * mean * (1 - mean)) + beta * math.sqrt(first * (1 - first) + second * (1 - second))) ** 2
+    spread = math.sqrt(first * (1 - first) + second * (1 - second))
+    a = (z_alpha * math.sqrt(2 * mean * (1 - mean)) + z_beta * spread) ** 2
     gap = abs(first - second)
     return math.ceil(a * (1 + math.sqrt(1 + 4 * gap / a)) ** 2 / (4 * gap**2))
 
 
 @pytest.mark.parametrize(
-    ("share", "points", "other"),
+    ("share", "difference", "other"),
     [(0.9, 0.1, 0.8), (0.95, 0.25, 0.7), (0.5, 0.4, 0.1), (0.2, 0.3, 0.5), (0.5, 0.6, 1.0), (0.03, 0.99, 1.0)],
 )
-def test_count_trials_to_detect_is_that_of_casagrande_pike_and_smith(share: float, points: float, other: float) -> None:
-    assert count_trials_to_detect(points, share=share) == count_casagrande_pike_smith(share, other)
+def test_count_trials_to_detect_equals_published_formula(share: float, difference: float, other: float) -> None:
+    assert count_trials_to_detect(difference, share=share) == count_trials_by_published_formula(share, other)
 
 
 def test_count_trials_to_detect_clamps_the_share_to_0_and_1() -> None:

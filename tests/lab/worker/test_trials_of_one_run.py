@@ -1,4 +1,4 @@
-"""Which trials of a run a worker session claims: within its own limit, and again after it was cancelled."""
+"""Claiming by a worker session: a run's own concurrency limit, and a run that was cancelled and resumed."""
 
 import threading
 
@@ -21,12 +21,13 @@ def test_session_back_off_frees_no_slot_of_a_run_with_its_own_limit() -> None:
         run_worker_session(model)
         prompts = [seen.json()["messages"][-1]["content"] for seen in busy.seen]
     assert len(prompts) == 6
+    # The second attempt of a trial comes before the next trial.
     assert prompts[::2] == prompts[1::2]
 
 
 def test_session_runs_trials_of_a_run_that_was_cancelled_and_resumed(elsewhere: RunInThread) -> None:
-    is_released = threading.Event()
-    with ScriptedServer(lambda seen: answer_on_release(is_released, seen)) as slow:
+    released = threading.Event()
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as slow:
         model = make_scripted_model(slow, concurrency=2)
         cancelled, _ = (launch_run(model, scenarios=("chat_only",), trials=1) for _ in range(2))
         session = elsewhere(run_worker_session, model)
@@ -35,7 +36,7 @@ def test_session_runs_trials_of_a_run_that_was_cancelled_and_resumed(elsewhere: 
         wait_until(lambda: Run.objects.get(pk=cancelled.pk).state == Run.State.CANCELLED)
         control.resume_cancelled_run(cancelled.pk)
         wait_until(lambda: len(slow.seen) == 3)
-        is_released.set()
+        released.set()
         session.result()
     assert set(Trial.objects.values_list("outcome", flat=True)) == {"pass"}
     assert Trial.objects.get(run=cancelled).execution == 2

@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import pytest
 
@@ -18,53 +18,60 @@ def execute_calls(execute: Execute, call_tool: Callable[[str, JsonObject, str], 
     return asyncio.run(run_calls(execute, call_tool, now_ms))
 
 
-def build_calls(*names: str, alone: str = "", timeout: float | None = None) -> tuple[PreparedCall, ...]:
-    return tuple(PreparedCall(str(index), name, {}, name in alone, timeout) for index, name in enumerate(names))
+def build_calls(
+    *names: str, alone_names: Collection[str] = (), timeout_seconds: float | None = None
+) -> tuple[PreparedCall, ...]:
+    return tuple(
+        PreparedCall(str(index), name, {}, name in alone_names, timeout_seconds) for index, name in enumerate(names)
+    )
 
 
-class Meeting:
-    """Tools that wait for each other: `together` returns once `expected` calls are inside."""
+class ConcurrencyCounter:
+    """Tools that count the calls running at once.
+
+    `wait_for_all` returns when `expected` calls are running; `yield_once` only yields to the loop.
+    """
 
     def __init__(self, expected: int) -> None:
-        self.inside = self.max_inside = 0
+        self.running = self.max_running = 0
         self._expected = expected
         self._all = asyncio.Event()
 
-    async def together(self, name: str, arguments: JsonObject, call_id: str) -> str:
-        self.inside += 1
-        self.max_inside = max(self.max_inside, self.inside)
-        if self.inside == self._expected:
+    async def wait_for_all(self, name: str, arguments: JsonObject, call_id: str) -> str:
+        self.running += 1
+        self.max_running = max(self.max_running, self.running)
+        if self.running == self._expected:
             self._all.set()
         await self._all.wait()
         return call_id
 
-    async def briefly(self, name: str, arguments: JsonObject, call_id: str) -> str:
-        self.inside += 1
-        self.max_inside = max(self.max_inside, self.inside)
+    async def yield_once(self, name: str, arguments: JsonObject, call_id: str) -> str:
+        self.running += 1
+        self.max_running = max(self.max_running, self.running)
         await asyncio.sleep(0)
-        self.inside -= 1
+        self.running -= 1
         return call_id
 
 
 def test_run_calls_in_parallel_returns_outcomes_in_call_order() -> None:
-    meeting = Meeting(3)
+    tools = ConcurrencyCounter(3)
 
-    outcomes = execute_calls(Execute(0, build_calls("a", "b", "c"), is_parallel=True), meeting.together)
+    outcomes = execute_calls(Execute(0, build_calls("a", "b", "c"), is_parallel=True), tools.wait_for_all)
 
     assert [outcome.value for outcome in outcomes] == ["0", "1", "2"]
-    assert meeting.max_inside == 3
+    assert tools.max_running == 3
 
 
 def test_run_calls_without_parallel_runs_one_at_a_time() -> None:
-    meeting = Meeting(0)
+    tools = ConcurrencyCounter(0)
 
-    execute_calls(Execute(0, build_calls("a", "b", "c"), is_parallel=False), meeting.briefly)
+    execute_calls(Execute(0, build_calls("a", "b", "c"), is_parallel=False), tools.yield_once)
 
-    assert meeting.max_inside == 1
+    assert tools.max_running == 1
 
 
 def test_group_calls_separates_a_tool_that_runs_alone() -> None:
-    execute = Execute(0, build_calls("a", "b", "x", "x", "c", "d", alone="x"), is_parallel=True)
+    execute = Execute(0, build_calls("a", "b", "x", "x", "c", "d", alone_names=("x",)), is_parallel=True)
 
     assert [[call.name for call in group] for group in group_calls(execute)] == [["a", "b"], ["x"], ["x"], ["c", "d"]]
 
@@ -75,14 +82,14 @@ def test_run_calls_each_call_has_the_timeout_of_its_tool() -> None:
             await asyncio.Event().wait()
         return name
 
-    execute = Execute(0, (*build_calls("slow", timeout=0.01), *build_calls("fast")), is_parallel=True)
+    execute = Execute(0, (*build_calls("slow", timeout_seconds=0.01), *build_calls("fast")), is_parallel=True)
     slow, fast = execute_calls(execute, slow_or_not)
 
     assert (slow.error_code, slow.error_message) == ("TOOL_TIMEOUT", "The tool gave no result within 0.01 s.")
     assert (fast.error_code, fast.value) == ("", "fast")
 
 
-class Refuses(Exception):
+class UnexpectedToolError(Exception):
     pass
 
 
@@ -90,21 +97,21 @@ class Refuses(Exception):
     ("raised", "code", "message"),
     [
         (ToolArgumentError("no such city"), "ARGUMENT_ERROR", "no such city"),
-        (Refuses("a secret"), "INTERNAL_ERROR", "The tool failed (Refuses)."),
+        (UnexpectedToolError("a secret"), "INTERNAL_ERROR", "The tool failed (UnexpectedToolError)."),
         (TimeoutError(), "INTERNAL_ERROR", "The tool failed (TimeoutError)."),
         (asyncio.CancelledError(), "INTERNAL_ERROR", "The tool failed (CancelledError)."),
         (SystemExit(3), "INTERNAL_ERROR", "The tool failed (SystemExit)."),
     ],
 )
 def test_run_calls_returns_a_failure_of_a_tool_as_outcome(raised: BaseException, code: str, message: str) -> None:
-    async def awaited(name: str, arguments: JsonObject, call_id: str) -> None:
+    async def raise_async(name: str, arguments: JsonObject, call_id: str) -> None:
         raise raised
 
-    def at_once(name: str, arguments: JsonObject, call_id: str) -> None:
+    def raise_sync(name: str, arguments: JsonObject, call_id: str) -> None:
         raise raised
 
-    for tool in (awaited, at_once):
-        failed, _ = execute_calls(Execute(0, build_calls("a", "b", timeout=60), is_parallel=True), tool)
+    for tool in (raise_async, raise_sync):
+        failed, _ = execute_calls(Execute(0, build_calls("a", "b", timeout_seconds=60), is_parallel=True), tool)
         assert (failed.error_code, failed.error_message, failed.value) == (code, message, None)
 
 

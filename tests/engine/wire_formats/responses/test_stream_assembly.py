@@ -95,7 +95,7 @@ def test_responses_events_without_index_belong_to_the_last_item(names: tuple[str
     assert answer.message == decode(build_events()).message
 
 
-def test_responses_items_with_one_index_are_separated() -> None:
+def test_responses_items_with_the_same_index_are_separated() -> None:
     events = [event | ({"output_index": 0} if "output_index" in event else {}) for event in build_events()]
     answer = decode(events)
     assert list_codes(answer) == ["stream_index_reused"]
