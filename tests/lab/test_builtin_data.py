@@ -1,9 +1,19 @@
 import pytest
 
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, recompute_stale_cells
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.endpoints.connect import ConnectionSettings, connect_provider
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE
-from toolbench.lab.models import Model, Preset, Provider, PublishedCell, PublishedRecommendation, SamplingProfile
+from toolbench.lab.models import (
+    Cell,
+    Model,
+    Preset,
+    PriceList,
+    Provider,
+    PublishedCell,
+    PublishedRecommendation,
+    SamplingProfile,
+)
 from toolbench.providers.simulated.personas import load_personas
 
 pytestmark = pytest.mark.django_db
@@ -80,3 +90,20 @@ def test_load_builtin_data_creates_personas_per_wire_format() -> None:
     assert {name.removeprefix("messages/") for name in messages} == chat - chat_only_slugs
     assert {name.removeprefix("responses/") for name in responses} == chat - chat_only_slugs
     assert not chat & (messages | responses)
+
+
+@pytest.mark.parametrize("earlier", [{}, {"gpt-4o": [1.0, 1.0]}])
+def test_load_builtin_data_marks_cells_with_changed_list_price(earlier: dict[str, list[float]]) -> None:
+    load_builtin_data()
+    model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
+    other_model = make_model("claude", provider=make_provider("Anthropic", template="anthropic"))
+    cell = make_cell(make_config(make_run(), model))
+    make_cell(make_config(make_run(), other_model))
+    make_cell(make_config(make_run(), model, price={"input": 1.0, "output": 1.0}))
+    recompute_stale_cells()
+    load_builtin_data()
+    assert not Cell.objects.filter(stale=True).exists()
+
+    PriceList.objects.filter(template="openai").update(prices=earlier)
+    load_builtin_data()
+    assert list(Cell.objects.filter(stale=True)) == [cell]

@@ -1,4 +1,4 @@
-"""Loader of built-in data: presets, sampling profiles, models, simulated models and the published matrix.
+"""Loader of built-in data: prices, presets, profiles, models, simulated models and the published matrix.
 
 It can run at any time: it updates the built-in columns and keeps what users have set.
 """
@@ -9,14 +9,18 @@ from itertools import chain, count
 from typing import Any, TypeVar
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
+from toolbench.evals.prices import load_prices
 from toolbench.lab.endpoints.simulated import build_simulated_models
+from toolbench.lab.metrics.cells import mark_list_priced_stale
 from toolbench.lab.models import (
     LibraryVersion,
     Model,
     Preset,
+    PriceList,
     Provider,
     PublishedCell,
     PublishedRecommendation,
@@ -80,13 +84,15 @@ def load_builtin_data() -> LoadedCounts:
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOAD_LOCK_ID])
-    return LoadedCounts(
+    counts = LoadedCounts(
         presets=_load_presets(),
         profiles=_load_profiles(),
         models=_load_case_study_models() + _load_local_models(),
         simulated_models=_load_simulated_models(),
         published_cells=_load_published(),
     )
+    _load_price_lists()  # last, since workers wait for the cells that it marks
+    return counts
 
 
 def _load_presets() -> int:
@@ -227,6 +233,21 @@ def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_colu
     type(rows[0])._default_manager.bulk_create(
         rows, update_conflicts=True, unique_fields=key_columns, update_fields=updated_columns
     )
+
+
+def _load_price_lists() -> None:
+    """Store the list prices, and mark the cells whose cost follows from changed ones for recomputing."""
+    prices: dict[str, dict[str, list[float]]] = {}
+    for price in reversed(load_prices()):  # the first price of a model counts
+        prices.setdefault(price.provider, {})[price.model] = [price.input, price.output]
+    stored = dict(PriceList.objects.values_list("template", "prices"))
+    changed = [template for template in {*prices, *stored} if prices.get(template) != stored.get(template)]
+    if changed:
+        mark_list_priced_stale(Q(config__provider__template__in=changed))
+        PriceList.objects.filter(template__in=changed).delete()
+        PriceList.objects.bulk_create(
+            PriceList(template=template, prices=prices[template]) for template in changed if template in prices
+        )
 
 
 def _load_published() -> int:

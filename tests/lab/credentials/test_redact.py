@@ -58,6 +58,7 @@ from toolbench.lab.models import (
     PacePoint,
     PoolState,
     Preset,
+    PriceList,
     Probe,
     ProbeExchange,
     Process,
@@ -130,6 +131,7 @@ def _make_rows() -> None:
     CaseVersion.objects.create(case=case, number=1, definition="{}")
     make_published_snapshot(("m", "p", 40, 10))
     Preset.objects.create(name="mine")
+    PriceList.objects.create(template="mine")
     SamplingProfile.objects.create(name="mine")
     ServiceAddress.objects.create(name="own", host="h", url="http://x", key=KEY, ready_at=timezone.now())
     Process.objects.create(name="w", kind="worker", host="h", pid=1, seen_at=timezone.now())

@@ -1,12 +1,13 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import connections, transaction
 
-from tests.factories import make_model, make_provider
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, recompute_stale_cells
 from tests.lab.scripted_runs import launch_run
 from tests.lab.serving.test_aliases import is_other_connection_blocked
 from tests.wait import wait_until
@@ -15,7 +16,7 @@ from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
 from toolbench.lab.endpoints import connect, offered_models
 from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError
-from toolbench.lab.models import Model, Provider
+from toolbench.lab.models import Cell, Model, Provider
 from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.lab.worker.trial_plan import load_provider_access
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, json_reply
@@ -124,6 +125,20 @@ def test_edit_provider_unreadable_headers_need_all_entered_or_removed(
 def test_edit_provider_clears_paused_reason() -> None:
     provider = make_provider(paused_reason="no key")
     assert connect.edit_provider(provider.pk, ConnectionSettings("Example", "http://x", key="k")).paused_reason == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "stale"),
+    [({"base_url": "http://127.0.0.1:8000"}, True), ({"template": "openai"}, True), ({"concurrency": 3}, False)],
+)
+def test_edit_provider_marks_cells_whose_price_may_change(changes: dict[str, Any], stale: bool) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_cell(make_config(make_run(), price={"input": 1.0, "output": 1.0}))
+    recompute_stale_cells()
+    connect.edit_provider(
+        make_provider().pk, replace(ConnectionSettings("Example", "https://example.test/api"), **changes)
+    )
+    assert list(Cell.objects.filter(stale=True)) == ([cell] if stale else [])
 
 
 def test_edit_provider_deleted_meanwhile_stays_deleted() -> None:

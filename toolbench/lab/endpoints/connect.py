@@ -3,8 +3,10 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from django.db import transaction
+from django.db.models import Q
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.types import JsonObject
@@ -22,6 +24,7 @@ from toolbench.lab.endpoints.rate_control import list_rate_errors
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, find_simulated_url_error
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.metrics.cells import mark_list_priced_stale
 from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
 from toolbench.lab.models import Provider
 from toolbench.lab.worker.completion import end_orphaned_trials, finish_runs
@@ -32,6 +35,7 @@ from toolbench.providers.templates import ProviderTemplate, list_templates_with_
 MAX_NAME_CHARACTERS = 80
 MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
 OTHER_ENDPOINT_TITLE = "Your own server, or any other endpoint"
+_get_price_columns = attrgetter("template", "kind", "base_url")  # on which `find_model_price` depends
 _KIND_BY_WIRE = {
     Provider.Wire.CHAT.value: Provider.Kind.OPENAI,
     Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC,
@@ -166,7 +170,10 @@ def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
         if is_builtin(provider):
             raise BuiltinProviderError({"": [f"{provider} comes with Toolbench. Connect another provider instead."]})
         _check_settings(settings, provider)
+        price_columns = _get_price_columns(provider)
         provider = _save_provider(provider, settings)
+        if _get_price_columns(provider) != price_columns:
+            mark_list_priced_stale(Q(config__provider=provider))
         transaction.on_commit(lambda: notify_workers([provider_id]))
     return provider
 

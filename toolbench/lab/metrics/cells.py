@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models import Q
 
 from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL
 from toolbench.lab.metrics.spending import (
@@ -116,6 +117,14 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute(_MARK_STALE, [unique_ids])
+
+
+def mark_list_priced_stale(cells: Q) -> None:
+    """Mark those of the cells for recomputing whose price follows from list prices and columns of their provider.
+
+    Cells with a price that a user set keep it. Call it in the transaction that changed the list prices or the provider.
+    """
+    mark_stale(Cell.objects.filter(cells, config__price={}).values_list("pk", flat=True))
 
 
 def recompute_immediately(cell_ids: Iterable[int]) -> None:

@@ -27,7 +27,7 @@ def compute_cost_per_success(tally: Tally) -> Figure | None:
         The figure; None if the cost of a trial is unknown or there is no end-to-end success.
     """
     estimate = estimate_cost_per_success(build_cost_sums(tally))
-    return _build_single_figure(estimate and estimate.value, "dollars")
+    return _build_single_figure(estimate.value if estimate else None, "dollars")
 
 
 def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | None], Rate]:

@@ -168,6 +168,21 @@ class Preset(models.Model):
         return self.name
 
 
+class PriceList(models.Model):
+    """List prices of a provider template, as they were when cells were last marked for recomputing because of them.
+
+    Attributes:
+        template: slug of the template.
+        prices: US dollars per million input and output tokens, by model name.
+    """
+
+    template = models.CharField(max_length=40, unique=True)
+    prices = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"list prices of {self.template}"
+
+
 class SamplingProfile(models.Model):
     """Named sampling options. `applies_to` is a case-sensitive glob pattern for the names of models."""
 

@@ -4,6 +4,9 @@ import socket
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from django.db import transaction
+from django.db.models import Q
+
 from toolbench.engine.types import JsonObject
 from toolbench.installation import build_command
 from toolbench.lab import builtin_data
@@ -21,6 +24,7 @@ from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_s
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import VARIABLE_PREFIX, EvalOptions
 from toolbench.lab.management.eval.request import OPENROUTER
+from toolbench.lab.metrics.cells import mark_list_priced_stale
 from toolbench.lab.models import Model, Provider, ServiceAddress
 
 KEY_VARIABLE = f"{VARIABLE_PREFIX}API_KEY"
@@ -55,6 +59,7 @@ def _has_openrouter(words: str) -> bool:
     return any(fnmatchcase(OPENROUTER, word.strip().lower()) for word in words.split(",")) or words == "all"
 
 
+@transaction.atomic
 def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list[str]:
     """Change a provider to the values in the environment, and return the names of the changed columns.
 
@@ -66,6 +71,8 @@ def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list
     headers = _find_changed_headers(provider, environment)
     change_headers(provider, headers)
     provider.save(update_fields=[*columns, *(HEADER_FIELDS if headers else ())])
+    if "base_url" in columns:  # whether the address is private decides what an unlisted model costs
+        mark_list_priced_stale(Q(config__provider=provider))
     return [*sorted(columns), *(["headers"] if headers else [])]
 
 
