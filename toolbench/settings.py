@@ -120,6 +120,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "toolbench.web.roles.RoleMiddleware",
     "toolbench.web.middleware.explain_not_allowed",
+    "toolbench.web.middleware.MissingRowMiddleware",
 ]
 ROOT_URLCONF = "toolbench.urls"
 WSGI_APPLICATION = "toolbench.wsgi.application"

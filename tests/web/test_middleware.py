@@ -1,11 +1,17 @@
-"""Request ids of responses, and log lines without addresses."""
+"""Request ids of responses, log lines without addresses, and 404 for rows deleted meanwhile."""
 
 import logging
 import re
 
 import pytest
+from django.db.models import Model as Row
 from django.test import Client
 
+from tests.deleted_rows import delete_before_lock
+from tests.factories import make_model, make_provider
+from tests.page_html import read_html
+from tests.web.views.library.test_profiles import read_form_values
+from toolbench.lab.models import Preset, SamplingProfile
 from toolbench.web.views import sign_in
 
 pytestmark = pytest.mark.django_db
@@ -57,3 +63,27 @@ def test_middleware_log_lines_name_page_without_address(
         "Internal Server Error: sign-in-link",
     ]
     assert "secret-token" not in "".join(f"{record.getMessage()}{record.exc_text}" for record in caplog.records)
+
+
+def make_page(kind: str) -> tuple[Row, str]:
+    """Make a row; return it with the path of the page that changes it."""
+    if kind == "provider":
+        provider = make_provider("Mine", base_url="https://x.test")
+        return provider, f"/providers/{provider.pk}/"
+    if kind == "model":
+        model = make_model()
+        return model, f"/models/{model.pk}/settings/"
+    if kind == "profile":
+        return SamplingProfile.objects.create(name="mine", options={"temperature": 0.5}), "/profiles/mine/"
+    return Preset.objects.create(name="mine", patch={"max_turns": 6}), "/presets/mine/"
+
+
+@pytest.mark.parametrize("kind", ["provider", "model", "profile", "preset"])
+def test_middleware_answers_404_for_row_deleted_meanwhile(owner_client: Client, kind: str) -> None:
+    row, path = make_page(kind)
+    form = read_form_values(owner_client, path)
+    with delete_before_lock(row):
+        answer = owner_client.post(path, form)
+    assert answer.status_code == 404
+    assert "There is nothing at this address" in read_html(answer)
+    assert not type(row)._default_manager.exists()

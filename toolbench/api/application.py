@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponseNotAllowed, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver
@@ -58,6 +58,7 @@ ROUTERS: tuple[tuple[str, Router], ...] = (
 HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (problems.ProblemError, problems.handle_problem),
     (Http404, problems.handle_not_found),
+    (ObjectDoesNotExist, problems.handle_missing_row),
     (AuthenticationError, problems.handle_unauthenticated),
     (HttpError, problems.handle_http_error),
     (ValidationError, problems.handle_invalid_request),

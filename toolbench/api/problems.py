@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
@@ -14,7 +14,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import BaseModel
 
 from toolbench.api.sentences import describe_error, name_field
-from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.errors import NOT_FOUND, InvalidFieldsError
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,13 @@ def handle_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:
 
 def handle_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
     """Return 404 with the sentence of the exception."""
-    return build_problem(404, str(error) or "There is no such thing here; it may have been deleted.")
+    return build_problem(404, str(error) or NOT_FOUND)
+
+
+def handle_missing_row(request: HttpRequest, error: ObjectDoesNotExist) -> HttpResponse:
+    """Log a row that does not exist, such as one deleted while the request was answered; return 404."""
+    logger.warning("API request for a row that does not exist: %s %s", request.method, request.path, exc_info=error)
+    return build_problem(404, NOT_FOUND)
 
 
 def handle_unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:

@@ -1,5 +1,6 @@
 """Errors and their messages that several packages share."""
 
+NOT_FOUND = "There is no such thing here; it may have been deleted."
 UNKNOWN_BUTTON = "This button is not known; reload the page. Nothing was changed."
 
 

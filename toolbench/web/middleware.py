@@ -1,4 +1,4 @@
-"""Middleware: an id for each request, and a page for status 405, which Django leaves empty."""
+"""Middleware: an id for each request, status 404 for a deleted row, and a page for status 405."""
 
 import logging
 import re
@@ -6,9 +6,11 @@ import secrets
 import time
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
 
+from toolbench.lab.errors import NOT_FOUND
 from toolbench.log_lines import log_ids
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -50,3 +52,24 @@ def explain_not_allowed(get_response: GetResponse) -> GetResponse:
         return response
 
     return respond
+
+
+class MissingRowMiddleware:
+    """Middleware that answers 404 if a row does not exist, such as one deleted while the request was answered."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Return the response of the next middleware; `process_exception` does the rest."""
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """Log the place of a missing row.
+
+        Raises:
+            Http404: `exception` says that a row does not exist.
+        """
+        if isinstance(exception, ObjectDoesNotExist):
+            logger.warning("A request needs a row that does not exist", exc_info=exception)
+            raise Http404(NOT_FOUND) from exception

@@ -4,8 +4,10 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.api.requests import ApiClient
+from tests.deleted_rows import delete_before_lock
 from tests.factories import make_config, make_run
 from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.errors import NOT_FOUND
 from toolbench.lab.models import AuditEntry, SamplingProfile
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +46,13 @@ def test_library_api_saves_changes_and_deletes_entry(
     assert api.send("DELETE", f"/{kind}/mine").status_code == 200
     assert api.problem("GET", f"/{kind}/mine", status=404)
     assert AuditEntry.objects.count() == 3
+
+
+def test_library_api_answers_404_for_entry_deleted_meanwhile(api: ApiClient) -> None:
+    api.post("/profiles", {"name": "mine", "options": {}}, status=201)
+    with delete_before_lock(SamplingProfile.objects.get()):
+        problem = api.problem("PUT", "/profiles/mine", {"version": 1, "options": {"seed": 1}}, status=404)
+    assert problem["detail"] == NOT_FOUND
 
 
 @pytest.mark.parametrize("kind", ["profiles", "presets"])
