@@ -57,11 +57,12 @@ def test_provider_api_patch_keeps_blank_settings_of_template(api: ApiClient, tem
     assert provider.values_list("api_prefix", "query", "key_header", "concurrency").get() == ("", "", "", 3)
 
 
-def test_provider_api_patch_of_builtin_provider_is_refused(api: ApiClient) -> None:
+def test_provider_api_refuses_changes_of_builtin_provider(api: ApiClient) -> None:
     local = make_provider("Local", kind=Provider.Kind.LOCAL, service="local-own", base_url="")
     for body in ({"base_url": "https://api.openai.com", "key": KEY}, {"concurrency": 3}):
         problem = api.problem("PATCH", f"/providers/{local.pk}", body, status=409)
         assert "comes with Toolbench" in problem["detail"]
+    assert "comes with Toolbench" in api.problem("DELETE", f"/providers/{local.pk}", status=409)["detail"]
     assert Provider.objects.filter(pk=local.pk, base_url="", key_encrypted=None, concurrency=8).exists()
     simulated = api.post("/providers", {"name": "Mine", "template": "simulated"}, status=201)
     assert api.send("PATCH", f"/providers/{simulated['id']}", {"concurrency": 3}).status_code == 200

@@ -1,6 +1,7 @@
 """Operations on providers. No answer contains a key, the value of a header or a proxy's login."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -188,19 +189,18 @@ def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) ->
         provider = _get_provider_or_404(provider_id, lock=True)
         stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
         settings = _build_settings(body.model_copy(update=stored), stored)
-        try:
+        with _explain_builtin():
             edited_provider = connect.edit_provider(provider_id, settings)
-        except connect.BuiltinProviderError as error:
-            raise ProblemError(409, str(error)) from error
         _record_provider(request, Action.CHANGED, edited_provider, settings)
     return _build_provider(get_provider(provider_id))
 
 
 @router.delete("/providers/{int:provider_id}", response={204: None}, auth=ADMIN)
 def delete_provider(request: HttpRequest, provider_id: int) -> Status[None]:
-    """Delete a provider. Its runs are kept."""
+    """Delete a provider that was connected. Its runs are kept."""
     provider = _get_provider_or_404(provider_id)
-    connect.delete_provider(provider_id)
+    with _explain_builtin():
+        connect.delete_provider(provider_id)
     record(request, Action.DELETED, f"provider {provider.name}")
     return Status(204, None)
 
@@ -250,6 +250,15 @@ def _record_provider(
         record(request, Action.KEY_ENTERED, f"provider {provider.name}", url)
     if settings.removes_secret:
         record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)
+
+
+@contextmanager
+def _explain_builtin() -> Iterator[None]:
+    """Turn the refusal to change a provider that comes with Toolbench into a problem (409)."""
+    try:
+        yield
+    except connect.BuiltinProviderError as error:
+        raise ProblemError(409, str(error)) from error
 
 
 def _get_provider_or_404(provider_id: int, *, lock: bool = False) -> Provider:

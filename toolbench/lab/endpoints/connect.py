@@ -48,7 +48,10 @@ class ConnectionSettingsError(InvalidFieldsError):
 
 
 class BuiltinProviderError(ConnectionSettingsError):
-    """Raised if the provider comes with Toolbench, so that its settings cannot be changed."""
+    """Raised if the provider comes with Toolbench, so that it cannot be changed or deleted."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__({"": [f"{provider} comes with Toolbench. Connect another provider instead."]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +169,7 @@ def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
         Provider.DoesNotExist: there is no such provider.
     """
     with transaction.atomic():
-        provider = Provider.objects.select_for_update().get(pk=provider_id)
-        if is_builtin(provider):
-            raise BuiltinProviderError({"": [f"{provider} comes with Toolbench. Connect another provider instead."]})
+        provider = _lock_editable(provider_id)
         _check_settings(settings, provider)
         price_columns = _get_price_columns(provider)
         provider = _save_provider(provider, settings)
@@ -179,7 +180,10 @@ def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
 
 
 def is_builtin(provider: Provider) -> bool:
-    """Return whether the provider comes with Toolbench, which sets its address and key at every start."""
+    """Return whether the provider comes with Toolbench, which sets its address and key at every start.
+
+    If it is missing, the next start creates it.
+    """
     return bool(provider.service) and provider.template != SIMULATED_TEMPLATE
 
 
@@ -187,11 +191,28 @@ def delete_provider(provider_id: int) -> None:
     """Delete a provider; its runs are kept.
 
     Its queued trials end with an infrastructure error; trials in flight continue.
+
+    Raises:
+        BuiltinProviderError: the provider comes with Toolbench.
+        Provider.DoesNotExist: there is no such provider.
     """
     with transaction.atomic():
-        Provider.objects.filter(pk=provider_id).delete()
+        _lock_editable(provider_id).delete()
         end_orphaned_trials()
     finish_runs()
+
+
+def _lock_editable(provider_id: int) -> Provider:
+    """Lock the row of a provider that a user connected, and return it.
+
+    Raises:
+        BuiltinProviderError: the provider comes with Toolbench.
+        Provider.DoesNotExist: there is no such provider.
+    """
+    provider = Provider.objects.select_for_update().get(pk=provider_id)
+    if is_builtin(provider):
+        raise BuiltinProviderError(provider)
+    return provider
 
 
 def _matches_without_key(provider: Provider, settings: ConnectionSettings) -> bool:

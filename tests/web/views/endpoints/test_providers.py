@@ -160,6 +160,9 @@ def test_provider_page_of_builtin_provider_has_no_form(owner_client: Client) -> 
     form = {"name": "Mine", "base_url": "https://api.openai.com", "key": "sk-1"}
     assert owner_client.post(f"/providers/{local.pk}/", form).status_code == 422
     assert Provider.objects.get(service="local-own").base_url == ""
+    refused = owner_client.post(f"/providers/{local.pk}/delete/", follow=True)
+    assert f"{local} comes with Toolbench. Connect another provider instead." in read_html(refused)
+    assert Provider.objects.filter(pk=local.pk).exists()
 
 
 def test_provider_page_of_unknown_provider_is_404(owner_client: Client) -> None:

@@ -67,7 +67,11 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         return render_page(request, "providers/delete.html", {"line": get_provider(provider_id)})
-    connect.delete_provider(provider_id)
+    try:
+        connect.delete_provider(provider_id)
+    except connect.BuiltinProviderError as error:
+        messages.error(request, str(error))
+        return redirect("provider", provider_id)
     record(request, Action.DELETED, f"provider {provider.name}")
     messages.success(request, f"{provider.name} is deleted. Its runs and trials are kept.")
     return redirect("providers")
