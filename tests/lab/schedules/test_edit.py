@@ -100,6 +100,13 @@ def test_set_active_resumes_a_schedule_with_a_future_due_time() -> None:
     assert schedule.next_due_at > datetime.now(UTC)
 
 
+def test_set_active_uses_a_rhythm_that_was_changed_meanwhile() -> None:
+    stale = make_schedule(every_hours=None, hour_utc=2)
+    edit_schedule(stale, replace(NIGHTLY, hour_utc=5))
+    set_active(stale, True)
+    assert Schedule.objects.get().next_due_at.hour == 5
+
+
 def test_compute_next_due_skips_missed_due_times() -> None:
     now = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
     hourly = Schedule(every_hours=5, next_due_at=now - timedelta(hours=11))

@@ -81,9 +81,14 @@ def set_active(schedule: Schedule, active: bool) -> None:
     """Pause or activate a schedule.
 
     Due times up to now are skipped, and the reason why the last run was skipped is cleared.
+
+    Raises:
+        Schedule.DoesNotExist: the schedule was deleted.
     """
-    due = compute_next_due(schedule, timezone.now())
-    Schedule.objects.filter(pk=schedule.pk).update(active=active, next_due_at=due, skip_reason="")
+    with transaction.atomic():
+        row = Schedule.objects.select_for_update().get(pk=schedule.pk)
+        row.active, row.next_due_at, row.skip_reason = active, compute_next_due(row, timezone.now()), ""
+        row.save(update_fields=["active", "next_due_at", "skip_reason"])
 
 
 def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
