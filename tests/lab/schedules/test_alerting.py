@@ -6,9 +6,11 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from tests.lab.conftest import RunInThread
+from tests.lab.query_plans import count_most_rows
 from tests.lab.schedules.scheduled import add_run, make_rule, make_schedule
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.models.runs import ALERTS_UNCHECKED
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import reopen_run
 from toolbench.lab.schedules.alerting import check_ended_runs
@@ -170,6 +172,12 @@ def test_check_ended_runs_alerts_again_after_the_first_run_was_deleted(schedule:
     assert Alert.objects.get(resolved_at=None).run == next_run
 
 
+def end_again(run: Run) -> None:
+    reopen_run(run.pk)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=timezone.now())
+    check_ended_runs()
+
+
 def test_check_ended_runs_checks_a_reopened_run_and_reports_it_once(schedule: Schedule) -> None:
     make_rule(Kind.BELOW_TARGET, schedule, 90)
     make_rule(Kind.RUN_ENDED, schedule)
@@ -179,9 +187,7 @@ def test_check_ended_runs_checks_a_reopened_run_and_reports_it_once(schedule: Sc
     for outcomes in ({"fail": 30}, {"fail": 1}):
         mark_stale([cell.pk])
         make_trials(cell, **outcomes)
-        reopen_run(run.pk)
-        Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=timezone.now())
-        check_ended_runs()
+        end_again(run)
     assert Alert.objects.filter(rule__kind=Kind.BELOW_TARGET).count() == 1
     assert Alert.objects.count() == 2
 
@@ -191,9 +197,59 @@ def test_check_ended_runs_leaves_alerts_of_later_runs_when_one_is_reopened(sched
     good_run = end_run(schedule, (20, 0), (20, 0))
     end_run(schedule, (0, 20), (20, 0))
     alert = Alert.objects.get()
-    reopen_run(good_run.pk)
-    Run.objects.filter(pk=good_run.pk).update(state=Run.State.FINISHED, finished_at=timezone.now())
-    check_ended_runs()
+    end_again(good_run)
     alert.refresh_from_db()
     assert (alert.resolved_at, Alert.objects.count()) == (None, 1)
     assert check_ended_runs() == 0
+
+
+def test_check_ended_runs_checks_spending_of_a_run_reopened_after_a_later() -> None:
+    make_rule(Kind.SPEND, None, 5)
+    run = end_run(None, (1, 0))
+    end_run(None, (1, 0))
+    run.cells.update(cost=60.0)
+    end_again(run)
+    assert Alert.objects.get(resolved_at=None).run == run
+
+
+def test_check_ended_runs_reopened_run_leaves_the_alert_of_a_later_run() -> None:
+    make_rule(Kind.INFRASTRUCTURE, None, 5)
+    run = end_run(None, (1, 0))
+    later_run = make_run(state="cancelled", finished_at=timezone.now())
+    make_trials(make_cell(make_config(later_run)), infra=4)
+    check_ended_runs()
+    end_again(run)
+    assert Alert.objects.get(resolved_at=None).run == later_run
+
+
+@pytest.mark.parametrize("fields", [{"state": "cancelled"}, {"purpose": "first_page"}])
+def test_check_ended_runs_later_run_without_series_prevents_no_check(
+    fields: dict[str, Any], schedule: Schedule
+) -> None:
+    make_rule(Kind.BELOW_TARGET, schedule, 90)
+    run = end_run(schedule, (20, 0), (20, 0))
+    end_run(schedule, (20, 0), (20, 0), **fields)
+    mark_stale([run.cells.all()[0].pk])
+    make_trials(run.cells.all()[0], fail=30)
+    end_again(run)
+    assert Alert.objects.get().run == run
+
+
+def test_check_ended_runs_replaces_the_notice_if_the_state_has_changed() -> None:
+    make_rule(Kind.RUN_ENDED, None, email="a@example.test")
+    run = end_run(None, (1, 0), state="cancelled")
+    AlertDelivery.objects.update(state="sent")
+    for _ in range(2):
+        end_again(run)
+    alert = Alert.objects.get()
+    assert alert.sentence.startswith("The run is finished: 1 of 1 trials passed")
+    assert alert.deliveries.get().state == "pending"
+
+
+def test_alerts_unchecked_run_is_found_by_index() -> None:
+    now = timezone.now()
+    for _ in range(20):
+        make_run(finished_at=now, alerts_checked_at=now)
+    make_run(finished_at=now, alerts_checked_at=now - timedelta(minutes=1))
+    statement = Run.objects.filter(ALERTS_UNCHECKED).order_by("pk").values("pk").query.sql_with_params()
+    assert count_most_rows(*statement) == 1

@@ -6,6 +6,10 @@ from django.db import models
 from toolbench.lab.models.counters import COUNTERS, CellColumns, add_count_columns
 
 MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; keeps sums over cells within the range of floats
+# Ended runs that alert rules have not checked since their end; a run that was reopened is checked again.
+ALERTS_UNCHECKED = models.Q(state__in=["finished", "cancelled"]) & (
+    models.Q(alerts_checked_at=None) | models.Q(alerts_checked_at__lt=models.F("finished_at"))
+)
 
 
 def _build_range_condition(*names: str) -> models.Q:
@@ -73,11 +77,7 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["state"]),
             models.Index(fields=["simulated", "-id"]),
-            models.Index(
-                fields=["id"],
-                name="runs_to_check",
-                condition=models.Q(state__in=["finished", "cancelled"], alerts_checked_at=None),
-            ),
+            models.Index(fields=["id"], name="runs_to_check", condition=ALERTS_UNCHECKED),
         ]
 
     def __str__(self) -> str:

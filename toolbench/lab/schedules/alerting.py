@@ -4,19 +4,19 @@ A rule has at most one open alert for each series.
 """
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run
+from toolbench.lab.models.runs import ALERTS_UNCHECKED
 from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
-from toolbench.lab.schedules.conditions import ConditionFinding, EndedRun, find_conditions
+from toolbench.lab.schedules.conditions import CONDITIONS, ConditionFinding, EndedRun, describe_end, find_conditions
 from toolbench.lab.schedules.series import load_series
 
 MAX_RUNS_PER_CHECK = 20
 MAX_SENTENCE_CHARACTERS = 500
-# A run that was reopened is checked again: its check is older than its end.
-_UNCHECKED = Q(state__in=Run.ENDED) & (Q(alerts_checked_at=None) | Q(alerts_checked_at__lt=F("finished_at")))
+_UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=(WEATHER_PURPOSE, INTENT_PURPOSE))
 
 
 def check_ended_runs() -> int:
@@ -24,14 +24,14 @@ def check_ended_runs() -> int:
 
     Several processes may call it at once: a run that another process is checking is skipped.
     """
-    run_ids = Run.objects.filter(_UNCHECKED).order_by("pk").values_list("pk", flat=True)
+    run_ids = Run.objects.filter(ALERTS_UNCHECKED).order_by("pk").values_list("pk", flat=True)
     return sum(_check_run(run_id) for run_id in list(run_ids[:MAX_RUNS_PER_CHECK]))
 
 
 def _check_run(run_id: int) -> int:
     with transaction.atomic():
         runs = Run.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
-        run = runs.filter(_UNCHECKED, pk=run_id).first()
+        run = runs.filter(ALERTS_UNCHECKED, pk=run_id).first()
         if run is None:
             return 0
         count = sum(_check_rule(rule, ended) for ended, rule in _lock_rules(run))
@@ -42,20 +42,16 @@ def _check_run(run_id: int) -> int:
 def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     """Lock the rules that apply to the run, so that each alert is opened once.
 
-    A run that was checked before is left to the rules that have checked no later run: their alerts are newer.
-
     Returns:
         The run with the series of its schedule, and the rule, for each active rule that existed when the run ended.
     """
-    if run.imported or run.deleted_at or run.purpose in (WEATHER_PURPOSE, INTENT_PURPOSE):
+    if not Run.objects.filter(_UNDER_RULES, pk=run.pk).exists():
         return []
     ended_at = run.finished_at or timezone.now()
     rules = AlertRule.objects.filter(active=True, created_at__lte=ended_at)
     rules = (
         rules.filter(Q(schedule=None) | Q(schedule=run.schedule_id)) if run.schedule_id else rules.filter(schedule=None)
     )
-    if run.alerts_checked_at is not None:
-        rules = _leave_out_rules_with_later_runs(rules, run)
     locked_rules = list(rules.select_for_update(of=("self",), no_key=True).order_by("pk"))
     if not locked_rules:
         return []
@@ -63,28 +59,28 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     return [(ended, rule) for rule in locked_rules]
 
 
-def _leave_out_rules_with_later_runs(rules: QuerySet[AlertRule], run: Run) -> QuerySet[AlertRule]:
-    """Return the rules without those that have checked a later run than this one."""
-    later = Run.objects.filter(pk__gt=run.pk, imported=False, deleted_at=None).exclude(alerts_checked_at=None)
-    if later.exists():
-        rules = rules.exclude(schedule=None)
-    return rules.none() if run.schedule_id and later.filter(schedule=run.schedule_id).exists() else rules
-
-
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     """Open alerts for conditions that hold, and resolve alerts whose condition no longer holds.
 
     Alerts whose run was deleted are resolved too. A cancelled run resolves no others. A run that is checked again opens
-    no second alert for a series. An alert that only says that a run has ended is resolved at once.
+    no second alert for a series; if the rule has checked a later run meanwhile, it resolves no alerts and is not
+    compared with other runs. An alert that only says that a run has ended is resolved at once, and replaced when the
+    run has ended in another state.
 
     Returns:
         The number of new alerts.
     """
-    findings = {finding.series: finding for finding in find_conditions(rule, ended)}
+    compares_runs = CONDITIONS[AlertRule.Kind(rule.kind)].needs_schedule
+    is_newest = ended.run.alerts_checked_at is None or not _has_checked_later_run(rule, ended.run, compares_runs)
+    found = find_conditions(rule, ended) if is_newest or not compares_runs else ()
+    findings = {finding.series: finding for finding in found}
     is_notice = rule.kind == AlertRule.Kind.RUN_ENDED
+    if is_notice:
+        same_state = Q(sentence__startswith=describe_end(ended.run))
+        Alert.objects.filter(~same_state, rule=rule, run=ended.run).delete()
     open_alerts = Alert.objects.filter(rule=rule, resolved_at=None)
     open_alerts.exclude(run__deleted_at=None).update(resolved_at=timezone.now())
-    if ended.run.state == Run.State.FINISHED:
+    if is_newest and ended.run.state == Run.State.FINISHED:
         open_alerts.exclude(series__in=findings).update(resolved_at=timezone.now())
     known = Alert.objects.filter(Q(resolved_at=None) | Q(run=ended.run), rule=rule)
     known_series = set(known.values_list("series", flat=True))
@@ -92,6 +88,14 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     for finding in new_findings:
         _open_alert(rule, ended.run, finding, resolved=is_notice)
     return len(new_findings)
+
+
+def _has_checked_later_run(rule: AlertRule, run: Run, compares_runs: bool) -> bool:
+    """Return whether the rule has checked a later run. Rules that compare runs check no cancelled ones."""
+    later = Run.objects.filter(_UNDER_RULES, pk__gt=run.pk, alerts_checked_at__gte=rule.created_at)
+    if rule.schedule_id:
+        later = later.filter(schedule=rule.schedule_id)
+    return (later.exclude(state=Run.State.CANCELLED) if compares_runs else later).exists()
 
 
 def _open_alert(rule: AlertRule, run: Run, finding: ConditionFinding, *, resolved: bool) -> None:

@@ -82,6 +82,11 @@ def describe_rule(rule: AlertRule) -> str:
     return kind.fires_when.format(f"{rule.threshold or 0:g}")
 
 
+def describe_end(run: Run) -> str:
+    """Describe the state of an ended run, as the beginning of a sentence."""
+    return f"The run is {run.get_state_display()}:"
+
+
 def _find_drop(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
     for series, _ in ended.iter_points():
         drift = series.drift
@@ -158,7 +163,7 @@ def _iter_answers(series: RunSeries, run_ids: list[int]) -> Iterator[tuple[str, 
 def _find_end(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
     tally = ended.tally
     counts = f"{tally.passed:,} of {tally.tried:,} trials passed, {tally.infra:,} infrastructure errors"
-    yield ConditionFinding("", f"The run is {ended.run.get_state_display()}: {counts}.")
+    yield ConditionFinding("", f"{describe_end(ended.run)} {counts}.")
 
 
 CONDITIONS: Mapping[Kind, ConditionKind] = {
