@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from django.db.models import F
 
-from tests.factories import make_model, make_provider
+from tests.factories import make_model, make_provider, make_trial
 from toolbench.evals.decisions.assessments import DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.requirements import assess_config
 from toolbench.evals.statistics.intervals import ScenarioSample
@@ -75,16 +75,29 @@ def test_save_confirmation_needs_a_finished_run_and_keeps_first_result(record: D
     assert record.confirmed["passed"] == 72
 
 
-def test_save_confirmation_of_cancelled_run_saves_nothing(record: DecisionRecord) -> None:
+@pytest.mark.parametrize("state", Run.ENDED)
+def test_save_confirmation_with_cancelled_trials_saves_nothing(state: str, record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=80)
     finish_run(run)
     run.trials.filter(index__gt=76).update(outcome="cancelled")
-    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLED)
+    Run.objects.filter(pk=run.pk).update(state=state)
     record.refresh_from_db()
     with pytest.raises(NewTrialsError, match="Resume its run"):
         save_confirmation(record)
     record.refresh_from_db()
     assert record.confirmed is None
+
+
+def test_save_confirmation_of_cancelled_run_saves_if_all_trials_ended(record: DecisionRecord) -> None:
+    run = launch_confirmation(record, owner=None, trials=72)
+    finish_run(run)
+    make_trial(run.cells.get(), "cancelled", added_by_hand=True, index=73)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLED)
+    record.refresh_from_db()
+    save_confirmation(record)
+    record.refresh_from_db()
+    assert record.confirmed
+    assert record.confirmed["tried"] == 72
 
 
 def test_get_confirmation_names_scenarios_without_a_tried_trial(record: DecisionRecord) -> None:

@@ -11,7 +11,7 @@ from toolbench.evals.decisions.assessments import Assessment, DecisionRule
 from toolbench.evals.decisions.requirements import assess_config, count_passes_without_failure
 from toolbench.evals.statistics import count_more_answers_for_bounds, count_more_trials_to_reach_target
 from toolbench.lab.metrics.pools import CONFIRMATION_PURPOSE
-from toolbench.lab.models import DecisionRecord, Run
+from toolbench.lab.models import DecisionRecord, Run, Trial
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.results.decide.new_trials import (
     NewTrialsError,
@@ -29,7 +29,7 @@ class Confirmation:
 
     Attributes:
         assessment: result of the rule so far; None before any trial has finished.
-        is_finished: whether the run has ended and was not cancelled, so that the result can be saved.
+        is_finished: whether the run has ended and no planned trial was cancelled, so that the result can be saved.
     """
 
     run: Run
@@ -121,7 +121,9 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
     run, leader = record.confirmation, find_leader_row(record)
     if run is None or run.deleted_at is not None or leader is None:
         return None
-    is_finished, measured_configs = run.state == Run.State.FINISHED, measure_run(run.pk, group=record.group)
+    cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False)
+    is_finished = run.state in Run.ENDED and not cancelled.exists()
+    measured_configs = measure_run(run.pk, group=record.group)
     if not measured_configs:
         return Confirmation(run, None, is_finished)
     missing = tuple(sorted(set(leader["scenarios"]) - set(measured_configs[0].scenarios)))
@@ -138,7 +140,8 @@ def save_confirmation(record: DecisionRecord) -> None:
     confirmation = get_confirmation(record)
     if confirmation is None or confirmation.assessment is None or not confirmation.is_finished:
         raise NewTrialsError(
-            "The confirmation has not finished or has no result. Nothing was saved. Resume its run if it was cancelled."
+            "The confirmation has not finished or has no result. Nothing was saved. "
+            "Resume its run if trials were cancelled."
         )
     row: dict[str, Any] = assessment_to_json(confirmation.assessment) | {"run_id": confirmation.run.pk}
     DecisionRecord.objects.filter(pk=record.pk, confirmed__isnull=True).update(confirmed=row)
