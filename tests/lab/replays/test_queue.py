@@ -50,7 +50,11 @@ def test_get_what_if_page_after_rejudging_replays_again(cell: Cell) -> None:
     assert read_page(cell).waiting is None
     trial = cell.trials.all()[0]
     versions = {"scenario_version": trial.scenario_version, "judging_version": 9}
-    Judgement.objects.create(trial=trial, outcome="pass", judged_at=timezone.now(), **versions)
+    tomorrow = timezone.now() + timedelta(days=1)
+    judgement = Judgement.objects.create(trial=trial, outcome="pass", judged_at=tomorrow, **versions)
+    assert read_page(cell).waiting is None
+    judgement.judged_at = timezone.now()
+    judgement.save()
     assert read_page(cell).waiting is not None
 
 
@@ -73,6 +77,17 @@ def test_get_what_if_page_with_changed_workarounds_replays_again(cell: Cell) -> 
     run_replay(row.pk)
     Model.objects.update(workarounds=["text_calls_healed"])
     assert read_page(cell, WhatIfSettings(strategy="production")).waiting is not None
+
+
+def test_get_what_if_page_with_workarounds_of_same_name_replays_again(cell: Cell) -> None:
+    settings = WhatIfSettings(strategy="production")
+    RunConfig.objects.update(model=None)  # as if the model had been deleted and added again
+    row = read_page(cell, settings).waiting
+    assert row is not None
+    run_replay(row.pk)
+    assert read_page(cell, settings).waiting is None
+    Model.objects.update(workarounds=["text_calls_healed"])
+    assert read_page(cell, settings).waiting is not None
 
 
 def test_get_what_if_page_with_trial_executed_again_replays_again(cell: Cell) -> None:

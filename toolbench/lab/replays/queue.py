@@ -25,7 +25,12 @@ from toolbench.lab.models import Judgement, Replay, Run, RunConfig
 from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudge_in_batches, rejudge_trials
 from toolbench.lab.replays.stored_trials import replay_trials
 from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
-from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, WhatIfSettings, get_all_presets
+from toolbench.lab.replays.what_if_settings import (
+    CONTRADICTION_TEXT,
+    WhatIfSettings,
+    get_all_presets,
+    get_template_and_workarounds,
+)
 from toolbench.lab.worker.database_thread import is_unavailable
 from toolbench.lab.worker.job_failures import describe_internal_error, record_failures
 from toolbench.lab.worker.queue import notify_workers_of_replays
@@ -80,18 +85,19 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
 
 
 def compute_settings_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
-    """Return a digest of all that decides what these settings do to the trials, beside the trials, with two queries.
+    """Return a digest of all that decides what these settings do to the trials, beside the trials.
 
     It contains the versions of the engine and of the judging rules, the presets that the settings name and, with
-    another strategy, the templates and workarounds of the models.
+    another strategy, the templates and workarounds of the models. It takes two queries, and another one for each
+    configuration whose model was deleted.
 
     Returns:
         64 hexadecimal digits.
     """
     configs = RunConfig.objects.filter(pk__in=scope.get_trials().order_by().values("config_id"))
-    models = configs.order_by("pk").values_list("model__provider__template", "model__workarounds")
-    model_settings = list(models) if settings.strategy else []
-    workarounds = {name for _, names in model_settings for name in names or ()}
+    rows = configs.select_related("model__provider").order_by("pk") if settings.strategy else ()
+    model_settings = [get_template_and_workarounds(row) for row in rows]
+    workarounds = {name for _, names in model_settings for name in names}
     presets = get_all_presets()
     patches = {name: presets.get(name) for name in {settings.strategy, *settings.presets, *workarounds}}
     parts = [compute_engine_version(), judging.VERSION, model_settings, patches]
@@ -101,9 +107,10 @@ def compute_settings_digest(settings: WhatIfSettings, scope: ReplayScope) -> str
 def _has_newer_verdict(scope: ReplayScope, row: Replay) -> bool:
     """Return whether a trial ended or was re-judged after the row was requested; times in the future do not count."""
     trials = scope.get_trials().order_by()
+    judgements = Judgement.objects.filter(trial__in=trials.values("pk"))
     return (
         trials.filter(finished_at__gt=row.asked_at, finished_at__lte=Now()).exists()
-        or Judgement.objects.filter(trial__in=trials.values("pk"), judged_at__gt=row.asked_at).exists()
+        or judgements.filter(judged_at__gt=row.asked_at, judged_at__lte=Now()).exists()
     )
 
 

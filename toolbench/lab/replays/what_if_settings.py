@@ -171,7 +171,7 @@ def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers,
     row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
     if row.model is None and (frozen_layers := _find_frozen_layers(row, strategy)):
         return frozen_layers
-    template, workarounds = _get_model_settings(row)
+    template, workarounds = get_template_and_workarounds(row)
     presets = get_all_presets()
     built_in = [name for name in workarounds if name in list_preset_names()]
     user_presets = [name for name in workarounds if name not in built_in and name in presets]
@@ -198,7 +198,7 @@ def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] 
     return tuple(layer for layer in layers if layer not in above), above
 
 
-def _get_model_settings(row: RunConfig) -> tuple[str, tuple[str, ...]]:
+def get_template_and_workarounds(row: RunConfig) -> tuple[str, tuple[str, ...]]:
     """Return the provider's template and the model's workarounds.
 
     If the model was deleted, they come from a model with the same names. Without such a model, the template is "" and
