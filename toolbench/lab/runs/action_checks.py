@@ -85,25 +85,32 @@ def check_trials(
         RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
-    policies = _resolve_policies(cells)
+    has_provider = Cell.objects.filter(pk__in=counts_by_cell, config__provider__isnull=False)
     try:
-        check_provider_budgets(cell.config.provider_id for cell in cells.values() if cell.config.provider_id)
+        check_provider_budgets(has_provider.values_list("config__provider_id", flat=True))
     except BudgetReachedError as error:
         raise RunActionError(f"Nothing was queued. {error}") from error
-    cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
-    trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
-    check_paid_requests(trials, cap_left=cap_left, confirmed_requests=confirmed_requests, probes=probes)
-    return policies
+    return check_open_trials(run, counts_by_cell, confirmed_requests, used=used, probes=probes)
 
 
-def check_open_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int) -> None:
-    """Check that the paid requests of trials that are queued already, or may follow, were confirmed.
+def check_open_trials(
+    run: Run,
+    counts_by_cell: Mapping[int, int],
+    confirmed_requests: int,
+    *,
+    used: int,
+    probes: Mapping[str, int] = MappingProxyType({}),
+) -> dict[int, Policy]:
+    """Check that the paid requests of trials were confirmed, and return the policies of their cells by cell id.
+
+    Call it for trials that are queued already, or may follow: budgets of providers are not checked.
 
     Args:
         run: the run, with the limit of requests that it shall have.
         counts_by_cell: number of trials by cell id.
         confirmed_requests: the confirmed number of paid requests.
+        used: requests that already count against the run's limit.
+        probes: paid requests of probes by provider name; the run's limit does not apply to them.
 
     Raises:
         RunActionError: a scenario or the engine has changed.
@@ -111,9 +118,10 @@ def check_open_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_req
     """
     cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
     policies = _resolve_policies(cells)
-    cap_left = None if run.request_cap is None else max(0, run.request_cap - run.requests_reserved)
+    cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
-    check_paid_requests(trials, cap_left=cap_left, confirmed_requests=confirmed_requests)
+    check_paid_requests(trials, cap_left=cap_left, confirmed_requests=confirmed_requests, probes=probes)
+    return policies
 
 
 def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:

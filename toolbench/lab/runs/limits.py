@@ -46,7 +46,7 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
     if is_raised:
         open_trials = run.trials.exclude(state=Trial.State.DONE).order_by()
         most = Counter(open_trials.values_list("cell_id", flat=True)) + count_further_trials(run)
-        check_open_trials(run, most, confirmed_requests)
+        check_open_trials(run, most, confirmed_requests, used=run.requests_reserved)
     run.save(update_fields=["request_cap", "token_cap"])
 
 
