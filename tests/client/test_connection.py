@@ -67,6 +67,17 @@ def test_client_plans_launches_once_reads_and_cancels_a_run(client_of_owner: Too
     assert Run.objects.count() == 1
 
 
+def test_client_repeats_and_adds_trials_once(client_of_owner: ToolbenchClient, model: Model) -> None:
+    plan: dict[str, Any] = {"models": [model.pk], "scenarios": ["happy_path"], "trials": 2, "probe_unknown": False}
+    run_id = client_of_owner.launch(**plan).id
+    cell_id = client_of_owner.get_run(run_id).configs[0].cells[0].cell_id
+    added = {client_of_owner.add_trials(run_id, cell_id, 3, idempotency_key="more") for _ in range(2)}
+    assert added == {"3 trials added; they are marked as added manually."}
+    repeats = {client_of_owner.repeat(run_id, kind="aa", idempotency_key="again").id for _ in range(2)}
+    assert {run_id, *repeats} == set(Run.objects.values_list("pk", flat=True))
+    assert Run.objects.get(pk=run_id).trial_count == 5
+
+
 def test_client_iterators_request_later_pages(client_of_owner: ToolbenchClient) -> None:
     cell = make_cell(make_config(make_run()))
     expected = [make_trial(cell, "pass" if number % 2 else "fail") for number in range(PAGE_SIZE + 5)]

@@ -37,6 +37,7 @@ from toolbench.api.operations import (
 )
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 
 VERSION = "1"
 PREFIX = "/api/v1/"
@@ -64,6 +65,7 @@ HANDLERS: tuple[tuple[type[Exception], Callable[..., Any]], ...] = (
     (ValidationError, problems.handle_invalid_request),
     (InvalidFieldsError, problems.handle_invalid_fields),
     (PaidRequestsUnconfirmedError, problems.handle_confirmation),
+    (LaunchKeyError, problems.handle_launch_key),
     (RequestDataTooBig, problems.handle_large_body),
     (UnreadablePostError, problems.handle_broken_body),
     (Exception, problems.handle_defect),

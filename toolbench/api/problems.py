@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from toolbench.api.sentences import describe_error, name_field
 from toolbench.lab.errors import NOT_FOUND, InvalidFieldsError
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
+from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 
 logger = logging.getLogger(__name__)
 
@@ -172,6 +173,11 @@ def handle_confirmation(request: HttpRequest, error: PaidRequestsUnconfirmedErro
     return build_problem(
         409, detail, title=CONFIRMATION_TITLE, paid_requests=error.paid_requests, agreed=error.max_request_count
     )
+
+
+def handle_launch_key(request: HttpRequest, error: LaunchKeyError) -> HttpResponse:
+    """Return 409 for an idempotency key that belongs to another request or to a deleted run."""
+    return build_problem(409, str(error))
 
 
 def handle_large_body(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:

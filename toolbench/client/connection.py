@@ -159,6 +159,33 @@ class ToolbenchClient:
         """Cancel a run."""
         return read_document(RemoteRun, self.request("POST", f"/runs/{run_id}/cancel"))
 
+    def repeat(
+        self, run_id: int, *, kind: Literal["same", "aa"] = "same", agreed: int = 0, idempotency_key: str = ""
+    ) -> RemoteRun:
+        """Launch a run again with its frozen settings, and return the new run.
+
+        Args:
+            run_id: id of the run.
+            kind: `same` for the same seeds, `aa` for new sampling seeds.
+            agreed: as for `launch`.
+            idempotency_key: as for `launch`.
+        """
+        body = {"kind": kind, "agreed": agreed}
+        return read_document(RemoteRun, self._post_once(f"/runs/{run_id}/repeat", body, idempotency_key))
+
+    def add_trials(self, run_id: int, cell_id: int, count: int, *, agreed: int = 0, idempotency_key: str = "") -> str:
+        """Add trials to a cell of a run, and return the sentence of the answer.
+
+        Args:
+            run_id: id of the run.
+            cell_id: id of the cell.
+            count: number of trials to add.
+            agreed: as for `launch`.
+            idempotency_key: name of this request, so that a repeated request adds nothing; empty for none.
+        """
+        path, body = f"/runs/{run_id}/cells/{cell_id}/trials", {"count": count, "agreed": agreed}
+        return str(self._post_once(path, body, idempotency_key)["sentence"])
+
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
 

@@ -86,6 +86,23 @@ def test_launch_api_refused_launch_leaves_idempotency_key_unused(api: ApiClient,
     api.post("/runs", plan(model), status=201, Idempotency_Key="k")
 
 
+def test_run_api_repeated_idempotency_key_repeats_and_adds_once(api: ApiClient, model: Model) -> None:
+    run_id = api.post("/runs", plan(model), status=201)["id"]
+    cell = api.get(f"/runs/{run_id}")["configs"][0]["cells"][0]["cell_id"]
+    repeat, trials = f"/runs/{run_id}/repeat", f"/runs/{run_id}/cells/{cell}/trials"
+    again = api.post(repeat, {"kind": "aa"}, status=201, Idempotency_Key="again")
+    assert api.post(repeat, {"kind": "aa"}, status=200, Idempotency_Key="again")["id"] == again["id"]
+    added = api.post(trials, {"count": 3}, Idempotency_Key="more")
+    assert api.post(trials, {"count": 3}, Idempotency_Key="more") == added
+    assert Run.objects.count() == 2
+    assert Run.objects.get(pk=run_id).trial_count == 5
+    for path, body, key in ((repeat, {}, "again"), (trials, {"count": 4}, "more"), (trials, {"count": 3}, "again")):
+        answer = api.send("POST", path, body, Idempotency_Key=key)
+        assert (answer.status_code, b"used for another request" in answer.content) == (409, True)
+    subjects = [entry.subject for entry in AuditEntry.objects.order_by("pk")]
+    assert subjects == [f"run {run_id}", f"run {again['id']}", f"run {run_id}: add"]
+
+
 def test_launch_api_requires_confirmation_of_paid_requests(api: ApiClient) -> None:
     body = plan(make_model(), trials=50)
     problem = api.problem("POST", "/runs", body, status=409)

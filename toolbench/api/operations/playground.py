@@ -34,7 +34,7 @@ from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.models import Case, Run, Trial
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.results.playground import ConversationPage, get_conversation, get_conversations
-from toolbench.lab.runs.idempotent_launch import LaunchKeyError, use_launch_key
+from toolbench.lab.runs.idempotent_launch import use_launch_key
 from toolbench.lab.runs.launch import launch
 
 router = Router()
@@ -385,14 +385,11 @@ def _explain_refusals() -> Iterator[None]:
     """Convert exceptions of the block to problems.
 
     Raises:
-        ProblemError: the key belongs to another request or a deleted run (409), or the trial can neither be continued
-            nor saved as a case (422).
+        ProblemError: the trial can neither be continued nor saved as a case (422).
         Http404: the conversation does not exist or was deleted.
     """
     try:
         yield
-    except LaunchKeyError as error:
-        raise ProblemError(409, str(error)) from error
     except CaseNotCreatedError as error:
         raise ProblemError(422, str(error)) from error
     except UnknownCaseError as error:

@@ -1,5 +1,6 @@
 """Operations on runs: list, plan, launch, read, control and repeat them, and add trials."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -27,7 +28,7 @@ from toolbench.api.documents.runs import (
 )
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.models import Run
+from toolbench.lab.models import LaunchKey, Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 from toolbench.lab.planning.run_request import RunRequest
@@ -38,12 +39,12 @@ from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.bulk import list_deletable_runs
-from toolbench.lab.runs.idempotent_launch import MAX_KEY_CHARACTERS, LaunchKeyError, launch_once
+from toolbench.lab.runs.idempotent_launch import MAX_KEY_CHARACTERS, launch_once, use_launch_key
 from toolbench.lab.scenarios.case_sets import expand_set_words
 
 router = Router()
 PURPOSE = "api"  # of runs that are launched by the API
-# Header Idempotency-Key of a request that launches a run; "" for none.
+# Header Idempotency-Key of a request that launches a run or adds trials; "" for none.
 IDEMPOTENCY_KEY = Header("", max_length=MAX_KEY_CHARACTERS, pattern=r"^[!-~]*$")
 
 
@@ -70,13 +71,10 @@ def list_runs(request: HttpRequest, query: Query[RunQuery]) -> dict[str, Any]:
 def launch_run(request: HttpRequest, body: LaunchBody, idempotency_key: str = IDEMPOTENCY_KEY) -> Status[Run]:
     """Launch a run. A repeated request with the same header Idempotency-Key gets 200 and the same run."""
     run_request = _build_request(body)
-    try:
-        values = body.model_dump(mode="json", exclude={"agreed"})
-        run, is_new = launch_once(
-            run_request, owner=get_user(request), key=idempotency_key, body=values, confirmed_requests=body.agreed
-        )
-    except LaunchKeyError as error:
-        raise ProblemError(409, str(error)) from error
+    values = body.model_dump(mode="json", exclude={"agreed"})
+    run, is_new = launch_once(
+        run_request, owner=get_user(request), key=idempotency_key, body=values, confirmed_requests=body.agreed
+    )
     if is_new:
         record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201 if is_new else 200, run)
@@ -200,24 +198,45 @@ def raise_limits(request: HttpRequest, run_id: int, body: LimitsBody) -> Run:
 
 
 @router.post("/runs/{int:run_id}/cells/{int:cell_id}/trials", response=SentenceDocument, auth=LAUNCH)
-def add_trials(request: HttpRequest, run_id: int, cell_id: int, body: AddTrialsBody) -> dict[str, str]:
-    """Add trials to a cell; they are marked as added manually."""
+def add_trials(
+    request: HttpRequest, run_id: int, cell_id: int, body: AddTrialsBody, idempotency_key: str = IDEMPOTENCY_KEY
+) -> dict[str, str]:
+    """Add trials to a cell; they are marked as added manually.
+
+    A repeated request with the same header Idempotency-Key adds nothing and gets the same answer.
+    """
     run = _get_run_or_404(run_id)
     if not run.cells.filter(pk=cell_id).exists():
         raise Http404(f"Run {run_id} has no cell {cell_id}.")
-    count = _run_action(control.add_trials, run_id, cell_id, body.count, confirmed_requests=body.agreed)
-    _finish(request, run_id, "add")
-    return {"sentence": f"{count} trials added; they are marked as added manually."}
+    with _use_key(request, idempotency_key, body) as key:
+        if key.run is None:
+            _run_action(control.add_trials, run_id, cell_id, body.count, confirmed_requests=body.agreed)
+            key.run = _finish(request, run_id, "add")
+    return {"sentence": f"{body.count} trials added; they are marked as added manually."}
 
 
-@router.post("/runs/{int:run_id}/repeat", response={201: RunDocument}, auth=LAUNCH)
-def repeat_run(request: HttpRequest, run_id: int, body: RepeatBody) -> Status[Run]:
-    """Launch a run again with its frozen settings."""
+@router.post("/runs/{int:run_id}/repeat", response={200: RunDocument, 201: RunDocument}, auth=LAUNCH)
+def repeat_run(
+    request: HttpRequest, run_id: int, body: RepeatBody, idempotency_key: str = IDEMPOTENCY_KEY
+) -> Status[Run]:
+    """Launch a run again with its frozen settings.
+
+    A repeated request with the same header Idempotency-Key gets 200 and the same repeat.
+    """
     _get_run_or_404(run_id)
     repeat = control.start_repeat if body.kind == "same" else control.start_noise_repeat
-    run = _run_action(repeat, run_id, owner=get_user(request), confirmed_requests=body.agreed)
-    record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
+    with _use_key(request, idempotency_key, body) as key:
+        if key.run is not None:
+            return Status(200, key.run)
+        run = key.run = _run_action(repeat, run_id, owner=get_user(request), confirmed_requests=body.agreed)
+        record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
+
+
+def _use_key(request: HttpRequest, key: str, body: AgreedBody) -> AbstractContextManager[LaunchKey]:
+    """Return the context of `use_launch_key` for a request with this body to this address."""
+    values = {"path": request.path, "body": body.model_dump(mode="json", exclude={"agreed"})}
+    return use_launch_key(get_user(request), key, values)
 
 
 def _build_request(body: PlanBody) -> RunRequest:

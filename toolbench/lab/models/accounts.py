@@ -86,11 +86,11 @@ class ApiToken(models.Model):
 
 
 class LaunchKey(models.Model):
-    """An idempotency key of a launch: the same key and body lead to the same run.
+    """An idempotency key of a request that launches a run or adds trials: the same key and body lead to the same run.
 
     Attributes:
         body_hash: SHA-256 of the request body; a later request with this key must have the same one.
-        run: the launched run; None only within the transaction that launches it.
+        run: the launched run, or the run with the added trials; None only within the transaction of the request.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
