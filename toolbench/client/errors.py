@@ -101,7 +101,7 @@ def build_error(status: int, document: Mapping[str, Any], retry_after: str | Non
         ),
         agreed=document.get("agreed"),
         paid_requests=document.get("paid_requests") or {},
-        retry_after=float(retry_after) if retry_after and retry_after.isdigit() else None,
+        retry_after=float(retry_after) if retry_after and retry_after.isdecimal() else None,
     )
 
 

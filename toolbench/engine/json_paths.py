@@ -1,10 +1,11 @@
-"""Rendering of JSON paths, which locate a value inside another JSON value."""
+"""Rendering of JSON paths, which locate a value inside another JSON value, and indexes of JSON Pointers."""
 
 import re
 from collections.abc import Sequence
 
 from toolbench.engine.strict_json import write_json
 
+_INDEX = re.compile("[0-9]{1,9}")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -22,3 +23,9 @@ def render_json_path(keys_and_indexes: Sequence[str | int]) -> str:
 def build_member_path(path: str, name: str) -> str:
     """Return the path of the member `name` of the object at `path`."""
     return f"{path}.{name}" if _PLAIN_NAME.fullmatch(name) else f"{path}[{write_json(name)}]"
+
+
+def find_list_index(items: Sequence[object], part: str) -> int | None:
+    """Return the index of a list that a part of a JSON Pointer names, or None if the list has no such index."""
+    index = int(part) if _INDEX.fullmatch(part) else len(items)
+    return index if index < len(items) else None

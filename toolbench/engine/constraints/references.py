@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from toolbench.engine.errors import PlanError
+from toolbench.engine.json_paths import find_list_index
 
 VALUE_KEYWORDS = ("enum", "const", "default", "examples", "example")  # their values are data, not schemas
 
@@ -52,8 +53,8 @@ class SchemaReferences:
     def _follow(self, parent: Any, key: str, pointer: str) -> Any:
         if isinstance(parent, dict) and key in parent:
             return parent[key]
-        if isinstance(parent, list) and key.isdigit() and int(key) < len(parent):
-            return parent[int(key)]
+        if isinstance(parent, list) and (index := find_list_index(parent, key)) is not None:
+            return parent[index]
         raise PlanError(f"tool {self._tool_name}: its schema has nothing at {pointer!r}")
 
     def _find_pointers_in(self, pointer: str) -> frozenset[str]:
