@@ -41,6 +41,7 @@ def test_apply_patch_each_operation_changes_the_document(before: Any, operation:
         {"op": "set", "path": "/draft/text/inside", "value": 1},
         {"op": "set", "path": "/draft/list/7", "value": 1},
         {"op": "set", "path": "/draft/list/-1", "value": 1},
+        {"op": "set", "path": f"/draft/list/{'9' * 5_000}", "value": 1},
         {"op": "delete", "path": "/draft/missing"},
         {"op": "delete", "path": "/draft/missing/deeper"},
         {"op": "append", "path": "/draft/text", "value": 1},

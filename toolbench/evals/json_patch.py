@@ -6,6 +6,7 @@ from typing import Any
 
 from jsonpointer import JsonPointer, JsonPointerException
 
+from toolbench.engine.json_paths import find_list_index
 from toolbench.engine.types import JsonObject
 
 OPERATIONS = ("set", "delete", "append", "insert")
@@ -89,9 +90,9 @@ def parse_index(container: Any, part: str) -> int:
     """
     if not isinstance(container, list):
         raise PatchError(f"{part} lies inside a value that is neither object nor array")
-    if not (part.isascii() and part.isdigit() and int(part) < len(container)):
+    if (index := find_list_index(container, part)) is None:
         raise PatchError(f"{part} is no index of an array of {len(container)}")
-    return int(part)
+    return index
 
 
 def _set_value(container: Any, key: str, value: Any) -> None:
