@@ -13,7 +13,8 @@ from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
 from toolbench.engine.types import Envelope, Finding, JsonObject, ParseError, SchemaError, TransformChange
 from toolbench.lab.traces.step_facts import to_column_json
 
-MAX_DETAILS_DEPTH = 2 * MAX_DEPTH  # step details contain values of up to MAX_DEPTH levels
+MAX_IMPORTED_DEPTH = 2 * MAX_DEPTH  # imported documents and step details contain values of up to MAX_DEPTH levels
+TOO_DEEP = f"it is nested deeper than {MAX_IMPORTED_DEPTH} levels"
 _TEXT, _INTEGER, _BOOLEAN, _OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
 _OBJECT_OR_NULL, _TEXT_OR_NULL = {"type": ["object", "null"]}, {"type": ["string", "null"]}
 
@@ -126,7 +127,23 @@ def is_valid_column(column: str, value: Any) -> bool:
 def are_valid_details(details: bytes) -> bool:
     """Return whether bytes are the JSON of step details, in whose known keys pages and replays read."""
     try:
-        value = json.loads(details or b"{}")
-    except (ValueError, RecursionError):
+        value = parse_imported_json(details or b"{}")
+    except ValueError:
         return False
-    return not is_too_deep(value, MAX_DETAILS_DEPTH) and _DETAILS_VALIDATOR.is_valid(to_column_json(value))
+    return _DETAILS_VALIDATOR.is_valid(to_column_json(value))
+
+
+def parse_imported_json(content: bytes) -> Any:
+    """Return the value of JSON that may contain NaN and infinities.
+
+    Raises:
+        ValueError: the content is not JSON, or is nested deeper than MAX_IMPORTED_DEPTH levels, which pages could not
+            show.
+    """
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    if is_too_deep(value, MAX_IMPORTED_DEPTH):
+        raise ValueError(TOO_DEEP)
+    return value

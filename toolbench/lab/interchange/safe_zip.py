@@ -4,7 +4,6 @@ No member is unpacked to disk.
 """
 
 import hashlib
-import json
 import os
 import sys
 import zlib
@@ -23,6 +22,7 @@ else:
     from backports.zstd.zipfile import BadZipFile, ZipFile, ZipInfo
 
 from toolbench.installation import build_command
+from toolbench.lab.interchange.json_shapes import parse_imported_json
 from toolbench.lab.interchange.manifest import (
     EVIDENCE_FOLDER,
     MANIFEST_NAME,
@@ -185,14 +185,14 @@ def read_json_member(archive: ZipFile, name: str) -> dict[str, Any]:
     """Return the JSON object in a member.
 
     Raises:
-        RunImportError: the member is missing or does not contain a JSON object.
+        RunImportError: the member is missing, does not contain a JSON object, or is nested too deeply.
     """
     try:
-        document = json.loads(archive.read(name))
+        document = parse_imported_json(archive.read(name))
     except KeyError as error:
         raise RunImportError(f"The member {name} is missing. Nothing was imported.") from error
-    except (ValueError, RecursionError) as error:
-        raise RunImportError(f"The member {name} is not JSON: {error}. Nothing was imported.") from error
+    except ValueError as error:
+        raise RunImportError(f"The member {name} cannot be read as JSON: {error}. Nothing was imported.") from error
     if not isinstance(document, dict):
         raise RunImportError(f"The member {name} is not a JSON object. Nothing was imported.")
     return document

@@ -18,6 +18,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes, zip_members
+from tests.lab.interchange.traffic.test_drafts import build_nested
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.interchange.bundle.read import import_bundle
@@ -230,6 +231,8 @@ def test_import_bundle_refuses_files_over_the_unpack_limits() -> None:
         (("trial", "verdict"), {"rule": "\x00"}, "Nothing was imported"),
         (("trial", "verdict"), ["good"], "verdict has the wrong shape"),
         (("trial", "verdict"), {"checks": [7]}, "verdict has the wrong shape"),
+        (("trial", "verdict"), build_nested(300), "it is nested deeper than 256 levels"),
+        (("trial", "verdict"), build_nested(600), "it is nested deeper than 256 levels"),
         (("trial", "causes"), [{"code": "x", "count": "many"}], "causes has the wrong shape"),
         (("trial", "valid_calls"), 99, "cannot be counted as “valid calls / calls”"),
         (("config",), 7, "there is no row 7"),

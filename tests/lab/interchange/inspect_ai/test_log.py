@@ -148,7 +148,7 @@ def test_import_log_reads_json_logs_too() -> None:
         (b"garbage", "neither a zip archive nor JSON"),
         (b"{}", "has no `eval`"),
         (zip_members({"a": b"b"}), "no header.json"),
-        (zip_members({"header.json": b"["}), "is not JSON"),
+        (zip_members({"header.json": b"["}), "cannot be read as JSON"),
     ],
 )
 def test_import_log_refuses_what_is_no_log_and_stores_nothing(raw: bytes, reason: str) -> None:

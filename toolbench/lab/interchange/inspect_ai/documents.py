@@ -10,7 +10,9 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from toolbench.engine.strict_json import is_too_deep
 from toolbench.engine.types import JsonObject
+from toolbench.lab.interchange.json_shapes import MAX_IMPORTED_DEPTH, TOO_DEEP
 
 _SAMPLES_KEY = "samples"
 _WHITESPACE = re.compile(r"[ \t\n\r]*")
@@ -43,8 +45,7 @@ def parse_log_document(content: bytes) -> LogDocument:
     """Parse a log without keeping its samples in memory.
 
     Raises:
-        RecursionError: the JSON is nested too deeply.
-        ValueError: the content is not a JSON object.
+        ValueError: the content is not a JSON object, or is nested too deeply.
     """
     text = content.decode(json.detect_encoding(content), "surrogatepass")
     header: JsonObject = {}
@@ -97,7 +98,13 @@ def _iter_elements(text: str, position: int) -> Generator[Any, None, int]:
 
 
 def _parse_value(text: str, position: int) -> tuple[Any, int]:
-    return _DECODER.raw_decode(text, position)
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    if is_too_deep(value, MAX_IMPORTED_DEPTH):
+        raise ValueError(TOO_DEEP)
+    return value, end
 
 
 def _skip_sign(text: str, position: int, sign: str) -> int:
