@@ -33,3 +33,19 @@ def test_send_with_an_impossible_header_does_not_quote_it(key: str) -> None:
 
     assert "plante" not in str(raised.value)
     assert (server.seen, raised.value.__cause__) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "shown"),
+    [
+        ("http://user:planted@127.0.0.1:9", "http://***@127.0.0.1:9/api/v1/ did not answer"),
+        ("http://user:plan/ted@127.0.0.1:9", "http://***@127.0.0.1:9 is not a URL"),
+        ("user:planted@127.0.0.1:9", "***@127.0.0.1:9"),
+    ],
+)
+def test_transport_masks_the_login_of_the_address_in_errors(base_url: str, shown: str) -> None:
+    with pytest.raises(UnreachableError) as raised, ToolbenchClient(base_url, "tb_x") as client:
+        client.list_models()
+
+    assert shown in str(raised.value)
+    assert "plan" not in f"{raised.value} {raised.value.__cause__}"

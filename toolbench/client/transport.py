@@ -15,6 +15,7 @@ PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 60.0
 MAX_WAITS = 3  # after 429, before the error is raised
 MAX_CACHED_ANSWERS = 100
+_LOGIN = re.compile(r"^(\w+://)?.*@")
 _TOKEN = re.compile("[!-~]+")
 
 
@@ -53,8 +54,8 @@ class Transport:
         client = http or httpx.Client(timeout=TIMEOUT_SECONDS)
         try:
             client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
-        except httpx.InvalidURL as error:
-            raise UnreachableError(f"{base_url} is not a URL ({error}). Check the address.") from error
+        except httpx.InvalidURL:  # its text may quote a part of the password
+            raise UnreachableError(f"{_mask_login(base_url)} is not a URL. Check the address.") from None
         client.headers["Authorization"] = f"Bearer {token}"
         return cls(client)
 
@@ -116,7 +117,7 @@ class Transport:
         except (httpx.LocalProtocolError, UnicodeEncodeError):  # its text quotes the header, which can be a secret
             raise UnreachableError("The request was not sent: HTTP does not allow one of its headers.") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            url = self.http.base_url
+            url = _mask_login(str(self.http.base_url))
             raise UnreachableError(f"{url} did not answer ({error}). Check the address, then try again.") from error
         if not response.is_success and response.status_code != 304:
             raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
@@ -127,6 +128,11 @@ class Transport:
         if len(self._cache) >= MAX_CACHED_ANSWERS:
             self._cache.pop(next(iter(self._cache)))
         self._cache[url] = (response.headers["ETag"], read_json(response))
+
+
+def _mask_login(url: str) -> str:
+    """Return the text of an address with stars in place of a user name and password."""
+    return _LOGIN.sub(r"\1***@", url)
 
 
 def _drop_none(params: Mapping[str, Any] | None) -> dict[str, Any]:
