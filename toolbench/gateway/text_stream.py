@@ -22,7 +22,8 @@ class CertainText:
 
     It sends text of the first attempt with text only: a client appends all text that it gets, so it would append the
     text of a retry or of a re-prompt to that of the first attempt. If the method reads the text, or calls may be
-    written in it, it withholds inline reasoning and the blanks around the text too, because the final text has none.
+    written in it, it does not send inline reasoning and blanks before the text, and withholds blanks after it until
+    they are known to belong to the final text.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
