@@ -11,7 +11,7 @@ from toolbench.api.authentication import LAUNCH, READ, record
 from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.cases.drafts import CaseDraft, parse_draft, read_draft_values
+from toolbench.lab.cases.drafts import MAX_TITLE_CHARS, CaseDraft, parse_draft, read_draft_values
 from toolbench.lab.cases.edit import (
     DEFAULT_SET_NAME,
     NewCaseOptions,
@@ -26,7 +26,7 @@ from toolbench.lab.models import Case
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 
 router = Router()
-Title = Annotated[str, Field(max_length=120)]
+Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS)]
 SetName = Annotated[str, Field(min_length=1, max_length=80)]
 Text = Annotated[str, Field(max_length=200_000)]
 # Members of a body that a draft has with the same value, and those that it has as JSON text.

@@ -21,7 +21,7 @@ from toolbench.lab.cases.transcript import Transcript, build_transcript
 from toolbench.lab.models import Case, CaseSet, Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 
-MAX_TITLE_CHARS = 180  # of the title of a run
+MAX_RUN_TITLE_CHARS = 180
 SEND_AGAIN_NOTE = "Filled in from trial {id}. Change what you like; the trial and its run stay as they are."
 
 
@@ -130,7 +130,7 @@ def build_message_request(case: Case, settings: MessageSettings, trial_id: int |
     run = Run.objects.filter(trials=trial_id, imported=False).first() if trial_id is not None else None
     return replace(
         _read_request(run),
-        title=f"Playground: {case.title}"[:MAX_TITLE_CHARS],
+        title=f"Playground: {case.title}"[:MAX_RUN_TITLE_CHARS],
         models=(settings.model,),
         profiles=(settings.profile,),
         strategies=(settings.strategy,),

@@ -14,7 +14,7 @@ from toolbench.lab.errors import InvalidFieldsError
 
 _MESSAGES_PATTERN = re.compile(r"\s*\[\s*\{")
 _TEXT_LIST_PATTERN = re.compile(r"\s*(\[|- )")
-# Fields of CaseDraft with a text to parse, by the key of the parsed value in the JSON document of a case.
+# Field of CaseDraft with the text to parse, by key in the JSON document of a case.
 _FIELD_BY_PART = {
     "tools": "tools",
     "messages": "message",
@@ -27,7 +27,8 @@ _FIELD_BY_PART = {
 }
 # Fields of CaseDraft that the document of a case has under the same key, unchanged.
 _PLAIN_FIELDS = ("turns", "parallel", "group", "control", "behaviour")
-MAX_TITLE_CHARS = 60  # of a default title
+MAX_TITLE_CHARS = 120
+MAX_DEFAULT_TITLE_CHARS = 60
 MAX_PROBLEMS_SHOWN = 20
 
 
@@ -39,7 +40,8 @@ class DraftError(InvalidFieldsError):
 class CaseDraft:
     """Fields of a case as a user typed them. Empty fields are not part of the case.
 
-    The fields are those of `UserCase`, some under another name.
+    The fields correspond to those of `UserCase`: `system` and `message` make its messages, `start` is `initial`. The
+    title is not part of the case.
 
     Attributes:
         tools: JSON or YAML, as are `expect`, `results`, `start`, `workspace` and `settings`.
@@ -104,7 +106,7 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
         raise DraftError(dict(errors)) from error
     if errors:
         raise DraftError(dict(errors))
-    return draft.title.strip()[:120] or build_default_title(case), case
+    return draft.title.strip()[:MAX_TITLE_CHARS] or build_default_title(case), case
 
 
 def build_draft(title: str, case: UserCase) -> CaseDraft:
@@ -176,7 +178,7 @@ def read_draft_values(draft: CaseDraft) -> JsonObject:
 
 
 def _parse_part(part: str, text: str) -> Any:
-    """Return the value of a part of the case; None if the text is empty.
+    """Return the value of a part of the case. An empty text gives None, but "" for `messages`.
 
     Raises:
         DocumentError: the text cannot be read.
@@ -190,8 +192,8 @@ def _parse_part(part: str, text: str) -> Any:
     return read_document(text) if text.strip() else None
 
 
-def _build_messages(document: Any) -> list[Any]:
-    return document if isinstance(document, list) else [{"role": "user", "content": document}]
+def _build_messages(message: Any) -> list[Any]:
+    return message if isinstance(message, list) else [{"role": "user", "content": message}]
 
 
 def _is_single_call(document: JsonObject) -> bool:
@@ -214,12 +216,13 @@ def _add_problem(
 ) -> None:
     """Add a problem with its line to the errors of its field.
 
-    A problem that follows from an unreadable field or from missing tools is not added: their own error is enough.
+    Problems of an unreadable field are skipped, and problems of `expect` and `results` if the tools are unreadable, or
+    missing and required, because the field's or the tools' own error is reported.
     """
     part, place = (str(problem.place[0]), problem.place[1:]) if problem.place else ("", ())
     field = _FIELD_BY_PART.get(part, part if part in _PLAIN_FIELDS else "expect")
-    has_tools = "tools" not in unreadable_fields and draft.tools.strip()
-    if field in unreadable_fields or (not has_tools and field in ("expect", "results")):
+    has_tools_error = "tools" in unreadable_fields or not (draft.tools.strip() or draft.control)
+    if field in unreadable_fields or (has_tools_error and field in ("expect", "results")):
         return
     line = (
         find_line(getattr(draft, field), _find_typed_path(part, place, draft, document))
@@ -232,9 +235,10 @@ def _add_problem(
 def _find_typed_path(
     part: str, place: tuple[str | int, ...], draft: CaseDraft, document: JsonObject
 ) -> tuple[str | int, ...]:
-    """Return the path in the typed text to a place in the parsed part.
+    """Return the path, in the text that the user entered, of a place in the parsed part.
 
-    The paths differ because parsing puts a single call or tool into a list, and a function into its wrapper.
+    The two paths differ where parsing adds a level (a call or a list of calls under `calls`, a tool in a list, a
+    function in its wrapper) or puts the system prompt before the messages.
     """
     value = document.get(part)
     is_list = isinstance(value, list)
@@ -255,11 +259,11 @@ def _describe_error(error: DocumentError) -> str:
 
 
 def build_default_title(case: UserCase) -> str:
-    """Return the names of the expected tools and the last message, cut off at MAX_TITLE_CHARS."""
+    """Return the names of the expected tools and the last message, truncated to MAX_DEFAULT_TITLE_CHARS."""
     message = " ".join(str(case.messages[-1]["content"]).split())
     names = ", ".join(dict.fromkeys(call.name for call in case.expect.calls))
     title = f"{names}: {message}" if names else message
-    return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
+    return title if len(title) <= MAX_DEFAULT_TITLE_CHARS else f"{title[: MAX_DEFAULT_TITLE_CHARS - 1]}…"
 
 
 def build_expectation_json(case: UserCase) -> JsonObject:

@@ -10,6 +10,7 @@ from django.utils.text import slugify
 
 from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.lab.cases.bfcl_import import BFCL_CATEGORIES, build_bfcl_set_name
+from toolbench.lab.cases.drafts import MAX_TITLE_CHARS
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.planning.run_request import RunRequest
@@ -78,7 +79,7 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
     """
     if not new_cases:
         return ()
-    titles = [to_column_text(title, 120) for title, _, _ in new_cases]
+    titles = [to_column_text(title, MAX_TITLE_CHARS) for title, _, _ in new_cases]
     set_names = [to_column_text(options.set, 80).strip() or DEFAULT_SET_NAME for _, _, options in new_cases]
     with transaction.atomic():
         kinds = {name: options.kind for name, (_, _, options) in zip(set_names, new_cases, strict=True)}
@@ -125,7 +126,7 @@ def edit_case(slug: str, title: str, definition: UserCase, read_number: int | No
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
         if case is None:
             raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
-        case.title = to_column_text(title, 120)
+        case.title = to_column_text(title, MAX_TITLE_CHARS)
         if case.versions.get(number=case.current).definition != render_case(definition):
             if read_number not in (None, case.current):
                 message = f"Version {case.current} was saved meanwhile. Your input is kept: compare, then save again."

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import F
 
 from toolbench.evals.user_cases.definition import UserCase, render_case
+from toolbench.lab.cases.drafts import MAX_TITLE_CHARS
 from toolbench.lab.cases.edit import DEFAULT_SET_NAME, NewCaseOptions, add_cases, edit_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.traces.step_facts import to_column_text
@@ -86,7 +87,7 @@ def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseI
     new: list[tuple[str, UserCase, NewCaseOptions]] = []
     changed, unchanged = [], []
     for item, text in zip(parsed_cases, texts, strict=True):
-        title_and_text = to_column_text(item.title, 120), text
+        title_and_text = to_column_text(item.title, MAX_TITLE_CHARS), text
         existing = by_slug.get(item.slug) or by_content.get(title_and_text)
         if existing is None:
             new.append(

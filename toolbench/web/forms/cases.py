@@ -7,7 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS, SETTINGS
-from toolbench.lab.cases.drafts import CaseDraft, parse_draft
+from toolbench.lab.cases.drafts import MAX_TITLE_CHARS, CaseDraft, parse_draft
 from toolbench.lab.cases.edit import NewCaseOptions, add_case, build_run_request, edit_case
 from toolbench.lab.cases.example import EXAMPLE_DRAFT, EXAMPLE_NOTE
 from toolbench.lab.cases.files import CaseImportError, import_cases
@@ -62,7 +62,10 @@ class CaseForm(VersionForm):
         hint="A call, a list of calls, or an object with calls, no_call, state or checks.",
     )
     title = forms.CharField(
-        label="Name", max_length=120, required=False, help_text="If blank: the names of the tool and the message."
+        label="Name",
+        max_length=MAX_TITLE_CHARS,
+        required=False,
+        help_text="If blank: the names of the tool and the message.",
     )
     set = forms.CharField(
         label="Set", max_length=80, required=False, help_text="If blank: My cases. A new set is private."
