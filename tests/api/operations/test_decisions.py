@@ -67,7 +67,7 @@ def test_confirmation_api_starts_run_of_leader(api: ApiClient, measured: RunConf
 
 def test_missing_trials_api_launches_nothing_without_missing_trials(api: ApiClient, run: Run) -> None:
     problem = api.problem("POST", "/decide/trials", {"rule": RULE, "shown": "0"}, status=409)
-    assert problem["detail"].startswith("Nothing was planned.")
+    assert problem["detail"].startswith("No trials were launched.")
 
 
 def test_decision_records_api_with_run_compares_only_that_run(api: ApiClient, run: Run) -> None:

@@ -39,9 +39,9 @@ class MatrixParameters(ChosenQuery):
     """Scope and filter of the matrix.
 
     Attributes:
-        scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated and `imported` for imported runs,
-            `published` for the figures of the case study. Without it, the runs in `run`; without these, own runs if
-            there are any, else `published`.
+        scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
+            `demo` for simulated and `imported` for imported runs, `published` for the figures of the case study.
+            Without it, the runs in `run`; without these, `real` if there are such runs, else `published`.
         metric: name of a metric that GET /metrics lists; the table has the columns of all metrics.
         target: target of the success rate in percent.
         q: part of the model's name.
@@ -60,7 +60,7 @@ class MatrixParameters(ChosenQuery):
 
 
 class FailuresParameters(ChosenQuery):
-    """Scope and filter of the failures: `real` for own runs, `demo` for simulated runs."""
+    """Filter of failures in measured runs (`real`: not simulated or imported) or simulated runs (`demo`)."""
 
     scope: Literal["real", "demo"] = "real"
 

@@ -55,8 +55,8 @@ class TrialListQuery(QuerySchema):
         had: `429` or `5xx` for trials with such an answer, `retry` for trials with a retry, in any execution.
         cause_version: version of the table of causes that gave `cause`.
         search: words, "phrases" and terms such as outcome:fail, as in the search field of the page.
-        scope: `all` for own, simulated and imported runs. Without it, own runs only, or those that `demo` or `imported`
-            selects. Ids of runs, cells or configurations select trials of any run.
+        scope: `all` for measured, simulated and imported runs. Without it, measured runs of this installation only, or
+            those that `demo` or `imported` selects. Ids of runs, cells or configurations select trials of any run.
         demo: `1` for simulated runs only.
         imported: `1` for imported runs only.
         after: day (UTC) on or after which the runs were created.

@@ -47,9 +47,10 @@ class DecideParameters(ChosenQuery):
     """Scope and rule of a decision.
 
     Attributes:
-        scope: `real` for own runs, `runs` for those in `run`, `demo` for simulated runs. Without it, the runs in `run`;
-            without these, own runs.
-        want: goal among qualified configurations; without it, cheapest if a cost is known, else fastest.
+        scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
+            `demo` for simulated runs. Without it, the runs in `run`; without these, `real`.
+        want: goal: `cheapest`, `fastest` or `reliable`. Without it, `cheapest` if any model costs money, else
+            `fastest`.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.
         q: text that the names of compared configurations contain; "" for all.
@@ -67,7 +68,10 @@ class DecideParameters(ChosenQuery):
 
 
 class RuleBody(BodySchema):
-    """Scope and rule of a decision, as for GET /decide, but `within` is null for no limit."""
+    """Scope and rule of a decision, with the parameters of GET /decide of the same names.
+
+    Filters by model, profile, strategy, scenario and date are not available. `within` is null for no limit.
+    """
 
     scope: Literal["real", "runs", "demo"] | None = None
     run: Annotated[list[Id], Field(max_length=50)] = []
@@ -79,7 +83,7 @@ class RuleBody(BodySchema):
 
 
 class MissingTrialsDocument(Schema):
-    """Plan of the trials that would decide.
+    """Plan of the additional trials with which the rule could reach a decision.
 
     Attributes:
         labels: names of the configurations.
@@ -102,11 +106,14 @@ class DecisionDocument(Schema):
     """The result of a rule.
 
     Attributes:
-        verdict: none, alone, clear, unclear or confirm.
-        leader: key of the chosen row; null if no configuration qualifies.
+        verdict: `none`: no configuration qualifies; `alone`: only the leader does; `clear` / `unclear`: the leader's
+            interval does not / does overlap that of another qualified configuration; `confirm`: none qualifies before a
+            confirmation run.
+        leader: key of the chosen row; null if the verdict is `none`.
         chosen_among: number of configurations that were compared.
         rows: the configurations with their figures and reasons, the best first.
-        missing: trials that would decide; null if there are none or trials are pending.
+        missing: plan of the missing trials; null if none would help, none are needed, or trials of these configurations
+            are pending.
     """
 
     verdict: str
@@ -184,19 +191,19 @@ def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
 
 @router.post("/decide/trials", response={201: RunDocument}, auth=LAUNCH)
 def launch_missing(request: HttpRequest, body: MissingTrialsBody) -> Status[Run]:
-    """Launch the trials that would decide."""
+    """Launch the missing trials of a decision."""
     query = _read_rule(body.rule)
     try:
         run = launch_missing_trials(query, owner=get_user(request), shown=body.shown, confirmed_requests=body.agreed)
     except (NewTrialsError, LaunchError) as refused:
-        raise ProblemError(409, f"Nothing was planned. {refused}") from refused
+        raise ProblemError(409, f"No trials were launched. {refused}") from refused
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
 
 
 @router.get("/decide/records", response=list[RecordDocument], auth=READ)
 def list_records(request: HttpRequest) -> tuple[DecisionRecord, ...]:
-    """List the decision records, newest first."""
+    """List the newest 200 decision records, newest first."""
     return get_records()
 
 
@@ -248,7 +255,7 @@ def keep_confirmation(request: HttpRequest, record_id: int) -> dict[str, str]:
         f"decision record {decision_record.pk}: confirmed",
         f"/decide/records/{decision_record.pk}/",
     )
-    return {"sentence": "The confirmation is what this record reports."}
+    return {"sentence": "The confirmation result is saved in this record."}
 
 
 @router.get("/configs/{int:config_id}/settings", response=list[SettingsFileDocument], auth=READ)
@@ -274,7 +281,7 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
     query = DecideQuery.from_query(QueryDict(urlencode(pairs)))
     if query.ignored:
         names = ", ".join(query.ignored)
-        raise ProblemError(422, f"Change {names}: this cannot be read, or another value excludes it. Nothing was done.")
+        raise ProblemError(422, f"Change {names}: a value cannot be read, or another value excludes it.")
     return query
 
 

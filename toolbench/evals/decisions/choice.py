@@ -1,4 +1,4 @@
-"""The choice among configurations by a decision rule: leader, Pareto front and trials that would decide."""
+"""The choice among configurations by a decision rule: leader, Pareto front and additional trials."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ _STATE_ORDER = ("qualified", TO_CONFIRM, OPEN, REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class AdditionalTrials:
-    """Additional trials that would decide.
+    """Additional trials with which the rule could reach a decision.
 
     Attributes:
         assessments: The configurations that need them, at least one.
@@ -77,7 +77,7 @@ class Decision:
         leader: The best configuration; None with NO_CANDIDATE.
         sentence: The decision in words.
         chosen_among: The number of configurations compared.
-        more: The additional trials that would decide; None if no number of trials would, or none are needed.
+        more: The additional trials; None if no number of trials would help, or none are needed.
     """
 
     rule: DecisionRule

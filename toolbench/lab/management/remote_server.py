@@ -76,5 +76,5 @@ def check_no_unreadable(parameters: Sequence[str]) -> None:
         CommandError: there is one; the message names all of them.
     """
     if parameters:
-        sentence = f"Change {', '.join(parameters)}: this cannot be read, or another value excludes it."
+        sentence = f"Change {', '.join(parameters)}: a value cannot be read, or another value excludes it."
         raise CommandError(sentence, returncode=REFUSED_EXIT_CODE)

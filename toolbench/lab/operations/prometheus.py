@@ -103,7 +103,9 @@ def _build_work_metrics() -> Iterator[Metric]:
         "runs": GaugeMetricFamily("toolbench_runs", "Runs by state", labels=["state"]),
         "open_trials": GaugeMetricFamily("toolbench_open_trials", "Trials that have not ended", labels=["state"]),
         "ended_trials": GaugeMetricFamily(
-            "toolbench_ended_trials", "Ended trials of own runs that are not deleted", labels=["outcome", "simulated"]
+            "toolbench_ended_trials",
+            "Ended trials of runs that are neither imported nor deleted",
+            labels=["outcome", "simulated"],
         ),
         "in_flight": GaugeMetricFamily("toolbench_trials_in_flight", "Running trials by provider", labels=["provider"]),
         "stale_cells": GaugeMetricFamily("toolbench_cells_stale", "Cells that wait for a recount"),

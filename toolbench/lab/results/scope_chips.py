@@ -53,7 +53,7 @@ def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = 
 
     Args:
         chosen: filter of the page.
-        kind: "demo" for simulated runs, "imported" for imported runs, any other value for own runs.
+        kind: "demo" for simulated runs, "imported" for imported runs, any other value for measured runs.
         runs: primary keys of chosen runs, which make `kind` irrelevant; empty for all runs of the kind.
     """
     offered = list_choices(simulated=kind == "demo", imported=kind == "imported", runs=runs)

@@ -115,7 +115,7 @@ def test_decide_page_plans_missing_trials_once(owner_client: Client) -> None:
     assert f'href="/runs/{newest.pk}/">Run {newest.pk}</a>' in shown
     assert "Plan 32 more trials" not in shown
     again = read_html(owner_client.post("/decide/", form, follow=True))
-    assert "Nothing was planned. No trials are missing now" in again
+    assert "No trials were launched. No trials are missing now" in again
     assert Run.objects.latest("pk") == newest
 
 

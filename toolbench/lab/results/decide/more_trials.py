@@ -30,7 +30,7 @@ _PLAN_LOCK_ID = 7_204_311  # of the advisory lock under which a plan is checked 
 
 @dataclass(frozen=True, slots=True)
 class MissingTrialsPlan:
-    """Plan of the trials that would decide.
+    """Plan of the additional trials with which the rule could reach a decision.
 
     Attributes:
         labels: names of the configurations.
@@ -58,7 +58,8 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     """Return the plan that the page offers.
 
     Returns:
-        None if no number of trials would decide, or if trials of these candidates are queued or running.
+        None if no number of trials would help, if none are needed, or if trials of these candidates are queued or
+        running.
     """
     more, candidates = page.decision.more, _list_candidates(page)
     if more is None or any(candidate.pending_trials for candidate in candidates):

@@ -46,7 +46,7 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
     try:
         run = launch_missing_trials(query, owner=find_user(request), shown=shown, confirmed_requests=agreed)
     except (NewTrialsError, LaunchError) as refused:
-        messages.error(request, f"Nothing was planned. {refused}")
+        messages.error(request, f"No trials were launched. {refused}")
     except PaidRequestsUnconfirmedError as needed:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
