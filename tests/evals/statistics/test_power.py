@@ -27,7 +27,7 @@ def test_count_trials_to_detect_smaller_difference_needs_more() -> None:
     )
 
 
-def test_count_trials_to_detect_share_below_difference_puts_second_side_above() -> None:
+def test_count_trials_to_detect_share_below_difference_raises_second_side() -> None:
     assert count_trials_to_detect(0.1, share=0.0) == count_trials_to_detect(0.1, share=0.1)
 
 

@@ -55,7 +55,8 @@ def python_tool(
         timeout_seconds: time limit of each call; None for no limit.
 
     Raises:
-        PlanError: the function has no name, or its arguments cannot be a JSON object.
+        PlanError: the tool has no name or an invalid one, or a JSON object cannot give a parameter: it is
+            positional-only, `*args`, without a type, or of a type without a JSON Schema.
     """
     signature = Signature(function)
     tool_name = name or getattr(function, "__name__", "")
@@ -72,7 +73,7 @@ def python_tool(
 
 
 def _get_docstring(function: Callable[..., object]) -> str:
-    """Return the docstring of the function, or of a callable object whose `__call__` has none."""
+    """Return the docstring of the function; for a callable object that of `__call__`, else of its class."""
     inner_function = unwrap_function(function)
     documented_object = (
         function if inner_function.__name__ == "__call__" and not inner_function.__doc__ else inner_function
@@ -91,7 +92,7 @@ class PythonTools:
         """Return the set of these tools or functions.
 
         Raises:
-            PlanError: two tools have the same name.
+            PlanError: two tools have the same name, or a function cannot be a tool (see `python_tool`).
         """
         python_tools = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
         names = [tool.definition.name for tool in python_tools]
@@ -108,7 +109,8 @@ class PythonTools:
 def to_plain_value(value: object) -> object:
     """Convert models, dataclasses, enums, dates and the like in a value to JSON values.
 
-    Parts that cannot be converted stay as they are; the call that returned them gets an error later.
+    Objects of unknown types stay as they are. If the conversion fails (bytes that are not UTF-8), the whole value is
+    returned unchanged. The tool call then ends with an error when its result is written as JSON.
     """
     try:
         return to_jsonable_python(value, fallback=lambda unknown: unknown)

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from tests.lab.scripted_runs import answer_correctly, make_scripted_model
 from toolbench.lab.builtin_data import load_builtin_data
-from toolbench.lab.management.eval.baseline import compare_with_run
+from toolbench.lab.management.eval.baseline import compare_with_baseline_run
 from toolbench.lab.models import Run
 from toolbench.lab.results.compare.comparison import get_comparison
 from toolbench.lab.results.compare.query import CompareQuery
@@ -66,7 +66,7 @@ def test_eval_baseline_with_a_worse_cell_exits_with_1_and_a_table(tmp_path: Path
 
     assert raised.value.returncode == 1
     assert f"Worse than run {baseline.pk} beyond chance:\n  happy_path: 8/8 → 0/8, -100 points" in str(raised.value)
-    (cell,) = compare_with_run(run, baseline.pk).cells
+    (cell,) = compare_with_baseline_run(run, baseline.pk).cells
     differences = [row.compared.difference for row in rows]
     assert [(cell.difference, cell.p)] == [(found.value, found.p) for found in differences if found]
     assert [(suite.get("name"), suite.get("failures")) for suite in ElementTree.parse(junit).getroot()] == [

@@ -17,7 +17,7 @@ from toolbench.client import ConflictError, ToolbenchClient
 from toolbench.installation import build_command
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
 from toolbench.lab.management.confirmation import is_confirmed
-from toolbench.lab.management.eval.baseline import compare_with_run
+from toolbench.lab.management.eval.baseline import compare_with_baseline_run
 from toolbench.lab.management.eval.gate_files import GateResults, render_junit, render_markdown
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import (
@@ -201,7 +201,7 @@ class Command(BaseCommand):
         if options.out:
             self._print(f"{len(write_report(run.pk, Path(options.out)))} files in {options.out}")
         unfinished = _describe_unfinished(run) if run.state != Run.State.FINISHED else ""
-        gate = compare_with_run(run, options.baseline) if options.baseline is not None else None
+        gate = compare_with_baseline_run(run, options.baseline) if options.baseline is not None else None
         cells = list_cell_results(run)
         self._check_gates(GateResults(f"Run {run.pk}", cells, options.fail_under, gate, unfinished), options)
 

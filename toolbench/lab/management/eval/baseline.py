@@ -14,16 +14,16 @@ _CELL_ROWS = "by scenario"  # value of the column `what`
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """Cells of both runs with the same scenario and settings, and the difference between them.
+    """One row of a comparison: a scenario with the settings that both sides share, the whole, or a metric of calls.
 
     Attributes:
-        name: the scenario, with the settings that distinguish it from other rows of the scenario.
-        before: numbers of passed and of answered trials of the baseline.
-        after: numbers of passed and of answered trials of the run.
-        difference: answered success of the run minus that of the baseline, from -1 to 1; None if it cannot be tested.
-        low: lower end of the interval, simultaneous over all cells of the group; None if it cannot be tested.
+        name: the scenario, with the settings that distinguish it from other rows of the scenario; else the kind of row.
+        before: numerator and denominator of the rate of the baseline.
+        after: numerator and denominator of the rate of the second side.
+        difference: rate of the second side minus that of the baseline, from -1 to 1; None if it cannot be tested.
+        low: lower end of the interval, simultaneous over the comparisons of its family; None if it cannot be tested.
         high: upper end of the interval; None if it cannot be tested.
-        p: p-value, corrected for the number of cells of the group; None if it cannot be tested.
+        p: p-value, corrected for the number of comparisons of its family; None if it cannot be tested.
         differs: whether the interval excludes 0.
         result: what the page says about the difference.
     """
@@ -40,7 +40,7 @@ class ComparedCell:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the run is worse than the baseline beyond chance."""
+        """Whether the second side has a lower rate than the baseline, beyond chance."""
         return self.differs and self.difference is not None and self.difference < 0
 
     @property
@@ -76,7 +76,7 @@ class BaselineGate:
 
     @property
     def failure(self) -> str:
-        """What fails the gate, in lines; "" if nothing does."""
+        """Reason why the gate fails, with a line for each worse cell; "" if it passes."""
         if self.problem:
             return self.problem
         if not self.cells:
@@ -85,7 +85,7 @@ class BaselineGate:
         return "\n  ".join([f"Worse than run {self.baseline_id} beyond chance:", *lines]) if lines else ""
 
 
-def compare_with_run(run: Run, baseline_id: int) -> BaselineGate:
+def compare_with_baseline_run(run: Run, baseline_id: int) -> BaselineGate:
     """Compare a run with a baseline, separately for each group of scenarios."""
     groups = sorted(set(run.cells.filter(control=False).values_list("scenario_group", flat=True)))
     queries = [
@@ -105,7 +105,7 @@ def build_gate(baseline_id: int, tables: Sequence[ExportTable]) -> BaselineGate:
 
 
 def read_compared_rows(table: ExportTable, *, only: str = "") -> Iterator[ComparedCell]:
-    """Yield the rows of a table that Compare exports.
+    """Yield the rows of an exported comparison as ComparedCell.
 
     Args:
         table: the table.
