@@ -18,8 +18,13 @@ def set_canonical_name(model_id: int, name: str) -> str | None:
     Returns:
         The name as it is stored: cleaned, in lower case, at most 200 characters. None for an unknown model.
     """
-    canonical_name = to_column_text(clean_text(name), MAX_NAME_CHARS).lower()
+    canonical_name = normalise_canonical_name(name)
     return canonical_name if Model.objects.filter(pk=model_id).update(canonical=canonical_name) else None
+
+
+def normalise_canonical_name(name: str) -> str:
+    """Return the name cleaned, in lower case, which may be longer, and then truncated to 200 characters."""
+    return to_column_text(clean_text(name).lower(), MAX_NAME_CHARS)
 
 
 def list_canonical_names() -> tuple[str, ...]:

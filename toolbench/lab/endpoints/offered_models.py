@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from toolbench.engine.policy.presets import list_model_workarounds
 from toolbench.lab.credentials.keys import KeyUnavailableError
+from toolbench.lab.endpoints.canonical_models import normalise_canonical_name
 from toolbench.lab.endpoints.simulated import build_simulated_models
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.query_params import clean_text
@@ -208,7 +209,7 @@ def _build_model(provider: Provider, name: str) -> Model:
     return Model(
         provider=provider,
         name=name,
-        canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
+        canonical=normalise_canonical_name(name.partition(":")[0] if provider.template == "openrouter" else name),
         workarounds=list(list_model_workarounds(name)),
         mixed_upstreams=name.endswith(":nitro"),  # OpenRouter's suffix for the fastest upstream of the moment
     )
