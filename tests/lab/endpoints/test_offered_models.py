@@ -10,8 +10,8 @@ from tests.page_html import read_html
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.connect import ConnectionSettings
 from toolbench.lab.endpoints.network import NetworkSettings
-from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
-from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
+from toolbench.lab.endpoints.offered_models import add_models, get_offered_models, request_models
+from toolbench.providers.scripted_server import ScriptedServer, error_reply, json_reply
 
 pytestmark = pytest.mark.django_db
 LISTED = json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]})
@@ -25,19 +25,24 @@ def test_request_models_without_answer_stores_error() -> None:
     assert (offer.models, offer.total) == ((), 0)
 
 
-@pytest.mark.parametrize(
-    ("reply", "shown"),
-    [(json_reply({"data": [{"id": "m/\ud800"}]}), "m/?"), (error_reply(401, "No key \ud83d"), "No key ?")],
-)
-def test_models_page_after_lone_surrogate_shows_replacement(
-    owner_client: Client, reply: ScriptedReply, shown: str
-) -> None:
-    with ScriptedServer([reply]) as server:
+UNPRINTABLE_NAMES = ["m/\ud800", "m/\0a", "m/\x1b[31m", "m/\u202ea"]
+
+
+def test_offered_models_and_add_models_ignore_unprintable_names() -> None:
+    with ScriptedServer([json_reply({"data": [{"id": name} for name in ["m/ü", *UNPRINTABLE_NAMES]]})]) as server:
+        provider = make_provider(base_url=server.base_url)
+        request_models(provider.pk)
+    assert [model.name for model in get_offered_models(provider.pk).models] == ["m/ü"]
+    assert add_models(provider.pk, ["m/ü", *UNPRINTABLE_NAMES]) == 1
+
+
+def test_models_page_shows_replacement_of_lone_surrogate_in_error(owner_client: Client) -> None:
+    with ScriptedServer([error_reply(401, "No key \ud83d")]) as server:
         provider = make_provider(base_url=server.base_url)
         request_models(provider.pk)
     response = owner_client.get(f"/providers/{provider.pk}/models/")
     assert response.status_code == 200
-    assert shown in read_html(response)
+    assert "No key ?" in read_html(response)
 
 
 def test_get_offered_models_reads_last_list_without_request() -> None:

@@ -18,7 +18,6 @@ from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints.canonical_models import normalise_canonical_name
 from toolbench.lab.endpoints.simulated import build_simulated_models
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.query_params import clean_text
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
@@ -88,6 +87,8 @@ class OfferedModels:
 def request_models(provider_id: int) -> None:
     """Request the provider's list of models and keep the answer or the error.
 
+    Names that `add_models` would ignore are left out.
+
     Call it for a POST only, because it sends the key. Must not be called from a running event loop.
 
     Raises:
@@ -95,7 +96,7 @@ def request_models(provider_id: int) -> None:
     """
     provider = Provider.objects.get(pk=provider_id)
     try:
-        names = tuple(map(to_column_text, list_provider_models(provider_id)))  # pages cannot show lone surrogates
+        names = tuple(filter(_is_model_name, list_provider_models(provider_id)))
         model_list = ModelList(names, "", timezone.now())
     except ModelListError as error:
         model_list = ModelList((), to_column_text(error), timezone.now())
@@ -183,8 +184,8 @@ async def _fetch_names(endpoint: Endpoint) -> tuple[str, ...]:
 def add_models(provider_id: int, names: Iterable[str]) -> int:
     """Add models that the provider does not have yet, with the engine's workarounds for their names.
 
-    Ignored are names that are blank or longer than `MAX_MODEL_NAME_CHARACTERS`, and, for a simulated provider, names
-    that are not simulated models.
+    Ignored are names that are blank, longer than `MAX_MODEL_NAME_CHARACTERS` or have characters that cannot be shown,
+    and, for a simulated provider, names that are not simulated models.
 
     Returns:
         The number of models added.
@@ -193,8 +194,7 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
-    cleaned = (clean_text(name) for name in names)
-    valid_names = dict.fromkeys(name for name in cleaned if 0 < len(name) <= MAX_MODEL_NAME_CHARACTERS)
+    valid_names = dict.fromkeys(filter(_is_model_name, map(str.strip, names)))
     existing_names = set(provider.models.values_list("name", flat=True))
     new_names = [name for name in valid_names if name not in existing_names]
     if provider.kind == Provider.Kind.SIMULATED:
@@ -203,6 +203,11 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     else:
         models = [_build_model(provider, name) for name in new_names]
     return len(Model.objects.bulk_create(models, ignore_conflicts=True))
+
+
+def _is_model_name(text: str) -> bool:
+    """Return whether a text can be the name of a model; NUL and lone surrogates are not printable."""
+    return 0 < len(text) <= MAX_MODEL_NAME_CHARACTERS and text.isprintable()
 
 
 def _build_model(provider: Provider, name: str) -> Model:
