@@ -9,6 +9,7 @@ from typing import Any
 from toolbench.engine.events import EndReason, LoopResult
 from toolbench.engine.types import JsonObject
 from toolbench.engine.visible_text import is_blank
+from toolbench.evals.call_matching import NO_MATCH, match_calls
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
@@ -191,16 +192,14 @@ def _is_match(call: RecordedCall, expected_call: JsonObject) -> bool:
 
 
 def _match_calls(loop_result: LoopResult, expected: TaskExpectation) -> _MatchedCalls:
-    missing, extra = list(expected.calls), []
-    for call in iter_calls(loop_result):
-        if not call.ok or call.result.schema_errors:
-            continue
-        match = next((expected_call for expected_call in missing if _is_match(call, expected_call)), None)
-        if match is not None:
-            missing.remove(match)
-        elif not (expected.permits_repeats and any(_is_match(call, expected_call) for expected_call in expected.calls)):
-            extra.append(call)
-    return _MatchedCalls(tuple(missing), tuple(extra))
+    made = [call for call in iter_calls(loop_result) if call.ok and not call.result.schema_errors]
+    costs = [[0 if _is_match(call, expected_call) else NO_MATCH for call in made] for expected_call in expected.calls]
+    matches = match_calls(costs)
+    expected_indices = set(matches.values())
+    if expected.permits_repeats:
+        expected_indices |= {index for row in costs for index, cost in enumerate(row) if cost != NO_MATCH}
+    missing = tuple(call for index, call in enumerate(expected.calls) if index not in matches)
+    return _MatchedCalls(missing, tuple(call for index, call in enumerate(made) if index not in expected_indices))
 
 
 def _build_call_checks(loop_result: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
