@@ -194,12 +194,9 @@ def test_compare_calls_of_agents_name_path_of_each_failed_check() -> None:
 
 @pytest.mark.parametrize(("agent_count", "status"), [(1, "arguments differ"), (4, "as expected")])
 def test_compare_calls_refused_call_is_right_only_in_a_chain(agent_count: int, status: str) -> None:
-    scenario, agent = next(
-        (item, agents[0])
-        for item in scenarios.list_scenarios()
-        if len(agents := getattr(item, "agents", ())) == agent_count
-    )
+    scenario = next(item for item in scenarios.list_scenarios() if len(getattr(item, "agents", ())) == agent_count)
     instance = scenario.draw_instance(0, kind=PUBLISHED_WORDING)
+    agent = AGENT_ORDER[0]
     refused = MadeCall(TOOL_BY_AGENT[agent], build_right_arguments(agent, instance.values), True, **BREAKS_SCHEMA)
     assert list_statuses(compare_calls([refused], scenario.build_expected_calls(instance))) == [status]
 
