@@ -5,6 +5,7 @@ from django.test import Client
 
 from tests.page_html import read_html
 from toolbench.evals import scenarios
+from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.scenarios.page import get_scenario_page
 
 
@@ -19,6 +20,11 @@ def test_get_scenario_page_shows_every_scenario_in_both_kinds(slug: str) -> None
 def test_get_scenario_page_of_one_seed_shows_one_instance() -> None:
     assert get_scenario_page("happy_path", "41").instance == get_scenario_page("happy_path", "41").instance
     assert get_scenario_page("happy_path", "41").instance != get_scenario_page("happy_path", "42").instance
+
+
+def test_get_scenario_page_largest_instance_seed_draws_instance() -> None:
+    page = get_scenario_page("happy_path", str(MAX_SEED))
+    assert (page.kind, page.seed) == ("drawn", MAX_SEED)
 
 
 @pytest.mark.parametrize("seed", ["", "x", "-1", "9" * 5000, "٣", "\0"])

@@ -20,10 +20,10 @@ from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.expansion import build_plan, count_applicable_cells, count_initial_repeats
 from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
+from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
 WEATHER_PURPOSE = "first_page"  # Run.purpose of the first run of the local demo
-MAX_SEED = 0x7FFFFFFF  # every endpoint accepts seeds up to this
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confirmed_requests: int = 0) -> Run:

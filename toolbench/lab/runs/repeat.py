@@ -17,7 +17,7 @@ from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_prov
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.run_request import LaunchError
-from toolbench.lab.runs.launch import MAX_SEED
+from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 

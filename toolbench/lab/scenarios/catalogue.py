@@ -19,6 +19,7 @@ from toolbench.evals.user_cases.scenario import USER_CASE_GROUP, UserCaseScenari
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
 ScenarioKey = tuple[str, int]  # slug, version
+MAX_SEED = 0x7FFFFFFF  # of instances and of sampling; every endpoint accepts seeds up to this
 
 
 def load_scenario(slug: str, version: int | None = None) -> Scenario:

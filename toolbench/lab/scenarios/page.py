@@ -20,9 +20,8 @@ from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.evals.user_cases.copying import is_copyable
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.scenarios.catalogue import MAX_SEED, load_scenario
 
-MAX_SEED = 999_999_999
 EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judging it returns the rule and its checks
 
 
