@@ -30,6 +30,22 @@ def test_api_docs_page_lists_every_operation(client: Client, owner_client: Clien
     assert client.get("/api/v1/docs").status_code == 302
 
 
+def test_api_docs_page_shows_values_defaults_and_meanings(owner_client: Client) -> None:
+    page = read_html(owner_client.get("/api/v1/docs"))
+    assert "&quot;1&quot; or null" in page  # the parameter `demo`
+    assert "&quot;failed&quot;" in page  # the default of `sort`
+    assert "order of the list" in page
+    assert "list of ModelDocument" in page
+    assert 'id="ModelDocument"' in page
+
+
+def test_openapi_document_names_header_of_idempotency_key(client: Client) -> None:
+    """WSGI servers drop headers with underscores, so another name would let a repeated launch be paid twice."""
+    document = client.get("/api/v1/openapi.json").json()
+    parameters = document["paths"]["/api/v1/runs"]["post"]["parameters"]
+    assert [row["name"] for row in parameters if row["in"] == "header"] == ["Idempotency-Key"]
+
+
 def test_api_how_to_commands_match_operations(client: Client) -> None:
     """Compare path and method; curl sends the method of -X, else POST with a body and GET without."""
     document = client.get("/api/v1/openapi.json").json()

@@ -1,5 +1,6 @@
 """Views of the OpenAPI document, of a page that lists its operations, and of unknown addresses."""
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
@@ -21,14 +22,18 @@ class FieldRow:
     """Parameter of an operation, or field of its body.
 
     Attributes:
-        place: `path`, `query`, `header` or `body`.
+        place: `path`, `query`, `header` or `body`; "" for a field of an answer.
         kind: its type in words, such as `integer, 1 to 2000`.
+        default: its default as JSON; "" without one.
+        description: what it means; "" without a description.
     """
 
     place: str
     name: str
     kind: str
     required: bool
+    default: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class OperationRow:
     Attributes:
         name: the operation id of the OpenAPI document.
         scope: the scope that a token needs.
+        answer: kind of the answer, such as `list of RunDocument`; "" for a file, and without an answer.
     """
 
     name: str
@@ -45,6 +51,16 @@ class OperationRow:
     path: str
     description: str
     scope: str
+    answer: str
+    fields: tuple[FieldRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRow:
+    """Schema that fields and answers name as their kind."""
+
+    name: str
+    description: str
     fields: tuple[FieldRow, ...]
 
 
@@ -62,7 +78,8 @@ def get_document(request: HttpRequest) -> Any:
 def show(request: HttpRequest) -> HttpResponse:
     """Show the operations by tag, without scripts (GET /api/v1/docs)."""
     problems = [(status, title) for status, title in TITLES.items() if status < 500]
-    return render(request, "api/docs.html", {"groups": _list_operations(), "problems": problems})
+    context = {"groups": _list_operations(), "schemas": _list_schemas(), "problems": problems}
+    return render(request, "api/docs.html", context)
 
 
 @login_not_required
@@ -90,28 +107,54 @@ def _list_operations() -> tuple[tuple[str, tuple[OperationRow, ...]], ...]:
                 path=path,
                 description=details.get("description", ""),
                 scope=details["x-scope"],
+                answer=_describe_answer(details),
                 fields=(*_list_parameters(details), *_list_body_fields(details, document)),
             )
             groups[details["tags"][0]].append(row)
     return tuple((tag, tuple(rows)) for tag, rows in groups.items())
 
 
+@cache
+def _list_schemas() -> tuple[SchemaRow, ...]:
+    """Return all schemas by name."""
+    schemas = _build_document()["components"]["schemas"]
+    return tuple(
+        SchemaRow(name, schema.get("description", ""), tuple(_list_fields(schema)))
+        for name, schema in sorted(schemas.items())
+        if "properties" in schema
+    )
+
+
 def _list_parameters(details: dict[str, Any]) -> list[FieldRow]:
     return [
-        FieldRow(parameter["in"], parameter["name"], _describe_kind(parameter["schema"]), parameter["required"])
+        _build_field(parameter["in"], parameter["name"], parameter["schema"] | parameter, parameter["required"])
         for parameter in details["parameters"]
     ]
+
+
+def _describe_answer(details: dict[str, Any]) -> str:
+    """Return the kind of the JSON answer with the first status that has one; "" without one."""
+    contents = (response.get("content", {}) for status, response in details["responses"].items() if status != "default")
+    return next((_describe_kind(content["application/json"]["schema"]) for content in contents if content), "")
 
 
 def _list_body_fields(details: dict[str, Any], document: dict[str, Any]) -> list[FieldRow]:
     content = details.get("requestBody", {}).get("content", {}).get("application/json", {})
     schema_name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    schema = document["components"]["schemas"].get(schema_name, {})
+    return _list_fields(document["components"]["schemas"].get(schema_name, {}), "body")
+
+
+def _list_fields(schema: dict[str, Any], place: str = "") -> list[FieldRow]:
     required_names = schema.get("required", ())
     return [
-        FieldRow("body", name, _describe_kind(field_schema), name in required_names)
+        _build_field(place, name, field_schema, name in required_names)
         for name, field_schema in schema.get("properties", {}).items()
     ]
+
+
+def _build_field(place: str, name: str, schema: dict[str, Any], required: bool) -> FieldRow:
+    default = json.dumps(schema["default"]) if "default" in schema else ""
+    return FieldRow(place, name, _describe_kind(schema), required, default, schema.get("description", ""))
 
 
 def _describe_kind(schema: dict[str, Any]) -> str:
@@ -120,10 +163,10 @@ def _describe_kind(schema: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_describe_kind(option) for option in schema["anyOf"]))
     if "$ref" in schema:
         return str(schema["$ref"].rpartition("/")[2])
-    if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
+    if "enum" in schema or "const" in schema:
+        return " | ".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
         return f"list of {_describe_kind(schema.get('items', {}))}"
     bounds = [str(schema[name]) for name in ("minimum", "maximum") if name in schema]
-    kind = str(schema.get("type", schema.get("const", "any")))
+    kind = str(schema.get("type", "any"))
     return f"{kind}, {' to '.join(bounds)}" if len(bounds) == 2 else kind

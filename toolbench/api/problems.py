@@ -11,8 +11,8 @@ from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
-from pydantic import BaseModel
 
+from toolbench.api.documents.described import Schema
 from toolbench.api.sentences import describe_error, name_field
 from toolbench.lab.errors import NOT_FOUND, InvalidFieldsError
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
@@ -39,18 +39,21 @@ CONFIRMATION_TITLE = "Paid requests have to be confirmed"
 MAX_ERRORS = 100  # fields in one problem document
 
 
-class FieldProblem(BaseModel):
+class FieldProblem(Schema):
     """Field of a request that has to be changed, with a sentence that says how."""
 
     field: str
     message: str
 
 
-class ProblemDocument(BaseModel):
-    """Problem document.
+class ProblemDocument(Schema):
+    """Problem document (RFC 9457).
 
     Attributes:
-        errors: fields to change; only with status 422.
+        title: the problem in a few words.
+        status: HTTP status.
+        detail: sentences that say what happened and what to do.
+        errors: fields to change, at most 100; only with status 422.
         paid_requests: maximum of paid requests by the provider's name; only if they have to be confirmed.
         agreed: number to send as `agreed` to confirm the paid requests.
     """

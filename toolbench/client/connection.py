@@ -63,12 +63,15 @@ class ToolbenchClient:
         self.transport.http.close()
 
     def request(self, method: str, path: str, /, body: Any = None, **params: Any) -> Any:
-        """Send a request to any operation of the OpenAPI document. GET uses the cache of unchanged answers.
+        """Send a request to an operation of the OpenAPI document whose answer is JSON or empty.
+
+        GET uses the cache of unchanged answers. A file, such as a report, raises ToolbenchError; get it with
+        `transport.send`, which returns the response.
 
         Args:
             method: HTTP method.
             path: path below `/api/v1`, such as `/runs`.
-            body: JSON value of the body; None for no body.
+            body: JSON value of the body; None for no body. GET sends no body.
             params: parameters of the query string; a list repeats its parameter, and None values are left out.
 
         Returns:
@@ -196,7 +199,7 @@ class ToolbenchClient:
             yield read_document(RemoteTrial, row)
 
     def get_trial(self, trial_id: int) -> RemoteTrialDetail:
-        """Return a trial with its steps."""
+        """Return a trial with the steps of its last execution, at most 400."""
         return read_document(RemoteTrialDetail, self.transport.get(f"/trials/{trial_id}"))
 
     def start_conversation(self, message: str, *, idempotency_key: str = "", **options: Any) -> RemoteSentMessage:

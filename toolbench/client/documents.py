@@ -133,7 +133,10 @@ class RemoteCell:
 
 @dataclass(frozen=True, slots=True)
 class RemoteConfig:
-    """Configuration of a run with its figures in one group of scenarios."""
+    """Configuration of a run with its figures in one group of scenarios.
+
+    The attributes have the meaning of `ConfigDocument` in the OpenAPI document.
+    """
 
     id: int
     provider: str
@@ -156,8 +159,8 @@ class RemoteRunDetail:
     Attributes:
         live: whether figures can still change.
         failures: groups of failures, as FailureGroupDocument of the OpenAPI document.
-        retryable: number of trials with infrastructure errors, which can be queued again.
-        resumable: number of cancelled trials, which can be queued again.
+        retryable: number of trials with infrastructure errors that can be queued again.
+        resumable: number of cancelled trials that can be queued again.
         seconds_left: expected time to the end, in seconds; None if it is unknown.
     """
 

@@ -15,13 +15,16 @@ class FieldError:
 
 @dataclass(eq=False)
 class ToolbenchError(Exception):
-    """Error of a request that the API refused.
+    """Error of a request that the API refused, or of an answer that is not JSON.
+
+    The subclasses are for the statuses 401, 403, 404, 409, 422 and 429; other errors, such as 400, 413, 415, 500 and
+    503, are instances of this class.
 
     Attributes:
         status: HTTP status.
         title: the problem in a few words.
         detail: sentences that say what happened and what to do.
-        errors: fields to change; empty except with status 422.
+        errors: fields to change; empty except with status 422, with which they may be empty too.
         agreed: number of paid requests to confirm; None if none has to be confirmed.
         paid_requests: maximum of paid requests by the provider's name; empty if none has to be confirmed.
         retry_after: seconds to wait before the request is sent again; None if the response does not say it.
@@ -60,7 +63,7 @@ class InvalidRequestError(ToolbenchError):
 
 
 class TooManyRequestsError(ToolbenchError):
-    """Error for too many requests in a minute (429)."""
+    """Error for too many requests in a minute (429), after the client has waited and sent it again three times."""
 
 
 class UnreachableError(Exception):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.requests import ApiClient
 from tests.factories import make_model
-from toolbench.api.operations.cases import CaseBody
+from toolbench.api.documents.cases import CaseBody
 from toolbench.lab.cases.edit import DRAFT_SET_NAME
 from toolbench.lab.models import Case
 

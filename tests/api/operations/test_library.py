@@ -21,6 +21,8 @@ def test_scenarios_api_lists_scenarios_and_draws_instance(api: ApiClient) -> Non
     assert found["tools"]
     assert api.problem("GET", "/scenarios/nothing", status=404)
     assert "seed" in api.problem("GET", "/scenarios/happy_path?seed=-1", status=422)["detail"]
+    assert api.get("/scenarios/happy_path?seed=2147483647")["seed"] == 2_147_483_647
+    assert "no version 99" in api.problem("GET", "/scenarios/happy_path?version=99", status=404)["detail"]
 
 
 @pytest.mark.parametrize(

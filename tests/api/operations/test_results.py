@@ -87,8 +87,14 @@ def test_what_if_api_replays_stored_trial(api: ApiClient, runs: list[Run]) -> No
     found = api.post("/what-if", {"trial": trial.pk, "max_turns": 3})
     assert found["trials"] == 1
     assert "exactly one" in api.problem("POST", "/what-if", {"trial": 1, "run": 1}, status=422)["detail"]
-    assert "strategy" in api.problem("POST", "/what-if", {"trial": trial.pk, "strategy": "x"}, status=422)["detail"]
     assert api.problem("POST", "/what-if", {"trial": 999999}, status=404)
+
+
+def test_what_if_api_names_members_with_unknown_values(api: ApiClient, runs: list[Run]) -> None:
+    body = {"trial": runs[0].trials.all()[0].pk, "strategy": "x", "presets": ["y z"], "text_format": "w"}
+    errors = api.problem("POST", "/what-if", body, status=422)["errors"]
+    assert [error["field"] for error in errors] == ["strategy", "presets", "text_format"]
+    assert errors[1]["message"] == "Change presets: there is no y z."
 
 
 def test_rejudge_api_sends_no_request(api: ApiClient, runs: list[Run]) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any
 
-from ninja import Schema
 from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
+from toolbench.api.documents.described import Schema
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.query_params import MAX_ID
@@ -42,14 +42,19 @@ class AgreedBody(BodySchema):
     """Confirmation of paid requests.
 
     Attributes:
-        agreed: number of paid requests that may be sent; an answer with status 409 names the number to confirm.
+        agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to send,
+            and nothing is changed or sent.
     """
 
     agreed: Count = 0
 
 
 class SentenceDocument(Schema):
-    """Result of an action, in a sentence."""
+    """Result of an action.
+
+    Attributes:
+        sentence: the result in words.
+    """
 
     sentence: str
 
@@ -58,13 +63,14 @@ class RateDocument(Schema):
     """Share of trials with its interval.
 
     Attributes:
-        k: trials that passed.
-        n: trials that are counted.
+        k: trials that passed. End-to-end success does not count a pass after a retry by a user.
+        n: trials that are counted: with answered success, those that passed or failed, except at the trial deadline;
+            with end-to-end success, those that passed, failed or had an infrastructure error.
         share: rate of passed trials as a fraction, null without trials. It differs from k / n if the rate weights its
             scenarios equally.
         low: lower bound of the interval, as a fraction; null without trials or without a valid interval.
         high: upper bound, likewise.
-        interval: name of the interval's method, with the confidence level.
+        interval: name of the interval's method with the confidence level, such as "Wilson, 95 %".
     """
 
     k: int
@@ -102,7 +108,9 @@ class CountsDocument(Schema):
     Attributes:
         trials: number of trials in any state.
         infra: trials with an infrastructure error.
-        cost: dollars; null if the cost of a trial is unknown.
+        not_applicable: trials that were not tried, since the scenario does not apply to the configuration.
+        requests: requests to the provider, retries included.
+        cost: dollars; null if the cost of a trial is unknown, or if there is no cost yet.
     """
 
     trials: int
@@ -125,7 +133,13 @@ class CountsDocument(Schema):
 
 
 class QuantileDocument(Schema):
-    """Quantile of `n` times in milliseconds, with distribution-free 95 % bounds; an open bound is null."""
+    """Quantile of `n` times in milliseconds, with distribution-free 95 % bounds.
+
+    Attributes:
+        low: lower bound; null if it is open.
+        high: upper bound; null if it is open.
+        n: number of times.
+    """
 
     value: float
     low: float | None
@@ -137,7 +151,7 @@ class RangeDocument(Schema):
     """Range of an estimated figure; for a single number, both ends are equal.
 
     Attributes:
-        unit: unit of both ends, such as tokens, dollars or s; "" for requests.
+        unit: unit of both ends: `tokens`, `dollars` or `s`; "" for requests.
     """
 
     low: float

@@ -1,24 +1,27 @@
 """Schemas of the gateway: aliases, their bindings and promotion, and traces."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
-from ninja import Schema
 from pydantic import Field
 
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
+from toolbench.api.documents.run_requests import Method
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.schedules.edit import MAX_EVERY_HOURS
+from toolbench.lab.serving.aliases import MAX_FALLBACKS
 from toolbench.lab.serving.traces import BODY_COLUMNS
 
 
 class AliasDocument(Schema):
-    """Alias with its settings.
+    """Alias with its settings. Members that are not described here are those of AliasBody.
 
     Attributes:
         model: id of the model.
+        model_name: name of the model.
+        provider: name of the provider.
         config: id of the measured configuration whose settings it serves; null for settings without one.
-        keep_percent: percentage of the requests that are kept as traces.
         binding: id of its current binding; null without one.
     """
 
@@ -39,10 +42,15 @@ class AliasDocument(Schema):
 
 
 class AliasBody(BodySchema):
-    """Settings of an alias, as in the form of the page.
+    """Settings of an alias. Either `model` or `config` is required.
 
     Attributes:
-        model: id of the model; null with `config`.
+        name: name that clients send as the model: letters, digits, dots, hyphens, underscores and slashes, with a
+            letter or digit first.
+        model: id of a model; null with `config`.
+        profile: name of a sampling profile, as the other settings only for an alias without `config`.
+        strategy: strategy, as in PlanBody.
+        method: `native`, `text_json`, `template`, `constrained` or `auto`, as in PlanBody.
         config: id of a measured configuration, whose model, profile, strategy and method are served. The body may
             have these members too, with the same values.
         repairs: whether the gateway re-prompts the model once after a call that is not valid.
@@ -55,10 +63,10 @@ class AliasBody(BodySchema):
     model: Id | None = None
     profile: Annotated[str, Field(min_length=1, max_length=80)] = "default"
     strategy: Annotated[str, Field(min_length=1, max_length=200)] = "production"
-    method: Annotated[str, Field(min_length=1, max_length=20)] = "auto"
+    method: Method = "auto"
     config: Id | None = None
     repairs: bool = True
-    fallbacks: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=20)] = []
+    fallbacks: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=MAX_FALLBACKS)] = []
     keep_percent: Annotated[int, Field(ge=0, le=100)] = 100
     keep_bodies: bool = True
 
@@ -78,15 +86,15 @@ class BindingDocument(Schema):
     """Settings that an alias had from one moment on.
 
     Attributes:
-        cause: how the alias got them: saved, promoted, rolled_back, or alarm for a rollback after an alarm.
-        who: name of the user; "" for the scheduler.
+        cause: how the alias got them; `alarm` for a rollback after an alarm of the canary.
+        who: name of the user; "" for the scheduler and without sign-in.
         decision_id: id of the decision record that approves the settings; null without one.
         canary_id: id of the schedule that measures them again; null without one.
-        alarm: sentence of the first alarm of the canary; "" for none.
+        alarm: sentence of the first alarm of the canary while these settings were current; "" for none.
     """
 
     id: int
-    cause: str
+    cause: Literal["saved", "promoted", "rolled_back", "alarm"]
     who: str
     model_name: str
     provider_name: str
@@ -107,7 +115,7 @@ class CanaryBody(BodySchema):
     Attributes:
         every_hours: hours between two runs.
         requests_per_run: request limit of each run.
-        requests_per_month: request limit of all runs of a calendar month (UTC).
+        requests_per_month: request limit of all runs of a calendar month (UTC), at least that of one run.
     """
 
     every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] = 24
@@ -133,7 +141,11 @@ class PromotionBody(BodySchema):
 
 
 class RollBackBody(BodySchema):
-    """Id of the earlier binding whose settings the alias gets again."""
+    """Rollback of an alias.
+
+    Attributes:
+        binding: id of the earlier binding whose settings the alias gets again.
+    """
 
     binding: Id
 
@@ -143,17 +155,23 @@ class GatewayTraceDocument(Schema):
 
     Attributes:
         alias: the alias that the client named.
-        served_by: the alias that was tried last; it may be a fallback.
+        served_by: the alias that was tried last; it may be a fallback; "" if none was tried.
+        model_name: name of the model of that alias; "" likewise.
         token_name: name of the API token.
-        dialect: wire format of the client: chat, messages or responses.
+        simulated: whether the model is simulated.
+        dialect: wire format of the client.
+        stream: whether the client requested a stream.
         at: time when the request arrived.
         status: HTTP status of the response; 499 if the client disconnected.
         code: error code; "" for an answer.
         sentence: message of the error; "" without one.
-        path: the method used; "" without an answer.
+        path: the method used: `tool_use` (native calls), `json_fallback`, `constrained`, `template` or `text`; ""
+            without an answer.
         calls: number of tool calls in the answer.
         changes: names of the changes to request and answer.
         requests: number of requests to the provider, retries included.
+        input_tokens: tokens of the requests; null if the provider did not report them.
+        output_tokens: tokens of the answers; null likewise.
         cost: dollars that the provider reported; null if it reported no cost.
         duration_ms: time from the arrival of the request to the end of the response.
         upstream_ms: sum of the times of the requests to the provider.
@@ -165,7 +183,7 @@ class GatewayTraceDocument(Schema):
     model_name: str
     token_name: str
     simulated: bool
-    dialect: str
+    dialect: Literal["chat", "messages", "responses"]
     stream: bool
     at: datetime
     status: int
@@ -217,6 +235,7 @@ class GatewayTraceQuery(QuerySchema):
         alias: name of an alias; "" for all.
         q: words and quoted phrases, as in the search of the site; the newest matches are returned. "" for no search.
         cursor: `next` of the previous page; null for the first page.
+        limit: maximum number of traces of the page.
     """
 
     alias: Annotated[str, Field(max_length=100)] = ""

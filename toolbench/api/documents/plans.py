@@ -1,20 +1,33 @@
 """Schemas of plans and estimates of runs."""
 
-from ninja import Schema
 from pydantic import Field
 
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import RangeDocument
 
 
 class SkippedDocument(Schema):
-    """Requested configuration or cell that is left out: its name, and why."""
+    """Requested configuration or cell that is left out.
+
+    Attributes:
+        what: its name.
+        why: the reason.
+    """
 
     what: str
     why: str
 
 
 class PlannedConfigDocument(Schema):
-    """Configuration of a plan."""
+    """Configuration of a plan.
+
+    Attributes:
+        model: name of the model.
+        strategy: strategy, as it was requested.
+        method: method; `auto` if a probe is needed to choose it.
+        examples: name of the example set; "" for none.
+        stream: whether answers are streamed.
+    """
 
     model: str = Field(validation_alias="model_name")
     provider: str = Field(validation_alias="provider_name")
@@ -26,13 +39,19 @@ class PlannedConfigDocument(Schema):
 
 
 class EstimateDocument(Schema):
-    """Expected requests, tokens, cost in dollars and time in seconds; an unknown one is null.
+    """Expected requests, tokens, cost and time.
 
     Attributes:
-        unpriced: models without a price, whose cost is not included.
-        sources: sentences about the earlier trials that the ranges are based on.
+        requests: number of requests; null if it is unknown.
+        tokens: input and output tokens together; null if they are unknown.
+        cost: dollars; null if they are unknown.
+        seconds: time of the slowest provider, with as many concurrent trials as the limits allow; null if it is
+            unknown.
+        unpriced: names of models without a price, whose cost is not included.
+        sources: sentences about the earlier trials and prices that the ranges are based on.
         cells: number of all cells.
-        unseen: number of cells without similar earlier trials.
+        unseen: number of cells without similar earlier trials. `requests` includes their minimum and maximum; tokens,
+            cost and time do not include them.
     """
 
     requests: RangeDocument | None
@@ -50,6 +69,7 @@ class PlanDocument(Schema):
 
     Attributes:
         cells: number of cells.
+        skipped: requested configurations and cells that are left out.
         trials: maximum of trials.
         least_trials: minimum of trials; less than `trials` with sequential stopping.
         least_requests: requests if every trial passes at the first attempt.

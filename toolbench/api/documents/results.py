@@ -1,18 +1,15 @@
-"""Schemas of the matrix, comparisons, failures, latency and replays."""
+"""Schemas of the matrix, failures and latency."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from ninja import Schema
 from pydantic import Field
 
-from toolbench.api.documents.figures import BodySchema, Id, QuantileDocument, QuerySchema, RateDocument
+from toolbench.api.documents.described import Schema
+from toolbench.api.documents.figures import QuantileDocument, QuerySchema
 from toolbench.api.documents.trials import Day, Text, Texts, WholeNumber
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.replays.what_if_settings import MAX_LIMIT
 
 RunIds = Annotated[list[Annotated[str, Field(pattern=r"^[0-9]{1,18}(,[0-9]{1,18})*$")]], Field(max_length=50)]
-Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT)]
 
 
 class ChosenQuery(QuerySchema):
@@ -20,6 +17,10 @@ class ChosenQuery(QuerySchema):
 
     Attributes:
         run: ids of runs, separated by commas or as several parameters.
+        model: names of models, one in each parameter.
+        profile: names of sampling profiles, one in each parameter.
+        strategy: strategies or presets, one in each parameter.
+        scenario: slugs of scenarios, one in each parameter.
         after: day (UTC) on or after which the runs were created.
         before: day (UTC) on or before which the runs were created.
         upto: highest id of a run.
@@ -42,11 +43,11 @@ class MatrixParameters(ChosenQuery):
         scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
             `demo` for simulated and `imported` for imported runs, `published` for the figures of the case study.
             Without it, the runs in `run`; without these, `real` if there are such runs, else `published`.
-        metric: name of a metric that GET /metrics lists; the table has the columns of all metrics.
+        metric: name of a metric that GET /metrics lists. Whatever it is, the table has the columns of all metrics.
         target: target of the success rate in percent.
-        q: part of the model's name.
-        group: name of a group of scenarios; "" for the default.
-        prompt: version of a scenario's prompt, or `each`.
+        q: part of the name of the model or provider, in any case; "" for all.
+        group: name of a group of scenarios. "", and a group without a scenario here, stand for the default one.
+        prompt: version of a scenario's prompt; `each` for a row for each version; "" for all versions in one row.
         ids: whether the table has the column `runs` with the ids of the runs of a row, which may be thousands.
     """
 
@@ -71,7 +72,7 @@ class LatencyParameters(QuerySchema):
     Attributes:
         metric: `trial` for the whole trial; `working` for the trial without back-off; `model`, `tool` or `backoff` for
             the sum of these parts; `first_byte`, `first_token` or `first_call` for the time until then.
-        group: name of a group of scenarios; "" for the default.
+        group: name of a group of scenarios. "", and a group without a scenario here, stand for the default one.
     """
 
     metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool", "backoff"] = "trial"
@@ -82,6 +83,8 @@ class TableDocument(Schema):
     """Table, equal to the export of a page.
 
     Attributes:
+        notes: sentences about how to read the table.
+        columns: names of the columns.
         rows: rows with one value for each column. A few columns have lists. An unknown value is null.
     """
 
@@ -103,12 +106,13 @@ class MatrixDocument(Schema):
     """Matrix, with one row for each configuration.
 
     Attributes:
+        scope: scope that was used, also if the request had none.
         target: target of the success rate in percent.
-        groups: names of the groups of scenarios.
+        groups: names of the groups of scenarios; [] in the scope `published`.
         warnings: sentences about limits of a comparison of the rows.
     """
 
-    scope: str
+    scope: Literal["real", "runs", "demo", "imported", "published"]
     target: int
     groups: list[str]
     warnings: list[str]
@@ -116,76 +120,17 @@ class MatrixDocument(Schema):
 
 
 class MetricDocument(Schema):
-    """Metric with its denominator in words."""
+    """Metric.
+
+    Attributes:
+        name: name in columns and parameters.
+        label: name in words.
+        denominator: what it is counted over, in words.
+    """
 
     name: str
     label: str
     denominator: str
-
-
-class ChangedInstanceDocument(Schema):
-    """Instance whose outcome differs between the sides.
-
-    Attributes:
-        instance: seed of the instance.
-        first: id of a trial of the first side.
-        second: id of a trial of the second side.
-    """
-
-    fate: Literal["regressed", "fixed"]
-    scenario: str
-    instance: int
-    first: int
-    second: int
-
-
-class ComparisonDocument(Schema):
-    """Comparison of two sides.
-
-    Attributes:
-        comparable: whether the sides have a comparison stratum in common, but no trial.
-        shared_trials: number of trials that belong to both sides.
-        how: how the rates are compared: `paired` by instance, or `stratified`: stratum by stratum.
-        noise: A/A noise: difference, as a fraction, that 95 % of comparisons of equal sides of this size stay below.
-        points: difference in percentage points that `needed_trials` can detect.
-        needed_trials: number of trials of each side that detects `points`.
-        more_trials: number of trials that each side lacks for it.
-        table: a row for all scenarios, then rows for each scenario and each metric of calls.
-    """
-
-    names: list[str]
-    comparable: bool
-    shared_trials: int
-    metric: str
-    how: str
-    noise: float
-    points: int
-    needed_trials: int
-    more_trials: int
-    warnings: list[str]
-    changed: list[ChangedInstanceDocument]
-    table: TableDocument
-
-
-class SidesDocument(Schema):
-    """The comparison of three sides or more with the first one.
-
-    Attributes:
-        comparisons: differences that are shown together; each interval is simultaneous over so many.
-        needed_trials: trials of each side that detect `points`.
-        more_trials: trials that the smallest side still lacks.
-        table: a row for each side, the baseline first.
-    """
-
-    baseline: str
-    names: list[str]
-    metric: str
-    comparisons: int
-    points: int
-    needed_trials: int
-    more_trials: int
-    warnings: list[str]
-    table: TableDocument
 
 
 class FailureDocument(Schema):
@@ -193,6 +138,7 @@ class FailureDocument(Schema):
 
     Attributes:
         signature: stored text by which failures of the scenario are grouped.
+        cause: cause code; "" for failures that are not classified.
         version: version of the scenario.
         place: JSON path and turn of the failures, as in `signature`.
         count: number of trials.
@@ -250,6 +196,9 @@ class LatencyRowDocument(Schema):
         label: model, and the settings in which the rows differ.
         n: number of times.
         local: whether the model runs on the machine of Toolbench.
+        p50: median.
+        p95: 95th percentile.
+        p99: 99th percentile.
         saturated: number of trials with event-loop lag, whose times include delays of Toolbench.
     """
 
@@ -269,7 +218,7 @@ class LatencyDocument(Schema):
 
     Attributes:
         run: id of the run.
-        metric: name of the measured time.
+        metric: name of the measured time, as in the request.
         group: group of the scenarios whose times are counted; "" if there are none.
         groups: names of all groups of the run's scenarios.
     """
@@ -279,121 +228,3 @@ class LatencyDocument(Schema):
     group: str
     groups: list[str]
     rows: list[LatencyRowDocument]
-
-
-class WhatIfBody(BodySchema):
-    """Trials to replay, named by the id of exactly one trial, cell or run, and the settings of the replay.
-
-    Attributes:
-        strategy: name of a strategy or preset; "" keeps the strategy of the run.
-        presets: presets applied after all layers except the scenario's.
-        without: names of transforms and repairs to leave out.
-        text_format: name of a text format; "" keeps the text format of the run.
-        ablate: whether to replay also without each transform and repair.
-    """
-
-    trial: Id | None = None
-    cell: Id | None = None
-    run: Id | None = None
-    strategy: Text = ""
-    presets: Texts = []
-    without: Texts = []
-    text_format: Text = ""
-    max_turns: Limit | None = None
-    max_tool_calls_per_turn: Limit | None = None
-    max_tool_args_bytes: Limit | None = None
-    max_tool_output_bytes: Limit | None = None
-    ablate: bool = False
-
-
-class ChangeDocument(Schema):
-    """Outcome of a trial with the stored settings and with those of the replay. It may be the same.
-
-    Attributes:
-        trial: id of the trial.
-        index: number of the repeat within its cell, from 1.
-        before: stored outcome.
-        after: outcome of the replay; `unknown` if the replay needs an answer that is not stored.
-        unknown_from: number of the first step without a stored answer; null if all are stored.
-        why: why the outcome is unknown or the trial was never sent; else the sentence of the new verdict.
-    """
-
-    trial: int
-    scenario: str
-    index: int
-    before: str
-    after: str
-    unknown_from: int | None
-    why: str
-
-
-class AblationDocument(Schema):
-    """Replay without one transform or repair; `name` is `all` for the replay without any of them.
-
-    Attributes:
-        sentence: its outcomes compared with the stored ones, in words.
-        changed: ids of trials whose outcome is another one than with all transforms and repairs.
-        unsure: number of trials whose outcome is unknown in only one of these two replays.
-    """
-
-    name: str
-    sentence: str
-    changed: list[int]
-    unsure: int
-
-
-class WhatIfDocument(Schema):
-    """Result of a replay with other settings.
-
-    Attributes:
-        trials: number of trials.
-        waiting: whether a worker has not finished the replay; send the same request again to get the result.
-        refused: why the trials cannot be replayed; "" if they can.
-        sentence: the outcomes in words; without a result, why there is none, or "".
-        before: answered success with the stored outcomes; null without a result.
-        after_least: answered success if every trial with an unknown outcome failed; null likewise.
-        after_most: answered success if every trial with an unknown outcome passed; null likewise.
-        changes: changed outcomes, then unknown ones, then those that are the same. A worker stores only the first 500
-            changed and unknown ones.
-        ablations: replays without transforms and repairs; [] if they were not requested.
-    """
-
-    trials: int
-    waiting: bool
-    refused: str
-    sentence: str
-    before: RateDocument | None
-    after_least: RateDocument | None
-    after_most: RateDocument | None
-    changes: list[ChangeDocument]
-    ablations: list[AblationDocument]
-
-
-class JudgementDocument(Schema):
-    """Trial whose outcome changed when it was re-judged.
-
-    Attributes:
-        trial: id of the trial.
-        before: outcome by the first verdict.
-        after: outcome by the current verdict.
-        judged_at: time of the current verdict.
-    """
-
-    trial: int
-    before: str
-    after: str
-    judged_at: datetime
-
-
-class RejudgingDocument(Schema):
-    """Result of re-judging the trials of a run by the current scenarios and rules.
-
-    Attributes:
-        waiting: whether the last re-judging by a worker is queued, is running or has failed.
-        sentence: the result of this request in words; "" for a list.
-        changes: up to 200 trials whose outcome changed.
-    """
-
-    waiting: bool
-    sentence: str
-    changes: list[JudgementDocument]

@@ -1,31 +1,22 @@
-"""Schemas of runs: lists, one run, and the bodies of requests that plan, launch or change a run."""
+"""Schemas of runs: lists, one run with its configurations and cells, and frozen settings."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import (
     MAX_PAGE_SIZE,
-    AgreedBody,
-    BodySchema,
     CountsDocument,
-    Id,
     QuantileDocument,
     QuerySchema,
     RateDocument,
 )
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Run
-from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
 from toolbench.lab.results.run.page import ConfigRow
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Names = Annotated[list[Name], Field(max_length=2_000)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-RunLimit = Annotated[int, Field(ge=1, le=MAX_RUN_LIMIT)]
-Method = Literal["auto", "native", "text_json", "template", "constrained"]
 State = Literal["running", "paused", "cancelling", "cancelled", "finished"]
 
 
@@ -33,8 +24,11 @@ class RunQuery(QuerySchema):
     """Filter of the list of runs, with its cursor.
 
     Attributes:
+        kind: `own` for runs that are neither simulated nor imported, `simulated`, `imported` (simulated ones too), or
+            `all`. Only `all` and `imported` include conversations of the playground.
         label: label of the runs; "" for all.
-        cursor: `next` of the previous page.
+        cursor: `next` of the previous page; null for the first page.
+        limit: maximum number of runs of the page.
     """
 
     kind: Literal["own", "simulated", "imported", "all"] = "all"
@@ -47,18 +41,26 @@ class RunDocument(Schema):
     """Run.
 
     Attributes:
+        state: `cancelling` until the trials in flight have ended, then `cancelled`.
         stopped_reason: why it is paused or was cancelled; "" otherwise.
-        purpose: where it was launched or for what: "", api, cli, aa, confirm and others.
+        simulated: whether it has a simulated model.
+        purpose: where it was launched or for what: `api`, `cli`, `playground`, `resend` (repeats one trial), `aa`
+            (repeats a run with new sampling seeds), `confirm` (confirms a decision), `decide` (missing trials of a
+            decision), `first_page` or `first_page_intent` (local demo); "" for others.
         owner: name of the user who launched it; "" without one.
         instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
-        seed: start of the random generator that draws its instances.
-        until: rule of sequential stopping; {} for a fixed number of trials.
+        seed: seed from which the seeds of its instances and of sampling are derived.
+        trials_per_cell: number of trials of each cell; with sequential stopping, the maximum.
+        trial_count: number of its trials.
+        until: rule of sequential stopping, as in PlanBody; {} for a fixed number of trials.
         request_cap: request limit; null for none.
         token_cap: token limit; null for none.
         requests_reserved: requests that count towards `request_cap`; each is counted before it is sent.
+        tokens_used: tokens that count towards `token_cap`.
         deadline_seconds: trial deadline.
         repeat_of: id of the run that this one repeats; null if it repeats none.
-        skipped: requested configurations and cells that were left out, with the reason.
+        skipped: requested configurations and cells that were left out: objects with `what` and `why`.
+        finished_at: time of its end; null before it.
         url: path of its page.
     """
 
@@ -108,6 +110,7 @@ class RunSummaryDocument(Schema):
     """Run of the list, with counts of all scenarios and rates of the scenarios that are not controls.
 
     Attributes:
+        models: names of its models.
         answered: answered success; null for a run of several configurations or scenario groups.
         delivered: end-to-end success; null likewise.
     """
@@ -120,7 +123,11 @@ class RunSummaryDocument(Schema):
 
 
 class RunListDocument(Schema):
-    """Page of runs, newest first; `next` is the cursor of the next page, null on the last one."""
+    """Page of runs, newest first.
+
+    Attributes:
+        next: cursor of the next page; null on the last one.
+    """
 
     items: list[RunSummaryDocument]
     next: int | None
@@ -130,9 +137,12 @@ class CellDocument(Schema):
     """Cell: one configuration in one scenario.
 
     Attributes:
+        scenario: slug of the scenario.
+        control: whether the task of the scenario needs no tool.
+        answered: answered success.
         p50_ms: median duration; null without times.
         p95_ms: 95th percentile of the duration; null without times.
-        decided: result of sequential stopping in words; "" without it.
+        decided: result of sequential stopping in words, "open" before it; "" for a fixed number of trials.
     """
 
     cell_id: int
@@ -156,7 +166,18 @@ class CellDocument(Schema):
 
 
 class ConfigDocument(Schema):
-    """Configuration of a run with its figures in one group of scenarios."""
+    """Configuration of a run with its figures in one group of scenarios.
+
+    A configuration with scenarios of several groups is listed once for each group.
+
+    Attributes:
+        examples: name of the example set; "" for none.
+        group: name of the group; "" if the run has only one group.
+        counts: counts of the scenarios that are not controls; of the controls if there are no others.
+        answered: answered success of the trials in `counts`.
+        delivered: end-to-end success of the trials in `counts`.
+        cells: its cells in the group, controls included.
+    """
 
     id: int
     provider: str
@@ -190,13 +211,24 @@ def build_config(row: ConfigRow) -> dict[str, Any]:
 
 
 class RunPageQuery(QuerySchema):
-    """Number of the page of a run's configurations, from 1; a number beyond the last page stands for the last one."""
+    """Choice of a page of a run's configurations.
+
+    Attributes:
+        page: number of the page, from 1; a number beyond the last page stands for the last one.
+    """
 
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
 
 
 class FailureGroupDocument(Schema):
-    """Failure group of a run; `exemplar` is the id of one of its trials."""
+    """Failure group of a run.
+
+    Attributes:
+        sentence: the first problem of the trial `exemplar`.
+        outcome: `fail` or `infra`.
+        count: number of its trials.
+        exemplar: id of its first trial.
+    """
 
     sentence: str
     failure_class: str
@@ -213,7 +245,8 @@ class RunDetailDocument(Schema):
         page: number of the page of `configs`, from 1.
         pages: number of these pages.
         live: whether figures can still change.
-        failures: the largest failure groups.
+        counts: counts of all its trials.
+        failures: the largest failure groups, at most 20.
         retryable: number of trials that `retry` would queue again.
         resumable: number of cancelled trials that `resume-cancelled` would queue again.
         seconds_left: expected seconds to the end, at the pace of the last minutes; null if it is unknown.
@@ -231,104 +264,6 @@ class RunDetailDocument(Schema):
     seconds_left: float | None
 
 
-class ConfigBody(BodySchema):
-    """Configuration of a requested run; `model` is the id of a model."""
-
-    model: Id
-    profile: Name = "default"
-    strategy: Name = "production"
-    method: Method = "native"
-    examples: Annotated[str, Field(max_length=80)] = ""
-    stream: bool = False
-
-
-class PlanBody(BodySchema):
-    """Request for a run: every combination of the lists, or exactly `configs` if they are given.
-
-    Attributes:
-        models: ids of models; GET /models lists them.
-        examples: names of example sets; "" for none.
-        scenarios: slugs of scenarios, or `set:` and the name of a set of test cases.
-        trials: trials of each cell; with sequential stopping, the maximum.
-        until: rule of sequential stopping, with the members rule, rate, target, width and error; {} for a fixed number
-            of trials.
-        instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
-        tool_use_mode: `enforced` if every answer needs a tool call before it, `relaxed` to only offer tools, `disabled`
-            to send none.
-        tool_failure_policy: with `enforced`, whether the latest result of every tool must be good (`fatal`), or any one
-            result (`tolerated`).
-        request_cap: request limit of the run; null for none.
-        token_cap: token limit of the run; null for none.
-        deadline_seconds: trial deadline; null for the default.
-        connect_seconds: timeout for connecting; null for that of the provider.
-        read_seconds: timeout for reading; null for that of the provider.
-        overrides: settings above every preset, such as {"max_turns": 6}.
-        seed: start of the random generator; equal requests with an equal seed plan equal trials. Null draws one.
-        jobs: concurrency limit of the run at one provider; the provider's own limit also applies. Null for none.
-        enforce_applicability: whether to leave out profiles that do not apply to a model.
-        probe_unknown: whether to probe models with unknown tool support first, unless the run has a limit.
-        configs: configurations; [] for every combination of the lists.
-    """
-
-    title: Annotated[str, Field(max_length=200)] = ""
-    models: Annotated[list[Id], Field(max_length=500)] = []
-    profiles: Names = ["default"]
-    strategies: Names = ["production"]
-    methods: Annotated[list[Method], Field(max_length=10)] = ["native"]
-    examples: Annotated[list[Annotated[str, Field(max_length=80)]], Field(max_length=20)] = [""]
-    streams: Annotated[list[bool], Field(max_length=2)] = [False]
-    scenarios: Names = []
-    trials: Annotated[int, Field(ge=1, le=2_000)] = 10
-    until: JsonObject = {}
-    instance_kind: Literal["parity", "drawn"] = "parity"
-    tool_use_mode: Literal["enforced", "relaxed", "disabled"] = "enforced"
-    tool_failure_policy: Literal["fatal", "tolerated"] = "fatal"
-    tool_allowlist: Names = []
-    tool_denylist: Names = []
-    overrides: JsonObject = {}
-    request_cap: RunLimit | None = None
-    token_cap: RunLimit | None = None
-    deadline_seconds: Seconds | None = None
-    connect_seconds: Seconds | None = None
-    read_seconds: Seconds | None = None
-    jobs: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
-    enforce_applicability: bool = True
-    probe_unknown: bool = True
-    configs: Annotated[list[ConfigBody], Field(max_length=500)] = []
-
-
-class LaunchBody(PlanBody, AgreedBody):
-    """Request for a run, with the confirmed number of paid requests."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, title="LaunchBody")
-
-
-class LimitsBody(AgreedBody):
-    """New limits of a paused run; null for no limit."""
-
-    request_cap: RunLimit | None
-    token_cap: RunLimit | None
-
-
-class AddTrialsBody(AgreedBody):
-    """Number of trials to add to a cell."""
-
-    count: Annotated[int, Field(ge=1, le=1_000)]
-
-
-class RepeatBody(AgreedBody):
-    """Kind of a repeat: with the same seeds, or with new sampling seeds (`aa`)."""
-
-    kind: Literal["same", "aa"] = "same"
-
-
-class LabelBody(BodySchema):
-    """Label of a run; "" removes it."""
-
-    label: Annotated[str, Field(max_length=80)]
-
-
 class FrozenQuery(QuerySchema):
     """Choice of a configuration and of a scenario, whose policy layer is applied last.
 
@@ -342,7 +277,11 @@ class FrozenQuery(QuerySchema):
 
 
 class FrozenSettingDocument(Schema):
-    """Setting with its value and its origin: the policy layer that set it."""
+    """Setting with its value.
+
+    Attributes:
+        origin: name of the policy layer that set it.
+    """
 
     key: str
     value: Any

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from ninja import Schema
 from pydantic import Field
 
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import MAX_PAGE_SIZE, BodySchema, QuerySchema
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
@@ -32,28 +32,45 @@ class TrialListQuery(QuerySchema):
 
     Attributes:
         run: id of a run.
-        runs: ids separated by commas.
+        runs: ids of runs, separated by commas.
         cell: id of a cell.
-        cells: ids separated by commas, or ranges such as 3-7.
+        cells: ids of cells or ranges such as 3-7, separated by commas.
         config: id of a configuration.
         configs: ids of configurations, separated by commas.
         alike: id of a configuration; trials of every configuration with the same settings match, except those of
             confirmation runs.
-        group: group of scenarios.
+        group: name of a group of scenarios.
+        scenario: slugs of scenarios, one in each parameter.
         version: version of the scenario.
         without: versions of scenarios to leave out, as slug@version, separated by commas.
+        outcome: trial outcome: `pass`, `fail`, `infra` (infrastructure error), `na` (not applicable) or `cancelled`; or
+            the state of a trial without one: `running` or `queued`.
+        provider: name of a provider.
+        provider_kind: kind of the provider: `openai`, `anthropic`, `local` or `simulated`.
+        model: names of models, one in each parameter.
+        profile: names of sampling profiles, one in each parameter.
+        strategy: strategies or presets, one in each parameter.
+        method: method of the configuration: `native`, `text_json`, `template` or `constrained`.
+        examples: name of an example set; `none` for trials without examples.
+        tool_use_mode: `enforced`, `relaxed` or `disabled`.
+        instance_kind: `parity` for the published wording, `drawn` for drawn instances.
+        stream: `streamed` for streamed answers, `whole` for others.
         prompt: version of the scenario's prompt.
         instance: seed of an instance.
         canonical: name of a canonical model.
+        upstream: host to which a router sent the requests, as the answers name it.
         day: day (UTC) on which the trials began.
+        failure_class: failure class of the verdict, as `failure_class` of a trial.
         signature: stored text by which failures with one failure class, scenario and path are grouped.
         cause: cause code of the failure.
         seen: cause code that was found in the trial, also if the model recovered.
-        path: JSON path, without list indexes, at which `seen` was found.
-        place: JSON path and turn of the failure, as in `signature` or `cluster`.
+        path: JSON path, without list indexes, at which `seen` was found. Without `seen`, the path of any cause, or of
+            an argument that differs from the expected one.
+        place: JSON path and turn of the failure: the end of `signature` with `failure_class`, else of `cluster`.
         cluster: stored text by which failures with one cause, scenario, path and turn are grouped.
         had: `429` or `5xx` for trials with such an answer, `retry` for trials with a retry, in any execution.
         cause_version: version of the table of causes that gave `cause`.
+        label: label of the trial.
         search: words, "phrases" and terms such as outcome:fail, as in the search field of the page.
         scope: `all` for measured, simulated and imported runs. Without it, measured runs of this installation only, or
             those that `demo` or `imported` selects. Ids of runs, cells or configurations select trials of any run.
@@ -62,7 +79,11 @@ class TrialListQuery(QuerySchema):
         after: day (UTC) on or after which the runs were created.
         before: day (UTC) on or before which the runs were created.
         upto: highest id of a run.
+        sort: order of the list: `failed` first, `order` (as planned, the newest run first), `slow` or `fast` first,
+            most `tokens`, `retries` or `turns` first, by name of `model`, `profile`, `scenario` or `cause`, `newest` or
+            `oldest` first. A minus reverses the order.
         cursor: `next` of the previous page; "" for the first page.
+        limit: maximum number of trials of the page.
     """
 
     run: WholeNumber | None = None
@@ -99,7 +120,7 @@ class TrialListQuery(QuerySchema):
     path: Text = ""
     place: Text = ""
     cluster: Text = ""
-    had: Text = ""
+    had: Literal["", "429", "5xx", "retry"] = ""
     cause_version: WholeNumber | None = None
     label: Text = ""
     search: Text = ""
@@ -118,12 +139,28 @@ class TrialDocument(Schema):
     """Trial of the list.
 
     Attributes:
+        run: id of its run.
+        cell: id of its cell.
+        config: id of its configuration.
+        method: method of the configuration; `auto` until a probe has chosen it.
         index: number of the repeat within its cell, from 1.
-        execution: number of the last execution.
+        instance_seed: seed of its instance; GET /scenarios/{slug} shows a drawn instance.
+        seed: sampling seed, which is sent to endpoints that accept one.
+        execution: number of the last execution; 0 before the first one.
         outcome: trial outcome; `running` or `queued` for a trial without one.
-        end: reason for which the loop ended, such as FINAL; "" before the end.
+        end: reason for which the loop ended: FINAL (an answer), LENGTH (an answer that was cut off at the token limit),
+            NO_TOOL_CALLS, TOOL_ERROR, MAX_TURNS_EXCEEDED, DEADLINE_EXCEEDED, CANCELLED, BUDGET_SPENT or PROVIDER_ERROR;
+            "" if no loop ended.
+        failure_class: failure class of the verdict; "" for a pass and before the verdict.
+        cause: cause code of the failure; "" for a pass and before the classification.
         sentence: the first problem; "" without one.
-        cost: dollars; null if it is unknown.
+        requests: number of requests, retries included.
+        cost: dollars that the provider reported; null if it reported no cost, even if the price is known.
+        duration_ms: time from the start to the end, without the time in the queue; null before the end.
+        first_token_ms: time until the first token; null for an answer that is not streamed.
+        started_at: start of the last execution; null before it.
+        added_by_hand: whether the trial was added manually.
+        url: path of its page.
     """
 
     id: int
@@ -187,7 +224,7 @@ class TrialListDocument(Schema):
     Attributes:
         next: cursor of the next page; null on the last one.
         limited: whether more trials match than the newest 10,000, which are all that the pages list. To list every one,
-            name runs or send `sort=order`.
+            name runs, cells or configurations, or send `sort=order`.
     """
 
     items: list[TrialDocument]
@@ -199,12 +236,23 @@ class StepDocument(Schema):
     """Exchange or tool execution of a trial.
 
     Attributes:
+        execution: number of the execution of the trial, from 1.
+        ordinal: number of the step within the execution, from 1.
+        turn: number of the turn, from 0.
+        attempt: number of the attempt at the request, from 1.
         started_ms: milliseconds from the start of the trial to that of the step.
-        method: the method used; "" for a tool execution.
+        status: HTTP status of the response; null without one, and for a tool execution.
+        error_code: error code of the exchange or the tool; "" without an error.
+        finish_reason: why the model stopped, as the provider says it; "" if it is unknown.
+        method: the method used: `tool_use` (native calls), `json_fallback`, `constrained`, `template` or `text`; "" for
+            a tool execution, and without a readable answer.
+        tool_name: name of the tool; "" for an exchange.
         ok: whether an answer was read, or the tool succeeded; null if neither is known.
+        input_tokens: tokens of the request; null if the provider did not report them, and for a tool execution.
+        output_tokens: tokens of the answer; null likewise.
         truncated: whether more bytes were received than are stored.
-        request_url: path of the stored request.
-        response_url: path of the stored response.
+        request_url: path of the stored request; its answer is empty if the body was not stored or was removed.
+        response_url: path of the stored response, likewise.
     """
 
     id: int
@@ -247,10 +295,11 @@ class HumanVerdictDocument(Schema):
     """Human verdict.
 
     Attributes:
-        current: false for a verdict that a later one has replaced.
+        username: name of the user; "" without sign-in.
+        current: false for a verdict that a later one has replaced, and for one on an earlier execution.
     """
 
-    verdict: str
+    verdict: Literal["pass", "fail"]
     username: str
     reason: str
     at: datetime
@@ -261,11 +310,16 @@ class TrialDetailDocument(Schema):
     """Trial with its steps, verdict and final answer.
 
     Attributes:
-        verdict: the judge's rule, checks and first problem.
-        causes: all causes that were found, recovered or not.
-        steps: steps of the last execution, in order.
-        steps_truncated: whether the trial has more steps.
-        earlier: number of steps by execution, for earlier executions, which were lost, requeued or retried.
+        headline: the result in one sentence.
+        final_text: the final answer; "" without one.
+        verdict: the judge's rule, checks and first problem; {} before the verdict.
+        causes: all causes that were found, recovered or not: objects with `code`, `path`, `turn`, `ordinal` of the
+            step, `mended` (a later step recovered), `healed` (without harm) and `count`.
+        human_verdicts: human verdicts, the newest first.
+        steps: the first 400 steps of the last execution, in order.
+        steps_truncated: whether the last execution has more steps.
+        earlier: number of steps by number of the execution, for earlier executions, which were lost, requeued or
+            retried.
     """
 
     trial: TrialDocument
@@ -281,7 +335,12 @@ class TrialDetailDocument(Schema):
 
 
 class StepDetailDocument(Schema):
-    """Step with its details: findings, changes, headers with masked secrets, and the parsed answer."""
+    """Step with its details.
+
+    Attributes:
+        trial: id of the trial.
+        details: findings, changes, headers with masked secrets, and the parsed answer; {} if they were not stored.
+    """
 
     step: StepDocument
     trial: int
@@ -289,14 +348,24 @@ class StepDetailDocument(Schema):
 
 
 class AnnotationBody(BodySchema):
-    """Label and note of a trial, which change no verdict."""
+    """Label and note of a trial, which change no verdict.
+
+    Attributes:
+        label: the new label; "" removes it.
+        note: the new note; "" removes it.
+    """
 
     label: Annotated[str, Field(max_length=80)]
     note: Annotated[str, Field(max_length=20_000)]
 
 
 class VerdictBody(BodySchema):
-    """Human verdict on a trial with its reason."""
+    """Human verdict on a trial that passed or failed.
+
+    Attributes:
+        verdict: the verdict, which may be equal to that of the judge.
+        reason: why.
+    """
 
     verdict: Literal["pass", "fail"]
     reason: Annotated[str, Field(min_length=1, max_length=4_000)]

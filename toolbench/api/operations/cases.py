@@ -1,160 +1,36 @@
 """Operations on test cases and their sets."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import Query, Router, Schema, Status
-from pydantic import Field, JsonValue
+from ninja import Query, Router, Status
 
 from toolbench.api.authentication import LAUNCH, READ, record
-from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
+from toolbench.api.documents.cases import (
+    CaseBody,
+    CaseDetailDocument,
+    CaseDocument,
+    CaseExportQuery,
+    CaseImportBody,
+    CaseSetDocument,
+    NewCaseBody,
+    PrivacyBody,
+)
+from toolbench.api.documents.figures import SentenceDocument
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.cases.drafts import MAX_TITLE_CHARS, CaseDraft, parse_draft, read_draft_values
-from toolbench.lab.cases.edit import (
-    DEFAULT_SET_NAME,
-    NewCaseOptions,
-    UnknownCaseError,
-    add_case,
-    delete_case,
-    edit_case,
-)
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft, read_draft_values
+from toolbench.lab.cases.edit import NewCaseOptions, UnknownCaseError, add_case, delete_case, edit_case
 from toolbench.lab.cases.files import CaseImportError, import_cases, render_cases
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
 from toolbench.lab.models import Case
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 
 router = Router()
-Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS)]
-SetName = Annotated[str, Field(min_length=1, max_length=80)]
-Text = Annotated[str, Field(max_length=200_000)]
 # Members of a body that a draft has with the same value, and those that it has as JSON text.
 DRAFT_PLAIN_FIELDS = ("message", "system", "turns", "parallel", "group", "control", "behaviour")
 DRAFT_JSON_FIELDS = ("tools", "expect", "results", "start", "further", "workspace", "settings")
-
-
-class CaseDocument(Schema):
-    """Test case. `set` is the name of its set, `version` the number of its current version."""
-
-    slug: str
-    title: str
-    set: str
-    version: int
-
-
-class CaseSetDocument(Schema):
-    """Set of test cases.
-
-    Attributes:
-        kind: `own` for cases of users, `bfcl` for cases of the benchmark BFCL.
-        public: whether exports and bundles include its cases.
-    """
-
-    id: int
-    name: str
-    kind: str
-    public: bool
-    cases: list[CaseDocument]
-
-
-class CaseBody(BodySchema):
-    """Test case with the fields of the page's form (docs/cases.md).
-
-    Attributes:
-        tools: list of tools in OpenAI's form.
-        message: the user's message; empty if `messages` is given.
-        messages: a conversation that ends with the user's message; null for a single message.
-        expect: expected call or calls, or checks.
-        results: results of tools by the tool's name.
-        start: state before the first call.
-        turns: maximum of turns; null for the default.
-        parallel: whether to request several calls in one answer.
-        further: later messages of the user.
-        group: name of a group, whose rates are shown separately; "" for none.
-        control: whether the task needs no tool.
-        behaviour: behaviour whose occurrence verdicts show; "" for none.
-        workspace: `{id, writable}` of the workspace of `state_get` and `state_patch`.
-        settings: settings of the loop.
-    """
-
-    title: Title = ""
-    tools: JsonValue = None
-    message: Text = ""
-    messages: Annotated[list[JsonValue], Field(min_length=1, max_length=200)] | None = None
-    expect: JsonValue = None
-    system: Text = ""
-    results: JsonValue = None
-    start: JsonValue = None
-    turns: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    parallel: bool = False
-    further: JsonValue = None
-    group: Text = ""
-    control: bool = False
-    behaviour: Text = ""
-    workspace: JsonValue = None
-    settings: JsonValue = None
-
-
-class NewCaseBody(CaseBody):
-    """New test case and the name of its set."""
-
-    set: SetName = DEFAULT_SET_NAME
-
-
-class CaseDetailDocument(CaseDocument):
-    """Test case with all fields, in the form of PUT.
-
-    Attributes:
-        messages: the conversation, with an empty `message`; null for a single message.
-        editable: whether users can change it; benchmark cases cannot be changed.
-        versions: numbers of its versions.
-        schema_violations: sentences about expected calls that do not fit the JSON Schemas of the tools.
-    """
-
-    tools: JsonValue
-    message: str
-    messages: list[JsonValue] | None
-    expect: JsonValue
-    system: str
-    results: JsonValue
-    start: JsonValue
-    turns: int | None
-    parallel: bool
-    further: JsonValue
-    group: str
-    control: bool
-    behaviour: str
-    workspace: JsonValue
-    settings: JsonValue
-    editable: bool
-    versions: list[int]
-    schema_violations: list[str]
-
-
-class CaseImportBody(BodySchema):
-    """Test cases to import.
-
-    Attributes:
-        text: the cases as JSON Lines, JSON or YAML.
-        set: name of the set of new cases; "" for the set that each case names, or the default set.
-    """
-
-    text: Annotated[str, Field(min_length=1, max_length=2_500_000)]
-    set: Annotated[str, Field(max_length=80)] = ""
-
-
-class PrivacyBody(BodySchema):
-    """Privacy of a set: exports and bundles include its cases if `public` is true."""
-
-    public: bool
-
-
-class CaseExportQuery(QuerySchema):
-    """Format of the file, and whether it includes cases of private sets."""
-
-    format: Literal["jsonl", "yaml"] = "jsonl"
-    private: bool = False
 
 
 @router.get("/cases", response=list[CaseSetDocument], auth=READ)
@@ -225,7 +101,7 @@ def get_case(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/cases/{slug:slug}", response=CaseDocument, auth=LAUNCH)
 def change_case(request: HttpRequest, slug: str, body: CaseBody) -> dict[str, Any]:
-    """Save a test case. It gets a new version if anything but the title has changed."""
+    """Replace a test case by the fields of the body. It gets a new version if anything but the title has changed."""
     title, definition = parse_draft(build_case_draft(body))
     case = edit_case(_check_editable(slug), title, definition)
     record(request, Action.CHANGED, f"test case {slug}, version {case.current}", f"/cases/{slug}/")

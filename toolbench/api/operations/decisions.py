@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, QueryDict
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, SentenceDocument
 from toolbench.api.documents.results import ChosenQuery
 from toolbench.api.documents.runs import RunDocument

@@ -49,14 +49,14 @@ def list_gateway_aliases(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.post("/gateway/aliases", response={201: AliasDocument}, auth=LAUNCH)
 def add_alias(request: HttpRequest, body: AliasBody) -> Status[dict[str, Any]]:
-    """Create an alias. The gateway serves it within a second."""
+    """Create an alias. The gateway serves it within a second. Its profile applies to the model in any case."""
     alias = save_alias(_build_choice(body), owner=get_user(request))
     return Status(201, _finish(request, Action.ADDED, alias, ""))
 
 
 @router.put("/gateway/aliases/{int:alias_id}", response=AliasDocument, auth=LAUNCH)
 def change_alias(request: HttpRequest, alias_id: int, body: ChangedAliasBody) -> dict[str, Any]:
-    """Save an alias. If its model or settings changed, its history gets a new binding."""
+    """Replace the settings of an alias. If its model or the settings of requests changed, it gets a new binding."""
     alias = save_alias(_build_choice(body, body.binding), owner=get_user(request), alias=_get_alias_or_404(alias_id))
     return _finish(request, Action.CHANGED, alias, "")
 
@@ -72,13 +72,13 @@ def remove_alias(request: HttpRequest, alias_id: int) -> Status[None]:
 
 @router.get("/gateway/aliases/{int:alias_id}/bindings", response=list[BindingDocument], auth=READ)
 def list_alias_bindings(request: HttpRequest, alias_id: int) -> list[AliasBinding]:
-    """List the newest settings that an alias had, the current ones first."""
+    """List the newest 50 settings that an alias had, the current ones first."""
     return [row.binding for row in list_bindings(_get_alias_or_404(alias_id))]
 
 
 @router.post("/gateway/aliases/{int:alias_id}/roll-back", response=AliasDocument, auth=LAUNCH)
 def roll_back_alias(request: HttpRequest, alias_id: int, body: RollBackBody) -> dict[str, Any]:
-    """Give an alias the settings of an earlier binding again."""
+    """Give an alias the settings of an earlier binding again; 409 for the current one, or if its model was deleted."""
     alias = _get_alias_or_404(alias_id)
     try:
         roll_back(alias, body.binding, who=get_user(request).username)
@@ -130,13 +130,13 @@ def list_gateway_traces(request: HttpRequest, query: Query[GatewayTraceQuery]) -
 
 @router.get("/gateway/traces/{int:trace_id}", response=GatewayTraceDetailDocument, auth=READ)
 def get_gateway_trace(request: HttpRequest, trace_id: int) -> GatewayTrace:
-    """Return a trace."""
+    """Return a trace with the names of its bodies."""
     return _get_trace_or_404(trace_id)
 
 
 @router.post("/gateway/traces/{int:trace_id}/draft", response=SentenceDocument, auth=LAUNCH)
 def make_draft_of_trace(request: HttpRequest, trace_id: int) -> dict[str, str]:
-    """Create a draft of a test case from a trace."""
+    """Create a draft of a test case from a trace; 409 for an error, and for a trace without complete bodies."""
     trace = _get_trace_or_404(trace_id)
     try:
         result = import_traffic(build_traffic_line(trace), f"trace {trace_id} of the gateway")
@@ -155,7 +155,12 @@ def get_gateway_body(
         "client_request", "client_response", "upstream_request", "upstream_response", "traffic_line", "steps"
     ],
 ) -> HttpResponse:
-    """Return the stored bytes of a body, with secrets masked."""
+    """Return the stored bytes of a body, with secrets masked; 404 if the trace does not have it.
+
+    `client_request` and `client_response` are what the client sent and got, `upstream_request` and `upstream_response`
+    the last exchange with the provider, `traffic_line` request and answer in the form of recorded traffic, and `steps`
+    the exchanges with the provider as JSON.
+    """
     raw = getattr(_get_trace_or_404(trace_id), body)
     if raw is None:
         raise Http404(f"Trace {trace_id} has no body {body}.")

@@ -3,10 +3,11 @@
 from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, SentenceDocument
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
@@ -15,6 +16,7 @@ from toolbench.lab.library.presets import PRESETS
 from toolbench.lab.library.profiles import PROFILES
 from toolbench.lab.library.versions import list_versions, read_content
 from toolbench.lab.models import Preset, SamplingProfile
+from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.scenarios.page import ScenarioPage, get_scenario_page, get_scenarios
 
 router = Router()
@@ -22,7 +24,7 @@ _LIST_URLS = {PROFILES.noun: "/profiles/", PRESETS.noun: "/presets/"}
 Slug = Annotated[str, Field(min_length=1, max_length=80)]
 Pattern = Annotated[str, Field(min_length=1, max_length=200)]
 Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Field(max_length=50)]
-Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Version = Annotated[int, Field(ge=1, le=30_000)]
 
 
@@ -30,7 +32,10 @@ class ScenarioDocument(Schema):
     """Scenario of the list.
 
     Attributes:
+        group: name of its group, whose rates are shown separately.
+        version: number of its newest version.
         control: whether its task needs no tool.
+        intent: what it tests, in words.
     """
 
     slug: str
@@ -42,14 +47,23 @@ class ScenarioDocument(Schema):
 
 
 class ScenarioQuery(QuerySchema):
-    """Choice of an instance: without a seed, the published wording; without a version, the newest one."""
+    """Choice of an instance.
+
+    Attributes:
+        seed: seed from which the instance is drawn, as `instance_seed` of a trial; null for the published wording.
+        version: number of a version of the scenario; null for the newest one.
+    """
 
     seed: Seed | None = None
     version: Version | None = None
 
 
 class ScenarioToolDocument(Schema):
-    """Tool of a scenario, with the text of the JSON Schema of its parameters."""
+    """Tool of a scenario.
+
+    Attributes:
+        parameters: JSON Schema of its parameters, as text.
+    """
 
     name: str
     description: str
@@ -60,6 +74,8 @@ class ScenarioDetailDocument(ScenarioDocument):
     """Scenario with one instance.
 
     Attributes:
+        system: system prompt; "" without one.
+        message: message of the user.
         rule: what counts as a pass, in words.
         checks: names of the checks of its verdict.
         versions: numbers of its versions, the newest first.
@@ -80,7 +96,9 @@ class ProfileDocument(Schema):
 
     Attributes:
         options: request parameters by name.
-        applies_to: pattern of the names of models that it applies to, such as `qwen*`.
+        applies_to: pattern of the names of models that it applies to, in the same case, such as `qwen*`.
+        builtin: whether it comes with Toolbench; it can be neither changed nor deleted.
+        archived: whether it was deleted after a run had used it.
         version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
@@ -97,7 +115,9 @@ class PresetDocument(Schema):
     """Preset: a saved policy layer.
 
     Attributes:
-        patch: its settings by name.
+        patch: its settings by name, which the page /policy/ lists.
+        builtin: whether it comes with Toolbench; it can be neither changed nor deleted.
+        archived: whether it was deleted after a run had used it.
         version: number of the newest version. Send it with a change; a change of another version is refused.
     """
 
@@ -110,7 +130,13 @@ class PresetDocument(Schema):
 
 
 class ProfileContent(BodySchema):
-    """Content of a sampling profile; the members are those of ProfileDocument."""
+    """Content of a sampling profile.
+
+    Attributes:
+        options: request parameters by name, such as {"temperature": 0}.
+        applies_to: pattern of the names of models that it applies to, in the same case; `*` for all.
+        tags: words that pages show.
+    """
 
     options: JsonObject
     applies_to: Pattern = "*"
@@ -118,32 +144,53 @@ class ProfileContent(BodySchema):
 
 
 class ProfileBody(ProfileContent):
-    """New sampling profile."""
+    """New sampling profile.
+
+    Attributes:
+        name: its name: letters without accents, digits, hyphens and underscores.
+    """
 
     name: Slug
 
 
 class ProfileVersionBody(ProfileContent):
-    """New version of a profile; `version` is the one that was read before the change."""
+    """New version of a profile.
+
+    Attributes:
+        version: number of the version that was read before the change.
+    """
 
     version: Id
 
 
 class PresetContent(BodySchema):
-    """Patch of a preset and its description."""
+    """Content of a preset.
+
+    Attributes:
+        patch: settings by name, at least one; the page /policy/ lists them.
+        description: what the preset is for.
+    """
 
     patch: JsonObject
     description: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class PresetBody(PresetContent):
-    """New preset."""
+    """New preset.
+
+    Attributes:
+        name: its name: letters without accents, digits, hyphens and underscores.
+    """
 
     name: Slug
 
 
 class PresetVersionBody(PresetContent):
-    """New version of a preset; `version` is the one that was read before the change."""
+    """New version of a preset.
+
+    Attributes:
+        version: number of the version that was read before the change.
+    """
 
     version: Id
 
@@ -156,12 +203,15 @@ def list_scenarios(request: HttpRequest) -> list[Any]:
 
 @router.get("/scenarios/{slug:slug}", response=ScenarioDetailDocument, auth=READ)
 def read_scenario(request: HttpRequest, slug: str, query: Query[ScenarioQuery]) -> dict[str, Any]:
-    """Return a scenario with one instance."""
+    """Return a scenario, or a test case as one, with one instance."""
     try:
         seed, version = ("" if value is None else str(value) for value in (query.seed, query.version))
-        return _build_scenario(get_scenario_page(slug, seed, version))
+        page = get_scenario_page(slug, seed, version)
     except KeyError:
         raise Http404(f"There is no scenario {slug}.") from None
+    if query.version is not None and query.version not in page.versions:
+        raise Http404(f"The scenario {slug} has no version {query.version}.")
+    return _build_scenario(page)
 
 
 @router.get("/profiles", response=list[ProfileDocument], auth=READ)
@@ -184,7 +234,7 @@ def get_profile(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/profiles/{slug:slug}", response=ProfileDocument, auth=LAUNCH)
 def change_profile(request: HttpRequest, slug: str, body: ProfileVersionBody) -> dict[str, Any]:
-    """Save a new version of a profile. Earlier runs keep their options."""
+    """Save a new version of a profile, which must be neither built in nor archived. Earlier runs keep their options."""
     return _change_entry(request, PROFILES, slug, body.version, body.model_dump(exclude={"version"}))
 
 
@@ -214,13 +264,13 @@ def get_preset(request: HttpRequest, slug: str) -> dict[str, Any]:
 
 @router.put("/presets/{slug:slug}", response=PresetDocument, auth=LAUNCH)
 def change_preset(request: HttpRequest, slug: str, body: PresetVersionBody) -> dict[str, Any]:
-    """Save a new version of a preset. Earlier runs keep their settings."""
+    """Save a new version of a preset, which must be neither built in nor archived. Earlier runs keep their settings."""
     return _change_entry(request, PRESETS, slug, body.version, body.model_dump(exclude={"version"}))
 
 
 @router.delete("/presets/{slug:slug}", response=SentenceDocument, auth=LAUNCH)
 def remove_preset(request: HttpRequest, slug: str) -> dict[str, str]:
-    """Delete a preset, or archive it if a run used it."""
+    """Delete a preset, or archive it if a run used it. A workaround of a model cannot be deleted."""
     return _remove_entry(request, PRESETS, slug)
 
 

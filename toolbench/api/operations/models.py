@@ -1,12 +1,13 @@
 """Operations on models and probes."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, QuerySchema, SentenceDocument
 from toolbench.api.problems import ProblemError
 from toolbench.engine.types import JsonObject
@@ -16,7 +17,7 @@ from toolbench.lab.endpoints.canonical_models import MAX_NAME_CHARS, set_canonic
 from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
 from toolbench.lab.endpoints.probe_page import ProbePage, get_probe_page
 from toolbench.lab.endpoints.refused_parameters import adopt_omissions
-from toolbench.lab.endpoints.setup_pages import get_models
+from toolbench.lab.endpoints.setup_pages import ModelRow, build_model_rows, get_models
 from toolbench.lab.library.model_settings import get_model_settings, save_model_settings
 from toolbench.lab.library.versions import read_content
 from toolbench.lab.models import Model, Probe, Provider
@@ -26,7 +27,11 @@ Text = Annotated[str, Field(max_length=300)]
 
 
 class ModelQuery(QuerySchema):
-    """Filter of the models: `q` is part of the name or canonical name."""
+    """Filter of the models.
+
+    Attributes:
+        q: part of the name or canonical name, in any case; "" for all.
+    """
 
     q: Text = ""
 
@@ -38,9 +43,11 @@ class ModelDocument(Schema):
         provider_id: id of the provider.
         provider: name of the provider.
         canonical: name of the canonical model; "" if it is unknown.
-        workarounds: names of presets that the strategy production applies.
+        tags: words that pages show.
+        workarounds: names of presets that the strategy `production` applies.
         retired: whether the model is no longer served.
-        constraint: kind of constraint that the method constrained uses.
+        constraint: constraint that the method `constrained` uses, such as `response_format` or `grammar`; "" if none is
+            known to hold.
         note: remark about the model; "" without one.
     """
 
@@ -61,7 +68,9 @@ class ModelSettingsDocument(Schema):
 
     Attributes:
         version: number of the newest version. Send it with a change; a change of another version is refused.
-        content: value by the name of the setting.
+        content: `workarounds`: list of names of presets; `capabilities`: object of what the endpoint is declared to
+            support; `price`: object with `input` and `output` in dollars per million tokens, `date` and `source`, or {}
+            for the list price.
     """
 
     version: int
@@ -73,7 +82,7 @@ class ModelSettingsBody(BodySchema):
 
     Attributes:
         version: the version that was read before the change.
-        content: new value by the name of the setting.
+        content: new values by the names of ModelSettingsDocument.
     """
 
     version: Id
@@ -81,16 +90,24 @@ class ModelSettingsBody(BodySchema):
 
 
 class CanonicalBody(BodySchema):
-    """Canonical model of a model; "" if it is unknown."""
+    """Canonical model of a model.
+
+    Attributes:
+        canonical: name of the canonical model; "" if it is unknown.
+    """
 
     canonical: Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
 
 class ProbeCheckDocument(Schema):
-    """Check of a probe with its outcome."""
+    """Check of a probe.
+
+    Attributes:
+        sentence: the result in words.
+    """
 
     title: str
-    outcome: str = Field(validation_alias="word")
+    outcome: Literal["passed", "failed", "inconclusive"] = Field(validation_alias="word")
     sentence: str
 
 
@@ -98,6 +115,9 @@ class ProbeDocument(Schema):
     """Probe of a model's endpoint.
 
     Attributes:
+        model: name of the model.
+        provider: name of the provider.
+        kind: `first_use` for the checks before the first trial, `conformance` for all checks.
         live: whether the probe is still queued or running.
         checks: the checks that have a result.
         total: number of all checks, also of those without a result.
@@ -110,8 +130,8 @@ class ProbeDocument(Schema):
     id: int
     model: str
     provider: str
-    kind: str
-    state: str
+    kind: Literal["first_use", "conformance"]
+    state: Literal["queued", "running", "done"]
     live: bool
     checks: list[ProbeCheckDocument]
     total: int
@@ -122,7 +142,11 @@ class ProbeDocument(Schema):
 
 
 class ProbesDocument(Schema):
-    """Ids of probes that are queued or were open already."""
+    """Probes that are queued, or were queued or running already.
+
+    Attributes:
+        ids: their ids, by the names of their models.
+    """
 
     ids: list[int]
 
@@ -140,16 +164,14 @@ def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> 
 
 @router.get("/models", response=list[ModelDocument], auth=READ)
 def list_models(request: HttpRequest, query: Query[ModelQuery]) -> list[dict[str, Any]]:
-    """List the models by provider."""
-    rows = [(row.model, row.constraint) for group in get_models(query.q) for row in group.models]
-    return [_build_model(model, constraint) for model, constraint in rows]
+    """List the models by provider and name, retired models of a provider last."""
+    return [_build_model(row) for group in get_models(query.q) for row in group.models]
 
 
 @router.get("/models/{int:model_id}", response=ModelDocument, auth=READ)
 def get_model(request: HttpRequest, model_id: int) -> dict[str, Any]:
     """Return a model."""
-    model = _get_model_or_404(model_id)
-    return _build_model(model, model.constraint)
+    return _build_model(build_model_rows([_get_model_or_404(model_id)])[0])
 
 
 @router.patch("/models/{int:model_id}", response=ModelDocument, auth=LAUNCH)
@@ -158,8 +180,7 @@ def set_canonical_model(request: HttpRequest, model_id: int, body: CanonicalBody
     if set_canonical_name(model_id, body.canonical) is None:
         raise _build_model_not_found(model_id)
     record(request, Action.CHANGED, f"weights of model {model_id}", f"/models/{model_id}/")
-    model = _get_model_or_404(model_id)
-    return _build_model(model, model.constraint)
+    return get_model(request, model_id)
 
 
 @router.get("/models/{int:model_id}/settings", response=ModelSettingsDocument, auth=READ)
@@ -195,7 +216,10 @@ def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
 
 @router.post("/models/{int:model_id}/omissions", response=SentenceDocument, auth=LAUNCH)
 def omit_refused_parameters(request: HttpRequest, model_id: int) -> dict[str, str]:
-    """Save a preset that omits the parameters that the model's endpoint refuses. New runs use it."""
+    """Save a preset that omits the parameters that the model's endpoint refuses. New runs use it.
+
+    409 if no parameter is to be omitted.
+    """
     _get_model_or_404(model_id)
     try:
         preset = adopt_omissions(model_id)
@@ -217,7 +241,7 @@ def get_probe(request: HttpRequest, probe_id: int) -> dict[str, Any]:
 
 @router.post("/probes/{int:probe_id}/adopt", response=SentenceDocument, auth=LAUNCH)
 def adopt_proposed_preset(request: HttpRequest, probe_id: int) -> dict[str, str]:
-    """Save the preset that a probe proposes as a workaround of its model."""
+    """Save the preset that a probe proposes as a workaround of its model; 409 if it proposes none."""
     probe = Probe.objects.filter(pk=probe_id).first()
     if probe is None:
         raise Http404(f"There is no probe {probe_id}; its model may have been deleted.")
@@ -240,10 +264,11 @@ def _build_model_not_found(model_id: int) -> Http404:
     return Http404(f"There is no model {model_id}; its provider may have been deleted.")
 
 
-def _build_model(model: Model, constraint: str) -> dict[str, Any]:
+def _build_model(row: ModelRow) -> dict[str, Any]:
     """Return the values of a ModelDocument."""
     names = ("id", "provider_id", "name", "canonical", "tags", "workarounds", "retired", "note")
-    return {name: getattr(model, name) for name in names} | {"provider": model.provider.name, "constraint": constraint}
+    values = {name: getattr(row.model, name) for name in names}
+    return values | {"provider": row.model.provider.name, "constraint": row.constraint}
 
 
 def _build_probe(page: ProbePage) -> dict[str, Any]:

@@ -3,20 +3,28 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Any
 
 from django.db import transaction
 from django.http import Http404, HttpRequest
-from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from ninja import Query, Router, Status
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
-from toolbench.api.documents.figures import AgreedBody, Id, QuerySchema
+from toolbench.api.documents.cases import CaseDocument
+from toolbench.api.documents.conversations import (
+    CaseTrialsBody,
+    ConversationDocument,
+    ConversationQuery,
+    ConversationSummaryDocument,
+    FirstMessageBody,
+    MessageBody,
+    NextMessageBody,
+    SentMessageDocument,
+)
 from toolbench.api.documents.runs import RunDocument
-from toolbench.api.operations.cases import CaseBody, CaseDocument, build_case_draft, build_case_values
+from toolbench.api.operations.cases import build_case_draft, build_case_values
 from toolbench.api.operations.runs import IDEMPOTENCY_KEY
 from toolbench.api.problems import ProblemError
-from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.cases.conversations import (
     MessageSettings,
@@ -32,142 +40,14 @@ from toolbench.lab.cases.drafts import CaseDraft
 from toolbench.lab.cases.edit import UnknownCaseError, delete_case
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.models import Case, Run, Trial
-from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
+from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.playground import ConversationPage, get_conversation, get_conversations
 from toolbench.lab.runs.idempotent_launch import use_launch_key
 from toolbench.lab.runs.launch import launch
 
 router = Router()
-MAX_TRIALS_OF_MESSAGE = 20  # repeats of one message
 _DRAFT_FIELDS = {field.name for field in fields(CaseDraft)}
 _SETTING_FIELDS = tuple(field.name for field in fields(MessageSettings))
-Name = Annotated[str, Field(max_length=200)]
-
-
-class ConversationSummaryDocument(Schema):
-    """Conversation of the list.
-
-    Attributes:
-        messages: number of messages that were saved; a message that was changed counts again.
-        models: names of the models that answered, the newest first.
-    """
-
-    slug: str
-    title: str
-    messages: int
-    models: list[str]
-
-
-class ConversationTrialDocument(Schema):
-    """Answer of a conversation.
-
-    Attributes:
-        id: id of the trial that gave the answer.
-        message: number of the message, from 1.
-        index: number of the repeat, from 1.
-        outcome: outcome of the trial; `queued` or `running` without one.
-    """
-
-    id: int
-    message: int
-    index: int
-    outcome: str
-    model: str
-
-
-class ConversationDocument(Schema):
-    """Conversation with its answers.
-
-    Attributes:
-        messages: number of messages that were saved; a message that was changed counts again.
-        waiting: whether a trial of it is queued or running.
-        trials: its newest answers, at most 200, the oldest first.
-        trial: id of the trial whose answer `history` and `state` include; null before the first one.
-        history: the messages up to that answer in OpenAI's form, without the system prompt; null until the trial has
-            ended.
-        state: simulated state after that answer; null until the trial has ended.
-    """
-
-    slug: str
-    title: str
-    messages: int
-    waiting: bool
-    trials: list[ConversationTrialDocument]
-    trial: int | None
-    history: list[JsonObject] | None
-    state: JsonObject | None
-
-
-class SentMessageDocument(Schema):
-    """Message that was sent, with its run.
-
-    Attributes:
-        conversation: slug of the conversation.
-        message: number of the message, from 1.
-        trials: ids of the trials that answer it.
-    """
-
-    conversation: str
-    message: int
-    run: RunDocument
-    trials: list[int]
-
-
-class ConversationQuery(QuerySchema):
-    """Choice of an answer: `trial` is the id of its trial; without it, the newest answer."""
-
-    trial: Id | None = None
-
-
-class MessageBody(CaseBody):
-    """Message with tools and the settings with which it is sent. Without `expect`, any answer passes.
-
-    Attributes:
-        model: id of the model. Null for that of the answer before, or at the start for that of `from_trial`.
-        profile: sampling profile. Null for that of the same trial, or at the start without `from_trial` the default.
-        strategy: strategy or preset; null likewise.
-        method: how calls are requested; null likewise.
-        stream: whether to stream the answer; null likewise.
-        trials: how many times the message is sent.
-        agreed: number of paid requests that may be sent.
-    """
-
-    model: Id | None = None
-    profile: Name | None = None
-    strategy: Name | None = None
-    method: Name | None = None
-    stream: bool | None = None
-    trials: Annotated[int, Field(ge=1, le=MAX_TRIALS_OF_MESSAGE)] = 1
-    agreed: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
-
-
-class FirstMessageBody(MessageBody):
-    """First message of a conversation.
-
-    Attributes:
-        from_trial: id of a trial with whose messages, tools and settings the conversation begins. Other members of the
-            body replace them.
-    """
-
-    from_trial: Id | None = None
-
-
-class NextMessageBody(MessageBody):
-    """Next message of a conversation.
-
-    Tools and other members that are left out stay those of the answer before.
-
-    Attributes:
-        trial: id of the trial after whose answer the conversation goes on; null for the newest one.
-    """
-
-    trial: Id | None = None
-
-
-class CaseTrialsBody(AgreedBody):
-    """Number of trials of the case, and of paid requests that may be sent."""
-
-    trials: Annotated[int, Field(ge=1, le=MAX_CELL_TRIALS)] = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +68,7 @@ class _Message:
 
 @router.get("/conversations", response=list[ConversationSummaryDocument], auth=READ)
 def list_conversations(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the newest conversations of the playground."""
+    """List the newest 50 conversations of the playground."""
     return [
         {"slug": row.case.slug, "title": row.case.title, "messages": row.case.current, "models": row.models}
         for row in get_conversations()
@@ -243,7 +123,7 @@ def read_conversation(request: HttpRequest, slug: str, query: Query[Conversation
 def send_next_message(
     request: HttpRequest, slug: str, body: NextMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[dict[str, Any]]:
-    """Send the next message.
+    """Send the next message. Its answer has to have ended before another one can follow; 409 until then.
 
     A repeated request with the same header Idempotency-Key gets 200 and the same message.
     """

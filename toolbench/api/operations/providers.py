@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from django.db import transaction
 from django.http import Http404, HttpRequest
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from toolbench.api.authentication import ADMIN, LAUNCH, READ, record
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import BodySchema, QuerySchema, SentenceDocument
 from toolbench.api.problems import ProblemError
 from toolbench.engine.types import JsonObject
@@ -24,7 +25,7 @@ from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
 from toolbench.lab.models import Provider
 
 router = Router()
-# Settings that Provider and ProviderBody have under one name. ProviderDocument has `address` for two of them.
+# Settings that Provider and ProviderBody have under one name.
 STORED_SETTINGS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key_env", "option_defaults", "connect_seconds"),
     *("read_seconds", "max_attempts", "concurrency", "adaptive", "requests_per_minute", "tokens_per_minute"),
@@ -41,23 +42,24 @@ class ProviderDocument(Schema):
     """Provider. Members that are not described here are those of ProviderBody.
 
     Attributes:
-        address: URL below which its API is found.
-        key: source of the key in words, or the name of its environment variable; never the key itself.
+        address: base URL, without the API prefix and with keys masked; for a local or simulated server its name.
+        key: `stored, encrypted`, `none needed`, or the name of the environment variable; never the key itself.
         header_names: names of the secret headers; their values are never shown.
         state: `pass` if it can be used, `infra` if it cannot, `na` without a model or if its local server does not
-            run; `state_text` says why.
+            run. A wrong key is only found when it is used.
+        state_text: the state in words, with the reason.
         models: number of models that are not retired.
     """
 
     id: int
     name: str
-    kind: str
-    wire: str
+    kind: Literal["openai", "anthropic", "local", "simulated"]
+    wire: Literal["chat", "anthropic", "responses"]
     template: str
     address: str
     key: str
     header_names: list[str]
-    state: str
+    state: Literal["pass", "infra", "na"]
     state_text: str
     models: int
     concurrency: int
@@ -78,27 +80,37 @@ class ProviderDocument(Schema):
 
 
 class ProviderBody(BodySchema):
-    """Settings of a provider. Blank values come from the template; a blank key keeps the stored one.
+    """Settings of a provider. PATCH keeps the settings that the body does not have.
 
     Attributes:
-        template: name of the template of a known provider; "" for none.
-        wire: wire format of requests and answers.
-        key: key to store encrypted; no answer contains it.
+        name: name; "" for that of the template, or without one for the host.
+        base_url: URL without the API prefix; "" for that of the template. Required without a template.
+        api_prefix: path between the base URL and the paths of the API; "" for that of the template, or /v1.
+        template: name of the template of a known provider, from the form of the page; "" for none.
+        wire: wire format of requests and answers: `chat` (OpenAI's chat completions), `anthropic` (Messages) or
+            `responses` (OpenAI's Responses); "" for that of the template, or `chat`.
+        key: key to store encrypted; no answer contains it. "" keeps the stored key.
         key_env: name of an environment variable of the worker that contains the key.
-        remove_key: whether to delete the stored key.
-        headers: secret headers to add to the stored ones.
+        remove_key: whether to delete the stored key; ignored with `key` or `key_env`.
+        headers: secret headers to add to the stored ones: value by name.
         remove_headers: names of stored headers to delete.
         option_defaults: request parameters that every request has, by name.
-        connect_seconds: timeout for connecting; null for the default.
-        read_seconds: timeout for reading; null for the default.
+        connect_seconds: timeout for connecting; null for the default of the installation, 10 unless it was changed.
+        read_seconds: timeout for reading; null for the default of the installation, 120 unless it was changed.
         max_attempts: how often a request is sent at most.
         concurrency: trials in flight over all workers; with `adaptive` the maximum.
         adaptive: whether fewer are in flight while the provider does not answer well.
-        requests_per_minute, tokens_per_minute: limits over all workers; null for no limit.
+        requests_per_minute: limit over all workers; null for no limit.
+        tokens_per_minute: limit over all workers; null for no limit.
         budget_per_month: dollars that trials and gateway requests may cost in a calendar month (UTC); null for no
             limit.
-        ca_pem: certificates that are trusted in addition to those of the system.
-        query: query string of every request.
+        proxy_url: URL of a proxy, with or without a login; "" for none. Without a login, the stored one of the same
+            proxy is kept; no answer contains it.
+        remove_proxy_login: whether to delete the stored login.
+        ca_pem: certificates in PEM that are trusted in addition to those of the system.
+        client_certificate: certificate in PEM; "" for none, which also deletes the stored private key.
+        client_key: private key of the certificate in PEM; "" keeps the stored one; no answer contains it.
+        query: query parameters of every request, such as api-version=2024-10-21; not a secret.
         key_header: name of the header for the key; "" for that of the wire format.
     """
 
@@ -134,11 +146,12 @@ class OfferedModelsDocument(Schema):
     """Models that a provider listed last.
 
     Attributes:
-        names: names of the models that match the filter.
+        names: names of the models that match the filter, at most 300.
         added: those of `names` that were added to the provider already.
         total: number of models before the filter.
         trouble: why the list could not be read; "" without an error.
-        listed_at: time of the last request for the list; null if none was sent since the server started.
+        listed_at: time of the last request for the list; null if none was sent with these settings since the server
+            started.
     """
 
     names: list[str]
@@ -149,13 +162,21 @@ class OfferedModelsDocument(Schema):
 
 
 class AddModelsBody(BodySchema):
-    """Names of models to add."""
+    """Models to add.
+
+    Attributes:
+        names: names as requests send them; the provider need not list them.
+    """
 
     names: Annotated[list[Name], Field(min_length=1, max_length=500)]
 
 
 class OfferedQuery(QuerySchema):
-    """Filter of the models: `q` is part of the name."""
+    """Filter of the models.
+
+    Attributes:
+        q: part of the name, in any case; "" for all.
+    """
 
     q: Text = ""
 
@@ -168,7 +189,7 @@ def list_providers(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.post("/providers", response={201: ProviderDocument}, auth=ADMIN)
 def connect_provider(request: HttpRequest, body: ProviderBody) -> Status[dict[str, Any]]:
-    """Connect a provider."""
+    """Connect a provider. No request is sent to it."""
     settings = _build_settings(body)
     provider = connect.connect_provider(settings)
     _record_provider(request, Action.ADDED, provider, settings)
@@ -222,7 +243,7 @@ def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, 
 
 @router.post("/providers/{int:provider_id}/models", response=SentenceDocument, auth=LAUNCH)
 def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> dict[str, str]:
-    """Add models to a provider, except those that it has already."""
+    """Add models to a provider, except those that it has already; to a simulated one only simulated models."""
     provider = _get_provider_or_404(provider_id)
     added = offered_models.add_models(provider_id, body.names)
     sentence = f"{added} model{'' if added == 1 else 's'} added"

@@ -8,8 +8,9 @@ from django.http import Http404, HttpRequest, QueryDict
 from ninja import Query, Router
 
 from toolbench.api.authentication import LAUNCH, READ, record
+from toolbench.api.documents.comparisons import ComparisonDocument, SidesDocument, build_compare_parameters
+from toolbench.api.documents.replays import RejudgingDocument, WhatIfBody, WhatIfDocument
 from toolbench.api.documents.results import (
-    ComparisonDocument,
     FailuresDocument,
     FailuresParameters,
     LatencyDocument,
@@ -17,10 +18,6 @@ from toolbench.api.documents.results import (
     MatrixDocument,
     MatrixParameters,
     MetricDocument,
-    RejudgingDocument,
-    SidesDocument,
-    WhatIfBody,
-    WhatIfDocument,
     build_table,
 )
 from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, find_unreadable_problem
@@ -46,10 +43,8 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 
 router = Router()
-_COMPARE_PARAMETERS = [
-    {"in": "query", "name": name, "required": False, "schema": {"type": "string", "maxLength": 1_000}}
-    for name in PARAMETER_NAMES
-]
+# Members of WhatIfBody by the parameter of the page What-if, where their names differ.
+_WHAT_IF_MEMBERS = {"preset": "presets", "format": "text_format"}
 
 
 @router.get("/metrics", response=list[MetricDocument], auth=READ)
@@ -81,7 +76,7 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
     "/compare",
     response=ComparisonDocument | SidesDocument,
     auth=READ,
-    openapi_extra={"parameters": _COMPARE_PARAMETERS},
+    openapi_extra={"parameters": build_compare_parameters()},
 )
 def compare_sides(request: HttpRequest) -> Any:
     """Compare sides, such as a_run=1&b_run=2.
@@ -135,7 +130,7 @@ def _build_sides(comparison: BaselineComparison) -> dict[str, Any]:
 
 @router.get("/failures", response=FailuresDocument, auth=READ)
 def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any:
-    """Return failures by cause and failure groups."""
+    """Return failures by cause, and the largest failure groups."""
     failures_query = replace(FailuresQuery.from_query(request.GET), by="scenario")
     if problem := find_unreadable_problem(failures_query.ignored):
         return problem
@@ -154,7 +149,7 @@ def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any
 
 @router.get("/runs/{int:run_id}/latency", response=LatencyDocument, auth=READ)
 def get_run_latency(request: HttpRequest, run_id: int, query: Query[LatencyParameters]) -> dict[str, Any]:
-    """Return the times of a run by configuration."""
+    """Return the times of the answered trials of a run by configuration."""
     _get_run_or_404(run_id)
     page = get_latency(LatencyQuery(runs=(run_id,), metric=query.metric, group=query.group), all_rows=True)
     rows = [_build_latency_row(row) for row in page.rows]
@@ -175,8 +170,8 @@ def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
         return build_field_problem([FieldProblem(field="trial", message="Name exactly one of trial, cell and run.")])
     ((kind, scope_id),) = scopes.items()
     settings = WhatIfSettings.from_query(_list_settings(body))
-    if problem := find_unreadable_problem(settings.ignored):
-        return problem
+    if settings.ignored:
+        return build_field_problem([_build_unknown_value(text) for text in settings.ignored])
     try:
         return _build_what_if(get_what_if_page(ReplayScope(kind, scope_id), settings, with_ablation=body.ablate))
     except NothingToReplayError as error:
@@ -221,6 +216,13 @@ def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
     pairs += [("preset", name) for name in body.presets] + [("without", name) for name in body.without]
     pairs += [(name, str(limit)) for name, limit in limits.items() if limit is not None]
     return dict(QueryDict(urlencode([(name, value) for name, value in pairs if value])).lists())
+
+
+def _build_unknown_value(text: str) -> FieldProblem:
+    """Return the problem of an unknown value of a what-if; `text` has the parameter of the page and the value."""
+    parameter, _, value = text.partition(" ")
+    field = _WHAT_IF_MEMBERS.get(parameter, parameter)
+    return FieldProblem(field=field, message=f"Change {field}: there is no {value}.")
 
 
 def _build_what_if(page: WhatIfPage) -> dict[str, Any]:

@@ -10,15 +10,17 @@ from ninja.params.functions import Header
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
 from toolbench.api.documents.figures import AgreedBody, SentenceDocument
 from toolbench.api.documents.plans import EstimateDocument, PlanDocument
-from toolbench.api.documents.runs import (
+from toolbench.api.documents.run_requests import (
     AddTrialsBody,
-    FrozenQuery,
-    FrozenSettingsDocument,
     LabelBody,
     LaunchBody,
     LimitsBody,
     PlanBody,
     RepeatBody,
+)
+from toolbench.api.documents.runs import (
+    FrozenQuery,
+    FrozenSettingsDocument,
     RunDetailDocument,
     RunDocument,
     RunListDocument,
@@ -45,7 +47,14 @@ from toolbench.lab.scenarios.case_sets import expand_set_words
 router = Router()
 PURPOSE = "api"  # of runs that are launched by the API
 # Header Idempotency-Key of a request that launches a run or adds trials; "" for none.
-IDEMPOTENCY_KEY = Header("", max_length=MAX_KEY_CHARACTERS, pattern=r"^[!-~]*$")
+IDEMPOTENCY_KEY = Header(
+    "",
+    alias="Idempotency-Key",
+    max_length=MAX_KEY_CHARACTERS,
+    pattern=r"^[!-~]*$",
+    description='key that you choose, so that a repeated request changes nothing more; "" for none. 409 if you sent it '
+    "with another request, or if its run was deleted.",
+)
 
 
 @router.get("/runs", response=RunListDocument, auth=READ)
@@ -129,7 +138,7 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
-    """Estimate the open trials of a run; null without open trials, or if nothing is known."""
+    """Estimate the open trials of a running or paused run; null without open trials, or if nothing is known."""
     return estimate_remaining(_get_run_or_404(run_id))
 
 
@@ -156,7 +165,7 @@ def pause_run(request: HttpRequest, run_id: int) -> Run:
 
 @router.post("/runs/{int:run_id}/resume", response=RunDocument, auth=LAUNCH)
 def resume_run(request: HttpRequest, run_id: int) -> Run:
-    """Resume a paused run."""
+    """Resume a paused run; 409 if one of its limits is reached."""
     _get_run_or_404(run_id)
     _run_action(control.resume_run, run_id)
     return _finish(request, run_id, "resume")
@@ -164,7 +173,7 @@ def resume_run(request: HttpRequest, run_id: int) -> Run:
 
 @router.post("/runs/{int:run_id}/cancel", response=RunDocument, auth=LAUNCH)
 def cancel_run(request: HttpRequest, run_id: int) -> Run:
-    """Cancel a run: requests in flight are dropped, and finished trials are kept."""
+    """Cancel a running or paused run: requests in flight are dropped, and finished trials are kept."""
     _get_run_or_404(run_id)
     _run_action(control.cancel_run, run_id)
     return _finish(request, run_id, "cancel")
@@ -172,7 +181,7 @@ def cancel_run(request: HttpRequest, run_id: int) -> Run:
 
 @router.post("/runs/{int:run_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
-    """Queue all trials with an infrastructure error again."""
+    """Queue all trials with an infrastructure error again, except those of deleted providers; 409 if there are none."""
     _get_run_or_404(run_id)
     count = _run_action(control.retry_errored_trials, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "retry")
@@ -181,7 +190,10 @@ def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, 
 
 @router.post("/runs/{int:run_id}/resume-cancelled", response=SentenceDocument, auth=LAUNCH)
 def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
-    """Queue all cancelled trials again."""
+    """Queue the cancelled trials of an ended run again; 409 if there are none.
+
+    Trials that were added manually and those of deleted providers stay cancelled.
+    """
     _get_run_or_404(run_id)
     count = _run_action(control.resume_cancelled_run, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "resume-cancelled")

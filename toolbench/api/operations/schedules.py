@@ -1,187 +1,42 @@
 """Operations on schedules, alert rules and deliveries. No answer contains the URL of a webhook."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from django.http import Http404, HttpRequest
-from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from ninja import Query, Router, Status
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
-from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, SentenceDocument
+from toolbench.api.documents.figures import SentenceDocument
 from toolbench.api.documents.runs import RunDocument
+from toolbench.api.documents.schedules import (
+    ActiveBody,
+    AlertRuleBody,
+    BaselineBody,
+    NewScheduleBody,
+    RuleDocument,
+    ScheduleBody,
+    ScheduleDetailDocument,
+    ScheduleDocument,
+    TrendLineDocument,
+    TrendQuery,
+)
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import AlertDelivery, AlertRule, Run, Schedule
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.schedules.delivery import list_channels, retry_delivery, send_test
-from toolbench.lab.schedules.edit import (
-    MAX_EVERY_HOURS,
-    ScheduleSettings,
-    create_schedule,
-    edit_schedule,
-    pin_baseline,
-    set_active,
-)
+from toolbench.lab.schedules.edit import ScheduleSettings, create_schedule, edit_schedule, pin_baseline, set_active
 from toolbench.lab.schedules.launching import SkippedError, launch_now
 from toolbench.lab.schedules.page import RuleRow, get_schedule_page, get_schedules_page
-from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS, RuleSettings, create_rule
+from toolbench.lab.schedules.rules import RuleSettings, create_rule
 from toolbench.lab.schedules.trend import TrendLine, get_trend_page
 
 router = Router()
-Requests = Annotated[int, Field(ge=1, le=2**31 - 1)]
-
-
-class ScheduleDocument(Schema):
-    """Schedule.
-
-    Attributes:
-        every_hours: hours between two runs; null for a daily run.
-        hour_utc: hour (UTC) of a daily run; null with `every_hours`.
-        requests_per_run: request limit of each run.
-        requests_per_month: request limit of all runs of a calendar month (UTC).
-        skip_reason: why the last due run was not launched; "" if it was launched.
-    """
-
-    id: int
-    name: str
-    every_hours: int | None
-    hour_utc: int | None
-    requests_per_run: int
-    requests_per_month: int
-    active: bool
-    next_due_at: datetime
-    skip_reason: str
-
-
-class RuleDocument(Schema):
-    """Alert rule.
-
-    Attributes:
-        schedule: id of its schedule; null for a rule for all runs.
-        fires_when: its condition in words.
-        threshold: value of the condition in percent, seconds or dollars; null for a condition without a value.
-        webhook_host: host of the webhook; "" without one.
-    """
-
-    id: int
-    schedule: int | None
-    kind: str
-    fires_when: str
-    threshold: float | None
-    webhook_host: str
-    email: str
-    active: bool
-    open_alerts: int
-
-
-class ScheduleDetailDocument(ScheduleDocument):
-    """Schedule with its plan, runs, baseline and rules.
-
-    Attributes:
-        plan: description of a run.
-        runs: ids of the newest runs and of the runs of the baseline, the newest first.
-        baseline: ids of the runs that later runs are compared with.
-        requests_of_month: requests that its runs have reserved in this calendar month (UTC).
-    """
-
-    plan: str
-    runs: list[int]
-    baseline: list[int]
-    requests_of_month: int
-    rules: list[RuleDocument]
-
-
-class TrendQuery(QuerySchema):
-    """Choice of the measure: success in percent, times in seconds, cost in dollars or tokens in thousands."""
-
-    measure: Literal["success", "p50", "p95", "p99", "cost", "tokens"] = "success"
-
-
-class TrendPointDocument(Schema):
-    """Run of a series.
-
-    Attributes:
-        run: id of the run.
-        value: value in the unit of the measure (see TrendQuery); null if it is unknown.
-        low: lower bound of its interval; null if it is open or there is no interval.
-        high: upper bound, likewise.
-        notes: remarks about the run, such as "settings changed".
-        in_baseline: whether the run belongs to the baseline.
-        drifted: whether drift was found that began with this run or an earlier one.
-    """
-
-    run: int
-    value: float | None
-    low: float | None
-    high: float | None
-    notes: list[str]
-    in_baseline: bool
-    drifted: bool
-
-
-class TrendLineDocument(Schema):
-    """Series of one configuration, the oldest run first.
-
-    Attributes:
-        state: result of the drift test: worse, better, steady or untested.
-    """
-
-    config: str
-    state: str
-    state_text: str
-    points: list[TrendPointDocument]
-
-
-class ScheduleBody(BodySchema):
-    """Settings of a schedule, as in ScheduleDocument, with either `every_hours` or `hour_utc`.
-
-    Saving confirms `requests_per_run` paid requests for each run.
-    """
-
-    name: Annotated[str, Field(min_length=1, max_length=120)]
-    every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] | None = None
-    hour_utc: Annotated[int, Field(ge=0, le=23)] | None = None
-    requests_per_run: Requests
-    requests_per_month: Requests
-
-
-class NewScheduleBody(ScheduleBody):
-    """New schedule for the plan of a run; `run` is the id of the run."""
-
-    run: Id
-
-
-class ActiveBody(BodySchema):
-    """Choice whether a schedule or rule is active."""
-
-    active: bool
-
-
-class BaselineBody(BodySchema):
-    """Ids of the runs of a new baseline."""
-
-    runs: Annotated[list[Id], Field(max_length=50)]
-
-
-class AlertRuleBody(BodySchema):
-    """New alert rule for a schedule, or for all runs if `schedule` is null.
-
-    Attributes:
-        threshold: value of the condition in percent, seconds or dollars, as the kind requires.
-        webhook: URL, which is stored encrypted and in no answer.
-    """
-
-    schedule: Id | None = None
-    kind: Literal["drift", "below_target", "slow", "infrastructure", "spend", "answers_changed", "run_ended"]
-    threshold: Annotated[float, Field(ge=0, le=1e12)] | None = None
-    webhook: Annotated[str, Field(max_length=MAX_URL_CHARACTERS)] = ""
-    email: Annotated[str, Field(max_length=254, pattern=r"^$|^[^@\s]+@[^@\s]+\.[^@\s]+$")] = ""
 
 
 @router.get("/schedules", response=list[ScheduleDocument], auth=READ)
 def list_schedules(request: HttpRequest) -> list[Schedule]:
-    """List the schedules."""
+    """List the schedules by name."""
     return [row.schedule for row in get_schedules_page().rows]
 
 
@@ -212,7 +67,10 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
 
 @router.get("/schedules/{int:schedule_id}/trend", response=list[TrendLineDocument], auth=READ)
 def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) -> list[dict[str, Any]]:
-    """Return the series of a schedule, one for each configuration, and the results of the drift test."""
+    """Return the series of a schedule, one for each configuration, with the result of the drift test.
+
+    They are ordered by this result: worse, better, untested, steady.
+    """
     _get_schedule_or_404(schedule_id)
     return [_build_trend_line(line) for line in get_trend_page(schedule_id, query.measure).lines]
 
@@ -245,7 +103,10 @@ def delete_schedule(request: HttpRequest, schedule_id: int) -> Status[None]:
 
 @router.post("/schedules/{int:schedule_id}/runs", response={201: RunDocument}, auth=LAUNCH)
 def launch_scheduled(request: HttpRequest, schedule_id: int) -> Status[Run]:
-    """Launch a run of the schedule now."""
+    """Launch a run of the schedule now, even if it is paused.
+
+    409 if its last run has not ended, the limit of the month is too low, or the plan cannot be launched.
+    """
     schedule = _get_schedule_or_404(schedule_id)
     try:
         run = launch_now(schedule_id)
@@ -266,7 +127,7 @@ def pin_runs(request: HttpRequest, schedule_id: int, body: BaselineBody) -> dict
 
 @router.get("/alert-rules", response=list[RuleDocument], auth=READ)
 def list_rules(request: HttpRequest) -> list[dict[str, Any]]:
-    """List the alert rules for all runs. GET /schedules/ID lists the rules of a schedule."""
+    """List the alert rules for all runs. GET /schedules/{schedule_id} lists the rules of a schedule."""
     return [_build_rule(row) for row in get_schedules_page().rules]
 
 
@@ -309,7 +170,10 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
 
 @router.post("/alert-messages/{int:delivery_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_message(request: HttpRequest, delivery_id: int) -> dict[str, str]:
-    """Queue an alert message again whose attempts have all failed."""
+    """Queue an alert message again if all its attempts failed or it is unclear whether it was sent; else 409.
+
+    The id of a message is the last number in `id` of a webhook's message, alert-ALERT-MESSAGE.
+    """
     if not AlertDelivery.objects.filter(pk=delivery_id).exists():
         raise Http404(f"There is no message {delivery_id}; its rule may have been deleted.")
     if not retry_delivery(delivery_id):

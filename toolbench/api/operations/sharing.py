@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
 from toolbench.api.documents.results import TableDocument, build_table
 from toolbench.api.problems import ProblemError
@@ -37,7 +38,7 @@ class ShareLinkBody(BodySchema):
     """New share link.
 
     Attributes:
-        kind: kind of the shared page.
+        kind: what the link shows: a run, a comparison of sides, or a trial.
         target: id of the run or trial; null for a comparison.
         query: query string of the comparison, as for GET /compare; "" for a run or trial.
         days: days after which the link expires.
@@ -50,10 +51,17 @@ class ShareLinkBody(BodySchema):
 
 
 class ShareLinkDocument(Schema):
-    """Valid share link. `made_by` is the name of a user, `url` the path of the link on this site."""
+    """Valid share link.
+
+    Attributes:
+        target: id of the run or trial; null for a comparison.
+        query: query string of the comparison; "" for a run or trial.
+        made_by: name of the user who created it.
+        url: path of the link on this site.
+    """
 
     id: int
-    kind: str
+    kind: Literal["run", "comparison", "trial"]
     target: int | None
     query: str
     made_by: str
@@ -62,14 +70,19 @@ class ShareLinkDocument(Schema):
 
 
 class PrivateQuery(QuerySchema):
-    """Choice whether a file includes private test cases."""
+    """Choice of what a file includes.
+
+    Attributes:
+        private: whether it includes private test cases. If all test cases of the run are private, the answer is 409
+            without it.
+    """
 
     private: bool = False
 
 
 @router.get("/share-links", response=list[ShareLinkDocument], auth=LAUNCH)
 def list_links(request: HttpRequest) -> list[dict[str, Any]]:
-    """List your valid share links; an owner gets the links of all users."""
+    """List the newest 200 of your valid share links; an owner gets the links of all users."""
     return [_build_link(link) for link in list_share_links(get_user(request))]
 
 
@@ -84,7 +97,7 @@ def make_link(request: HttpRequest, body: ShareLinkBody) -> Status[dict[str, Any
 
 @router.delete("/share-links/{int:link_id}", response={204: None}, auth=LAUNCH)
 def revoke_link(request: HttpRequest, link_id: int) -> Status[None]:
-    """Revoke a share link."""
+    """Revoke one of your valid share links; an owner may revoke any."""
     link = revoke_share_link(get_user(request), link_id)
     if link is None:
         raise Http404("There is no such link; it may have expired or been revoked already.")
@@ -105,7 +118,7 @@ def download_report_page(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @router.get("/runs/{int:run_id}/report.zip", auth=READ)
 def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Return the report of a run with a file for each trial."""
+    """Return the report of a run as a zip archive: a JSON file for each trial, summaries, and the matrix."""
     try:
         return _stream_zip(iter_report_zip(run_id), run_id)
     except ReportError as error:
@@ -120,20 +133,20 @@ def download_bundle(request: HttpRequest, run_id: int, query: Query[PrivateQuery
 
 @router.get("/runs/{int:run_id}/inspect.zip", auth=READ)
 def download_inspect_logs(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
-    """Return a run as logs of Inspect AI, one for each configuration."""
+    """Return a run as a zip archive of logs of Inspect AI, one for each configuration."""
     return _stream_zip(_export(iter_log_zip, run_id, query), run_id)
 
 
 @router.get("/runs/{int:run_id}/otlp.jsonl", auth=READ)
 def download_run_spans(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
-    """Return the trials of a run as lines of OTLP JSON, one trial a line."""
+    """Return the finished trials of a run as lines of OTLP JSON, one trial a line."""
     lines = _export(iter_run_lines, run_id, query)
     return StreamingHttpResponse(lines, headers=_build_headers("application/jsonl", run_id, "otlp.jsonl"))
 
 
 @router.get("/trials/{int:trial_id}/otlp.jsonl", auth=READ)
 def download_trial_spans(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Return a finished trial as one line of OTLP JSON."""
+    """Return a finished trial as one line of OTLP JSON; 404 for a trial that has not ended."""
     try:
         return HttpResponse(render_trial_line(trial_id), content_type="application/jsonl")
     except TrialNotFoundError as error:

@@ -3,10 +3,11 @@
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
 from toolbench.api.authentication import LAUNCH, READ, record
+from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, SentenceDocument
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.interchange.traffic.drafts import import_traffic
@@ -23,7 +24,7 @@ class TrafficDraftDocument(Schema):
         message: the last message of the user.
         history: number of messages before `message`.
         tools: names of the tools.
-        calls: name and JSON arguments of each expected call.
+        calls: name and JSON arguments of each expected call; [] if no call is expected.
         count: number of equal requests.
         answers: number of different answers; the most frequent one is expected.
         model: name of the model that gave the answers.
@@ -61,7 +62,12 @@ class TrafficDraftListDocument(Schema):
 
 
 class TrafficDraftQuery(QuerySchema):
-    """State and page of the list."""
+    """State and page of the list.
+
+    Attributes:
+        state: state of the drafts.
+        page: number of the page, from 1; a number beyond the last page stands for the last one.
+    """
 
     state: DraftState = "open"
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
@@ -83,8 +89,9 @@ class DraftReviewBody(BodySchema):
     """Acceptance or rejection of open drafts.
 
     Attributes:
-        ids: ids of drafts; null for all open ones.
-        set: name of the set of the new cases; "" for the default one.
+        action: `accept` to make test cases, `reject` to keep the same requests from becoming drafts again.
+        ids: ids of drafts, of which those that are not open are ignored; null for all open ones.
+        set: name of the set of the new cases; "" for "Cases from traffic".
     """
 
     action: Literal["accept", "reject"]
@@ -111,7 +118,7 @@ def import_recorded_traffic(request: HttpRequest, body: TrafficBody) -> dict[str
 
 @router.post("/cases/drafts/review", response=SentenceDocument, auth=LAUNCH)
 def review_drafts(request: HttpRequest, body: DraftReviewBody) -> dict[str, str]:
-    """Make test cases of open drafts, or reject them."""
+    """Make test cases of open drafts, all or none, or reject them."""
     is_accepted = body.action == "accept"
     count = accept_drafts(body.ids, body.set) if is_accepted else reject_drafts(body.ids)
     sentence = f"Drafts {'accepted' if is_accepted else 'rejected'}: {count:,}."

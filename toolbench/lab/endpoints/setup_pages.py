@@ -1,6 +1,7 @@
 """Data of the set-up pages: providers, models, presets and sampling profiles."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -201,10 +202,14 @@ def get_models(search: str = "") -> tuple[ProviderModels, ...]:
     """
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     models = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
-    effective = get_capabilities_by_model(models)
-    model_rows = [ModelRow(model, (effective[model.pk].capabilities.constrained or ("",))[0]) for model in models]
-    grouped = groupby(model_rows, key=lambda row: row.model.provider)
+    grouped = groupby(build_model_rows(models), key=lambda row: row.model.provider)
     return tuple(ProviderModels(provider, tuple(provider_rows)) for provider, provider_rows in grouped)
+
+
+def build_model_rows(models: Collection[Model]) -> tuple[ModelRow, ...]:
+    """Return the rows of models, whose providers are loaded, in the same order."""
+    effective = get_capabilities_by_model(models)
+    return tuple(ModelRow(model, (effective[model.pk].capabilities.constrained or ("",))[0]) for model in models)
 
 
 def get_presets() -> tuple[PresetRow, ...]:

@@ -1,0 +1,198 @@
+"""Schemas of schedules, alert rules and trends."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from toolbench.api.documents.described import Schema
+from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
+from toolbench.lab.schedules.edit import MAX_EVERY_HOURS
+from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS
+
+Requests = Annotated[int, Field(ge=1, le=2**31 - 1)]
+RuleKind = Literal["drift", "below_target", "slow", "infrastructure", "spend", "answers_changed", "run_ended"]
+
+
+class ScheduleDocument(Schema):
+    """Schedule. Members that are not described here are those of ScheduleBody.
+
+    Attributes:
+        active: whether it launches runs; false while it is paused.
+        next_due_at: time of the next run, if it is active.
+        skip_reason: why the last due run was not launched; "" if it was launched.
+    """
+
+    id: int
+    name: str
+    every_hours: int | None
+    hour_utc: int | None
+    requests_per_run: int
+    requests_per_month: int
+    active: bool
+    next_due_at: datetime
+    skip_reason: str
+
+
+class RuleDocument(Schema):
+    """Alert rule.
+
+    Attributes:
+        schedule: id of its schedule; null for a rule for all runs.
+        kind: kind of the condition, as in AlertRuleBody.
+        fires_when: its condition in words.
+        threshold: value of the condition in percent, seconds or dollars; null for a condition without a value.
+        webhook_host: host of the webhook; "" without one.
+        email: e-mail address; "" without one.
+        open_alerts: number of its alerts that are open, until a later run does not meet the condition.
+    """
+
+    id: int
+    schedule: int | None
+    kind: RuleKind
+    fires_when: str
+    threshold: float | None
+    webhook_host: str
+    email: str
+    active: bool
+    open_alerts: int
+
+
+class ScheduleDetailDocument(ScheduleDocument):
+    """Schedule with its plan, runs, baseline and rules.
+
+    Attributes:
+        plan: size of the next run in words, or why it cannot be launched.
+        runs: ids of the newest 30 runs and of the runs of the baseline, the newest first.
+        baseline: ids of the runs that later runs are compared with.
+        requests_of_month: requests that its runs have reserved in this calendar month (UTC).
+        rules: its alert rules, without those for all runs.
+    """
+
+    plan: str
+    runs: list[int]
+    baseline: list[int]
+    requests_of_month: int
+    rules: list[RuleDocument]
+
+
+class TrendQuery(QuerySchema):
+    """Choice of the measure.
+
+    Attributes:
+        measure: answered success in percent; `p50`, `p95` or `p99` of the duration in seconds; cost in dollars; or
+            tokens in thousands.
+    """
+
+    measure: Literal["success", "p50", "p95", "p99", "cost", "tokens"] = "success"
+
+
+class TrendPointDocument(Schema):
+    """Run of a series.
+
+    Attributes:
+        run: id of the run.
+        value: value in the unit of the measure; null if it is unknown.
+        low: lower bound of its interval; null if it is open or there is no interval.
+        high: upper bound, likewise.
+        notes: remarks about the run: "baseline", "change begins" or "settings changed".
+        in_baseline: whether the run belongs to the baseline.
+        drifted: whether drift was found that began with this run or an earlier one.
+    """
+
+    run: int
+    value: float | None
+    low: float | None
+    high: float | None
+    notes: list[str]
+    in_baseline: bool
+    drifted: bool
+
+
+class TrendLineDocument(Schema):
+    """Series of one configuration.
+
+    Attributes:
+        config: the configuration in words.
+        state: result of the drift test of answered success, whatever the measure.
+        state_text: the result in words.
+        points: its newest runs, the oldest first.
+    """
+
+    config: str
+    state: Literal["worse", "better", "steady", "untested"]
+    state_text: str
+    points: list[TrendPointDocument]
+
+
+class ScheduleBody(BodySchema):
+    """Settings of a schedule, with either `every_hours` or `hour_utc`.
+
+    Saving confirms `requests_per_run` paid requests for each run.
+
+    Attributes:
+        every_hours: hours between two runs; null for a daily run.
+        hour_utc: hour (UTC) of a daily run; null with `every_hours`.
+        requests_per_run: request limit of each run.
+        requests_per_month: request limit of all runs of a calendar month (UTC), at least that of one run. A run that
+            could exceed it is not launched.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=120)]
+    every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] | None = None
+    hour_utc: Annotated[int, Field(ge=0, le=23)] | None = None
+    requests_per_run: Requests
+    requests_per_month: Requests
+
+
+class NewScheduleBody(ScheduleBody):
+    """New schedule for the plan of a run.
+
+    Attributes:
+        run: id of the run. If it is finished, it becomes the baseline.
+    """
+
+    run: Id
+
+
+class ActiveBody(BodySchema):
+    """Choice whether a schedule or rule is active.
+
+    Attributes:
+        active: false to pause the schedule or to turn the rule off.
+    """
+
+    active: bool
+
+
+class BaselineBody(BodySchema):
+    """New baseline of a schedule.
+
+    Attributes:
+        runs: ids of finished runs of the schedule or of its present baseline; [] for no baseline.
+    """
+
+    runs: Annotated[list[Id], Field(max_length=50)]
+
+
+class AlertRuleBody(BodySchema):
+    """New alert rule for a schedule, or for all runs if `schedule` is null.
+
+    Attributes:
+        schedule: id of a schedule; null for all runs, which only `infrastructure`, `spend` and `run_ended` allow.
+        kind: `drift`: the drift test finds a drop; `below_target`: the whole interval of success is below the
+            threshold; `slow`: the lower bound of p95 is above it; `infrastructure`: more trials than it are
+            infrastructure errors; `spend`: a run costs more; `answers_changed`: the share of known answers falls below
+            it, relative to that of the baseline; `run_ended`: a run finishes or is cancelled.
+        threshold: value of the condition, above 0: percent (at most 100) for `below_target`, `infrastructure` and
+            `answers_changed`, seconds (at most 86,400) for `slow`, dollars (at most 1,000,000) for `spend`. Null only
+            for `drift` and `run_ended`, which ignore it.
+        webhook: URL that gets alerts, which is stored encrypted and in no answer; "" for none.
+        email: e-mail address that gets alerts; "" for none. A rule without an address only shows alerts on pages.
+    """
+
+    schedule: Id | None = None
+    kind: RuleKind
+    threshold: Annotated[float, Field(ge=0, le=1e12)] | None = None
+    webhook: Annotated[str, Field(max_length=MAX_URL_CHARACTERS)] = ""
+    email: Annotated[str, Field(max_length=254, pattern=r"^$|^[^@\s]+@[^@\s]+\.[^@\s]+$")] = ""
