@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from tests.api.requests import ApiClient
+from tests.deleted_rows import delete_before_lock
 from tests.factories import make_model
 from toolbench.api.documents.cases import CaseBody
 from toolbench.lab.cases.edit import DRAFT_SET_NAME
+from toolbench.lab.errors import NOT_FOUND
 from toolbench.lab.models import Case
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +41,12 @@ def test_cases_api_creates_reads_changes_and_deletes_case(api: ApiClient) -> Non
     assert api.send("DELETE", "/cases/own-weather").status_code == 204
     assert api.problem("GET", "/cases/own-weather", status=404)
     assert api.problem("DELETE", "/cases/own-weather", status=404)
+
+
+def test_cases_api_answers_404_for_case_deleted_meanwhile(api: ApiClient) -> None:
+    slug = api.post("/cases", CASE, status=201)["slug"]
+    with delete_before_lock(Case.objects.get()):
+        assert api.problem("PUT", f"/cases/{slug}", CASE | {"title": "New"}, status=404)["detail"] == NOT_FOUND
 
 
 def test_cases_api_round_trip_keeps_every_field(api: ApiClient) -> None:

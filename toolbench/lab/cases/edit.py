@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils.text import slugify
@@ -24,7 +25,7 @@ SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
 
 
-class UnknownCaseError(Exception):
+class UnknownCaseError(ObjectDoesNotExist):
     """Case that does not exist or was deleted."""
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from django.test import Client
 
+from tests.deleted_rows import delete_before_lock
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.page_html import read_html
 from toolbench.lab.cases.bfcl_import import import_bfcl
@@ -35,6 +36,13 @@ def test_cases_page_plans_whole_set_and_confirms_paid_requests(owner_client: Cli
     assert not Run.objects.exists()
     owner_client.post("/runs/new/", plan | {"agreed": str(refused.context["plan"].most_paid)})
     assert Run.objects.get().trials.count() == 30
+
+
+def test_case_form_of_case_deleted_meanwhile_is_404(owner_client: Client) -> None:
+    owner_client.post("/cases/new/", CASE)
+    case = Case.objects.get()
+    with delete_before_lock(case):
+        assert owner_client.post(f"/cases/{case.slug}/edit/", CASE | {"title": "New"}).status_code == 404
 
 
 def test_case_form_shows_all_errors_and_keeps_input(owner_client: Client) -> None:
