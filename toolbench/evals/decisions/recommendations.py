@@ -241,9 +241,8 @@ def _choose_profile(profiles: Sequence[ProfileResult], target: float) -> tuple[P
     """Return the recommended profile, the key of its rule in PROFILE_RULES, and the reason in words."""
     if len(profiles) == 1:
         return profiles[0], "only", PROFILE_RULES["only"]
-    compared, repeating = [], []
-    for profile in profiles:
-        (repeating if profile.assessment.measured.has_repeated_answers else compared).append(profile)
+    compared = [profile for profile in profiles if not profile.assessment.measured.has_repeated_answers]
+    repeating = [profile for profile in profiles if profile.assessment.measured.has_repeated_answers]
     if repeating and all(_find_rule(profile, target).verdict in (NO, NOT_APPLICABLE) for profile in compared):
         return _find_default(repeating) or repeating[0], "no-interval", PROFILE_RULES["no-interval"]
     if len(compared) == 1:
