@@ -60,7 +60,7 @@ def test_parse_draft_limits_number_of_reported_errors() -> None:
         ({"expect": '{"no_call": true}', "results": "get_weather: {fixed: 1}"}, "results"),
     ],
 )
-def test_parse_draft_control_without_tools_names_invalid_field(texts: dict[str, str], field: str) -> None:
+def test_parse_draft_control_without_tools_names_invalid_field(texts: dict[str, Any], field: str) -> None:
     with pytest.raises(DraftError) as refused:
         parse_draft(CaseDraft(control=True, message="Hi", **texts))
     assert list(refused.value.errors) == [field]
