@@ -19,6 +19,7 @@ from toolbench.providers.scripted_server import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+TAGGED_CALL = '<tool_call>{"name": "probe_echo", "arguments": {"value": "x"}}</tool_call>'
 CALL = '```json\n{"name": "state_get", "arguments": {}}\n```'
 
 
@@ -95,6 +96,19 @@ def test_named_method_with_probe_unknown_waits_and_keeps_its_method(model: Model
     assert (config.method, config.routing, config.awaits_probe) == ("native", {}, False)
     assert (config.support["value"], config.support["source"]) == (True, "probed")
     assert Run.objects.get().state == "finished"
+
+
+@pytest.mark.parametrize("method", ["native", "auto"])
+def test_config_after_its_probe_has_the_settings_of_the_next_plan(model: Model, method: str) -> None:
+    request = build_request(model, methods=(method,), probe_unknown=True)
+    with ScriptedServer(lambda _: text_reply(TAGGED_CALL)) as provider:
+        point_model_to(model, provider)
+        run = launch_run(model, methods=(method,), probe_unknown=True)
+        config = run_waiting_probe(model, run)
+
+    (planned,) = build_plan(request).configs
+    assert dict(config.layers[0][1])["text_format"] == "hermes"
+    assert (config.policy_hash, config.method) == (planned.policy_hash, planned.method)
 
 
 def test_named_method_refused_by_probe_is_not_applicable(model: Model) -> None:

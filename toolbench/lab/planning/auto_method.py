@@ -74,24 +74,35 @@ def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
 def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
     """Return the layers and, among them, new ones that adapt requests to the capabilities of the endpoint.
 
-    The new layers lie below everything that users set: presets, workarounds, profile, overrides. Capability layers in
-    `layers` are removed. Strategies raw and wire_standard get no capability layers.
+    The lowest layer gets the first constraint that holds and the text format, if they are known. The new layers lie
+    below everything that users set: presets, workarounds, profile, overrides. Capability layers in `layers` are
+    removed. Strategies raw and wire_standard get no capability layers.
 
     Args:
-        layers: the policy layers, lowest first.
+        layers: the policy layers, lowest first; the launch sets the lowest one.
         strategy: name of the strategy or preset, without added or removed presets.
         effective: capabilities of the endpoint.
 
     Raises:
         PolicyError: the layers cannot be resolved.
     """
-    others = tuple((name, patch) for name, patch in layers if not name.startswith(LAYER_PREFIX))
+    (launch_name, launch_patch), *upper = ((name, patch) for name, patch in layers if not name.startswith(LAYER_PREFIX))
+    others = ((launch_name, {**launch_patch, **_build_endpoint_patch(effective.capabilities)}), *upper)
     if has_no_defaults(strategy):
         return others
     policy = resolve_policy(others).policy
     added = build_capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
     index = next((i for i, (name, _) in enumerate(others) if _is_user_layer(name)), len(others))
     return (*others[:index], *added, *others[index:])
+
+
+def _build_endpoint_patch(capabilities: Capabilities) -> JsonObject:
+    """Return the patch with the first constraint that holds and the text format, as far as they are known."""
+    known_settings = {
+        "constraint": next(iter(capabilities.constrained or ()), ""),
+        "text_format": capabilities.text_format,
+    }
+    return {name: value for name, value in known_settings.items() if value}
 
 
 def _is_user_layer(name: str) -> bool:

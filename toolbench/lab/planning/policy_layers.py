@@ -42,7 +42,7 @@ def build_config_layers(request: RunRequest, choice: ConfigChoice, lookup: Looku
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
     added = [*(user_workarounds if strategy.base == "production" else ()), *strategy.added_presets]
     layers = _insert_workarounds(layers, tuple((f"workaround {name}", _find_preset(name, lookup)) for name in added))
-    return ((LAUNCH_LAYER, _build_launch_patch(request, choice, lookup)), *layers)
+    return ((LAUNCH_LAYER, _build_launch_patch(request, choice)), *layers)
 
 
 def _find_preset(name: str, lookup: LookupResult) -> JsonObject:
@@ -55,11 +55,8 @@ def _insert_workarounds(layers: Layers, workaround_layers: Layers) -> Layers:
     return (*layers[:index], *workaround_layers, *layers[index:])
 
 
-def _build_launch_patch(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> JsonObject:
-    """Return the patch with settings of the run, the configuration and the endpoint.
-
-    From the endpoint come the first constraint that holds and the text format, if they are known.
-    """
+def _build_launch_patch(request: RunRequest, choice: ConfigChoice) -> JsonObject:
+    """Return the patch with settings of the run and the configuration."""
     patch: JsonObject = {
         "tool_use_mode": request.tool_use_mode,
         "tool_failure_policy": request.tool_failure_policy,
@@ -68,11 +65,6 @@ def _build_launch_patch(request: RunRequest, choice: ConfigChoice, lookup: Looku
         patch["method"] = choice.method
     if choice.examples:
         patch["examples"] = choice.examples
-    capabilities = lookup.effective[choice.model].capabilities
-    if capabilities.constrained:
-        patch["constraint"] = capabilities.constrained[0]
-    if capabilities.text_format:
-        patch["text_format"] = capabilities.text_format
     if request.tool_allowlist:
         patch["tool_allowlist"] = list(request.tool_allowlist)
     if request.tool_denylist:
