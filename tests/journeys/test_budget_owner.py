@@ -18,7 +18,7 @@ def test_budget_owner_request_limit_holds_until_it_is_raised(
     make_paid_model(provider, "paid")
     start_run(page, RunForm(models=("paid",), trials=TRIALS, request_cap=100))
 
-    expect(page.get_by_text("Paused: The limit of 100 requests is reached")).to_be_visible()
+    expect(page.get_by_text("The limit of 100 requests is reached")).to_be_visible()
     wait_until_idle(page)
     run = Run.objects.get()
     assert len(provider.seen) == run.requests_reserved == 100

@@ -29,7 +29,7 @@ def test_launcher_sees_trial_count_and_request_limit_holds(
 
     expect(page.locator("#live")).to_be_visible()
     expect(page.locator("#live .progress i").first).to_be_attached()
-    expect(page.get_by_text("Paused: The limit of 400 requests is reached")).to_be_visible()
+    expect(page.get_by_text("The limit of 400 requests is reached")).to_be_visible()
     wait_until_idle(page)
     run = Run.objects.get()
     assert run.requests_reserved == 400
