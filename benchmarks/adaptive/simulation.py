@@ -79,6 +79,7 @@ class SimulatedWorkers:
                 pauses=not are_rejections_steady(self.state, self._now),
             ),
             self._now,
+            self.settings,
         )
         self.history.append((self._now - START, limit, self.limits.running))
         self._send(schedule)
@@ -86,7 +87,7 @@ class SimulatedWorkers:
     def _send(self, schedule: SendSchedule) -> None:
         while True:
             if missing := schedule.count_missing_times(10_000):
-                schedule.add_send_times(self._reserve(schedule, missing), self._now)
+                schedule.add_send_times(self._reserve(schedule, missing), self._now, self.settings)
             delay = schedule.find_delay(self._now)
             has_slot = sum(item.in_flight for item in self._schedules) < compute_limit(self.state, self.settings)
             if delay is None or not has_slot:

@@ -10,6 +10,21 @@ function showRule() {
 rule?.addEventListener("change", showRule);
 if (rule) showRule();
 
+// While a start is under way, no new plan replaces its button: with the new button's key, a second press would start
+// another run.
+const plan = document.querySelector("form.plan");
+let isStarting = false;
+
+plan?.addEventListener("submit", (event) => {
+  isStarting = event.submitter?.formMethod === "post";
+});
+plan?.addEventListener("htmx:beforeSwap", (event) => {
+  if (isStarting) event.detail.shouldSwap = false;
+});
+window.addEventListener("pageshow", () => {
+  isStarting = false;
+});
+
 // Narrows the list of models while one types; what is chosen stays. Without it the Filter button asks the server.
 const field = document.querySelector("[data-find]");
 

@@ -15,6 +15,22 @@ RUN_FORM = RunForm(
 TRIALS = 3 * 2 * len(TYPICAL_SCENARIOS) * 10
 
 
+def test_plan_is_not_replaced_while_a_start_is_under_way(browser_page: Page, personas: None) -> None:
+    page = browser_page
+    fill_form(page, RunForm(models=("perfect",)))
+    start = page.get_by_role("button", name="Start 10 trials")
+    sent_to = start.get_attribute("formaction")
+    start.evaluate("button => button.form.dispatchEvent(new SubmitEvent('submit', {submitter: button}))")
+    with page.expect_response(lambda response: "trials=20" in response.url) as plan:
+        page.get_by_label("Trials for each scenario").fill("20")
+    plan.value.finished()
+    assert start.get_attribute("formaction") == sent_to
+
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow'))")  # back on the page after the start
+    page.get_by_label("Trials for each scenario").fill("30")
+    expect(page.get_by_role("button", name="Start 30 trials")).not_to_have_attribute("formaction", sent_to or "")
+
+
 def test_launcher_sees_trial_count_and_request_limit_holds(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:

@@ -19,7 +19,7 @@ def make_schedule(pace: SessionPace | None, settings: PaceSettings = ADAPTIVE) -
 def test_find_delay_waits_for_first_pace_and_free_slot() -> None:
     schedule = make_schedule(None)
     assert schedule.find_delay(100.0) is None
-    schedule.set_pace(SessionPace(1), 100.0)
+    schedule.set_pace(SessionPace(1), 100.0, ADAPTIVE)
     assert schedule.find_delay(100.0) == 0
     sent = schedule.start(100.0)
     assert schedule.find_delay(100.0) is None
@@ -29,7 +29,7 @@ def test_find_delay_waits_for_first_pace_and_free_slot() -> None:
 
 def test_find_delay_obeys_pause_and_spaces_first_requests() -> None:
     schedule = make_schedule(SessionPace(9))
-    schedule.set_pace(SessionPace(9, held_seconds=4.0), 100.0)
+    schedule.set_pace(SessionPace(9, held_seconds=4.0), 100.0, ADAPTIVE)
     assert schedule.find_delay(101.0) == 3
     schedule.start(104.0)
     assert schedule.find_delay(104.0) == pytest.approx(SPACING_SECONDS)
@@ -64,7 +64,7 @@ def test_start_uses_reserved_times_and_drops_old_ones() -> None:
     schedule = make_schedule(SessionPace(9, request_seconds=0.5))
     assert schedule.find_delay(100.0) is None
     assert schedule.count_missing_times(9) == 2
-    schedule.add_send_times([90.0, 100.0, 100.5], 100.0)
+    schedule.add_send_times([90.0, 100.0, 100.5], 100.0, ADAPTIVE)
     assert schedule.count_missing_times(9) == 0
     assert schedule.find_delay(100.0) == 0
     schedule.start(100.0)
@@ -73,11 +73,24 @@ def test_start_uses_reserved_times_and_drops_old_ones() -> None:
 
 def test_set_settings_drops_times_reserved_under_other_limits() -> None:
     schedule = make_schedule(SessionPace(9, token_seconds=3600.0), PaceSettings(tokens_per_minute=1))
-    schedule.add_send_times([3700.0], 100.0)
+    schedule.add_send_times([3700.0], 100.0, schedule.settings)
     schedule.set_settings(PaceSettings(max_concurrency=5, tokens_per_minute=1))
     assert schedule.find_delay(100.0) == 3600
     schedule.set_settings(PaceSettings(tokens_per_minute=1000))
     assert schedule.find_delay(100.0) is None
+
+
+def test_schedule_ignores_pace_and_times_of_earlier_limits() -> None:
+    earlier = PaceSettings(requests_per_minute=6000)
+    schedule = make_schedule(None, earlier)
+    schedule.set_settings(PaceSettings(requests_per_minute=60))
+    schedule.set_pace(SessionPace(9, request_seconds=0.01), 100.0, earlier)
+    assert schedule.pace is None
+    schedule.set_pace(SessionPace(9, request_seconds=1.0), 100.0, PaceSettings(requests_per_minute=60, adaptive=True))
+    schedule.add_send_times([100.0], 100.0, earlier)
+    assert schedule.find_delay(100.0) is None
+    schedule.add_send_times([100.5], 100.0, schedule.settings)
+    assert schedule.find_delay(100.0) == 0.5
 
 
 def test_take_report_counts_since_the_previous_report() -> None:

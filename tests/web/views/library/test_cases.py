@@ -121,6 +121,8 @@ def test_case_form_refuses_edit_of_older_version_until_sent_again(owner_client: 
     refused = owner_client.post(path, sent | {"message": "Good morning"})
     assert refused.status_code == 422
     assert "Version 2 was saved meanwhile." in read_html(refused)
+    assert "Show version 2</a>" in read_html(refused)
+    assert "Correct the marked fields" not in read_html(refused)
     form = refused.context["form"]
     assert form["message"].value() == "Good morning"
     assert Case.objects.get().current == 2

@@ -41,6 +41,14 @@ def test_matrix_page_opens_row_by_link(owner_client: Client) -> None:
     assert "data-failed" in opened
 
 
+def test_matrix_page_says_why_it_has_no_totals(owner_client: Client) -> None:
+    reason = "No totals: drawn instances and the published wording are different tasks."
+    make_measured_config(instance_kind="parity")
+    assert reason not in read_html(owner_client.get("/matrix/"))
+    make_measured_config(instance_kind="drawn")
+    assert reason in read_html(owner_client.get("/matrix/"))
+
+
 def test_matrix_page_without_own_runs_shows_published_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     assert "Published 2026-02, not measured here." in read_html(owner_client.get("/matrix/"))

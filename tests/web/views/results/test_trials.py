@@ -84,7 +84,8 @@ def test_trial_note_of_two_users_is_not_overwritten(owner_client: Client) -> Non
     read = {"read_label": "", "read_note": "first line\r\nsecond line"}  # as a browser sends it
     for _ in range(2):  # the same text again is no conflict
         assert owner_client.post(path, read | {"label": "odd", "note": "ask Ana"}).status_code == 302
-    refused = owner_client.post(path, read | {"label": "", "note": "ask Bo"})
+    shared = f"/trials/{trial.pk}/?outcome=fail"
+    refused = owner_client.post(path, read | {"label": "", "note": "ask Bo", "next": shared})
     assert refused.status_code == 422
     page = read_html(refused)
     assert "This note was changed after you opened the page." in page
@@ -96,7 +97,7 @@ def test_trial_note_of_two_users_is_not_overwritten(owner_client: Client) -> Non
         for control in form.controls
         if "value" in control
     }
-    assert (hidden["read_label"], hidden["read_note"]) == ("odd", "ask Ana")
+    assert (hidden["read_label"], hidden["read_note"], hidden["next"]) == ("odd", "ask Ana", shared)
     again = {"read_label": "odd", "read_note": "ask Ana", "label": "", "note": "ask Bo"}
     assert owner_client.post(path, again).status_code == 302
     assert Trial.objects.get(pk=trial.pk).note == "ask Bo"

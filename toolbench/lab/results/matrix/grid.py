@@ -22,7 +22,7 @@ from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCel
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import VALUE_LABELS, MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
-from toolbench.lab.results.matrix.table import Matrix, find_newest_versions
+from toolbench.lab.results.matrix.table import Matrix, NewestVersions, find_newest_versions
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
@@ -105,12 +105,7 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
         )
         for slug in slugs
     ]
-    return Grid(
-        "Model",
-        tuple(columns),
-        rows,
-        compute_total(matrix, find_newest_versions(matrix.rows), iterate_tool_scenarios(matrix.rows)),
-    )
+    return Grid("Model", tuple(columns), rows, compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows)))
 
 
 def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
@@ -130,15 +125,13 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
         profile_rows = [by_profile.get(profile) for profile in profiles]
         sources = [_build_source(row) if row else None for row in profile_rows]
         rows.append(_build_model_row(matrix, _pool_rows(group), sources))
+    newest = find_newest_versions(matrix.rows)
     columns = [
-        _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
+        _build_column(matrix, newest, profile, (row for row in matrix.rows if row.profile == profile))
+        for profile in profiles
     ]
-    return Grid(
-        "Model",
-        tuple(columns),
-        tuple(rows),
-        compute_total(matrix, find_newest_versions(matrix.rows), iterate_tool_scenarios(matrix.rows)),
-    )
+    overall = compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
+    return Grid("Model", tuple(columns), tuple(rows), overall)
 
 
 def _build_strategy_grid(matrix: Matrix) -> Grid:
@@ -164,7 +157,7 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         notes = [*["control"] * controls[slug, kind], *[kind_label] * has_several_kinds]
         rows.append(_build_row(matrix, overall, sources, label=slug, note=" · ".join(notes)))
     columns = [
-        _build_column(matrix, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
+        _build_column(matrix, newest, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
         for strategy in strategies
     ]
     return Grid(
@@ -363,6 +356,5 @@ def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control
     return rate.target_status
 
 
-def _build_column(matrix: Matrix, label: str, rows: Iterable[MatrixRow]) -> GridColumn:
-    total = compute_total(matrix, find_newest_versions(matrix.rows), iterate_tool_scenarios(rows))
-    return GridColumn(label, label, "", False, total)
+def _build_column(matrix: Matrix, newest: NewestVersions, label: str, rows: Iterable[MatrixRow]) -> GridColumn:
+    return GridColumn(label, label, "", False, compute_total(matrix, newest, iterate_tool_scenarios(rows)))

@@ -125,15 +125,14 @@ class Pacer:
             future.set_result(self._schedule.start(time.monotonic()))
 
     async def _reserve_send_times(self) -> None:
-        pace, rate_limits = self._schedule.pace, self._schedule.settings.rate_limits
+        pace, settings = self._schedule.pace, self._schedule.settings
         missing = self._schedule.count_missing_times(len(self._waiting))
         if pace is None or not missing:
             return
         with suppress(*UNAVAILABLE_ERRORS):
             delays = await self._database.run(reserve_send_times, self._provider_id, missing, pace)
             now = time.monotonic()
-            if self._schedule.settings.rate_limits == rate_limits:  # otherwise the times follow earlier limits
-                self._schedule.add_send_times([now + delay for delay in delays], now)
+            self._schedule.add_send_times([now + delay for delay in delays], now, settings)
 
     async def report(self) -> None:
         """Share reports with the other sessions and follow the limits, until the task is cancelled.
@@ -151,9 +150,9 @@ class Pacer:
                     await self._share_report()
 
     async def _share_report(self) -> None:
-        schedule = self._schedule
+        schedule, settings = self._schedule, self._schedule.settings
         report = schedule.take_report(time.monotonic())
-        pace = await self._database.run(share_report, self._provider_id, report, schedule.settings)
+        pace = await self._database.run(share_report, self._provider_id, report, settings)
         # The trials of a deleted provider continue without a limit a minute.
-        schedule.set_pace(pace or SessionPace(schedule.settings.max_concurrency), time.monotonic())
+        schedule.set_pace(pace or SessionPace(settings.max_concurrency), time.monotonic(), settings)
         self._has_changed.set()

@@ -137,8 +137,10 @@ class SendSchedule:
         interval = max(self.pace.request_seconds, self.pace.token_seconds)
         return max(0, min(waiting, self.pace.in_flight - self.in_flight, 1 + int(MAX_AGE_SECONDS / 2 / interval)))
 
-    def add_send_times(self, times: Iterable[float], now: float) -> None:
-        """Add reserved times to send."""
+    def add_send_times(self, times: Iterable[float], now: float, settings: PaceSettings) -> None:
+        """Add times to send that were reserved under these settings; ignore them if a limit a minute has changed."""
+        if settings.rate_limits != self.settings.rate_limits:
+            return
         self._send_times.extend(times)
         self._has_waited = self._has_waited or any(moment > now for moment in self._send_times)
 
@@ -210,8 +212,13 @@ class SendSchedule:
         self._latencies, self._tokens, self._rejections, self._pause_seconds, self._has_waited = {}, 0, [], 0.0, False
         return report
 
-    def set_pace(self, pace: SessionPace, now: float) -> None:
-        """Follow new limits, the database's answer to a report."""
+    def set_pace(self, pace: SessionPace, now: float, settings: PaceSettings) -> None:
+        """Follow new limits, the database's answer to a report under these settings.
+
+        They are ignored if a limit a minute has changed since the report.
+        """
+        if settings.rate_limits != self.settings.rate_limits:
+            return
         if self.pace is not None and not pace.has_rate:
             self._send_times.clear()
         self.pace = pace

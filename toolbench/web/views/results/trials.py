@@ -101,16 +101,17 @@ def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Save the label and the note of a trial; redirect to the field `next`, or without it to the trial."""
     url = reverse("trial", args=[trial_id])
+    next_url = choose_local_path(request.POST.get("next", ""), url)
     label, note = (request.POST.get(name, "") for name in ("label", "note"))
     try:
         if not annotate(trial_id, label=label, note=note, read=_find_read_texts(request)):
             raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     except InvalidFieldsError as error:
         context = {"trial": Trial.objects.get(pk=trial_id), "label": label, "note": note, "error": error}
-        return render_page(request, "trials/note.html", context | {"permalink": url}, status=422)
+        return render_page(request, "trials/note.html", context | {"permalink": next_url}, status=422)
     record(request, Action.CHANGED, f"note of trial {trial_id}", url)
     messages.success(request, "Saved.")
-    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), url))
+    return HttpResponseRedirect(next_url)
 
 
 def _find_read_texts(request: HttpRequest) -> tuple[str, str] | None:
