@@ -80,8 +80,7 @@ class ReplayedTrial:
 
     Attributes:
         columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
-        counts: the trial's counts by column; {} if the replay did not use all stored answers, as with a scenario
-            that ends a trial earlier, so that not all calls were counted.
+        counts: the trial's counts by column; {} if the replay did not use, and so not count, all stored answers.
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; None if all were.
         reason: why the replay stopped early or was not possible; "" otherwise.
@@ -253,12 +252,10 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
     verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
     if trial.tools_dropped:
         verdict = mark_tools_dropped(verdict, loop_result)
+    columns = _build_columns(trial, loop_result, verdict, collector)
+    counts = verdict.counts if transport.is_exhausted else {}
     return ReplayedTrial(
-        trial,
-        _build_columns(trial, loop_result, verdict, collector),
-        verdict.counts if transport.is_exhausted else {},
-        plan.scenario.version,
-        differing_fields=tuple(sorted(transport.differing_fields)),
+        trial, columns, counts, plan.scenario.version, differing_fields=tuple(sorted(transport.differing_fields))
     )
 
 
