@@ -169,12 +169,19 @@ def test_recommend_compares_nothing_if_all_answers_were_repeated(other: str, cho
     assert (advice.result.profile, advice.rule, advice.profile_rule) == (chosen, "repeats", "no-interval")
 
 
-@pytest.mark.parametrize("others", [[(4, 40)], [(4, 40), (20, 40)], [(0, 0)]])
+@pytest.mark.parametrize("others", [[(4, 40)], [(4, 40), (20, 40)], [(4, 40), (0, 0)]])
 def test_recommend_is_conditional_if_only_repeats_may_reach_target(others: list[tuple[int, int]]) -> None:
     profiles = [build_result(k, n, profile=f"other{k}") for k, n in others]
     advice = recommend([*profiles, build_result(40, 40, profile="repeats", has_repeated_answers=True)], 0.9)
     assert (advice.result.profile, advice.verdict, advice.rule) == ("repeats", CONDITIONAL, "repeats")
     assert advice.profile_rule == "no-interval"
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_recommend_leaves_out_profiles_without_tried_trials(repeats: bool) -> None:
+    tried = build_result(38, 40, profile="tried", has_repeated_answers=repeats)
+    advice = recommend([build_result(0, 0, profile="default"), tried], 0.9)
+    assert (advice.result.profile, advice.profile_rule) == ("tried", "only")
 
 
 def test_recommendation_rules_have_unique_names() -> None:

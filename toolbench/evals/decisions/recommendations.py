@@ -239,11 +239,12 @@ def _find_rule(result: ProfileResult, target: float) -> RecommendationRule:
 
 def _choose_profile(profiles: Sequence[ProfileResult], target: float) -> tuple[ProfileResult, str, str]:
     """Return the recommended profile, the key of its rule in PROFILE_RULES, and the reason in words."""
-    if len(profiles) == 1:
-        return profiles[0], "only", PROFILE_RULES["only"]
-    compared = [profile for profile in profiles if not profile.assessment.measured.has_repeated_answers]
-    repeating = [profile for profile in profiles if profile.assessment.measured.has_repeated_answers]
-    if repeating and all(_find_rule(profile, target).verdict in (NO, NOT_APPLICABLE) for profile in compared):
+    tried = [profile for profile in profiles if profile.assessment.measured.tried] or list(profiles)
+    if len(tried) == 1:
+        return tried[0], "only", PROFILE_RULES["only"]
+    repeating = [profile for profile in tried if profile.assessment.measured.has_repeated_answers]
+    compared = [profile for profile in tried if profile not in repeating]
+    if repeating and all(_find_rule(profile, target).verdict == NO for profile in compared):
         return _find_default(repeating) or repeating[0], "no-interval", PROFILE_RULES["no-interval"]
     if len(compared) == 1:
         return compared[0], "only-interval", PROFILE_RULES["only-interval"]
