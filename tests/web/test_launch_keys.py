@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from tests.lab.conftest import RunInThread, elsewhere
 from tests.lab.scripted_runs import launch_run
+from tests.page_html import read_html
 from tests.web.html_forms import read_forms
 from tests.web.views.test_runs import build_form, make_local_model
 from toolbench.lab.models import AuditEntry, Case, Model, Run, Trial
@@ -137,3 +138,21 @@ def test_case_form_save_and_run_pressed_twice_saves_one_case(
     addresses = {press.result(timeout=30).headers["Location"] for press in presses}
     assert addresses == {f"/cases/{Case.objects.get().slug}/"}
     assert Run.objects.get().trials.count() == 2
+
+
+def test_case_form_save_pressed_twice_saves_one_case(owner_client: Client) -> None:
+    fields = CASE | {"key": read_key(owner_client.get("/cases/new/")), "save": "1"}
+    addresses = {owner_client.post("/cases/new/", fields).headers["Location"] for _ in range(2)}
+    assert addresses == {f"/cases/{Case.objects.get().slug}/"}
+    owner_client.post(f"{addresses.pop()}delete/")
+    assert "was deleted" in read_html(owner_client.post("/cases/new/", fields))
+    assert Case.objects.filter(deleted_at=None).count() == 0
+
+
+def test_case_form_saves_one_case_before_paid_requests_are_confirmed(owner_client: Client) -> None:
+    paid = make_model()
+    key = read_key(owner_client.get("/cases/new/"))
+    fields = CASE | {"key": key, "run": "1", "model": str(paid.pk), "trials": "900"}
+    for _ in range(2):
+        assert owner_client.post("/cases/new/", fields).status_code == 302
+    assert (Case.objects.count(), Run.objects.count()) == (1, 0)

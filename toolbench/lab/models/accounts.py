@@ -90,13 +90,16 @@ class LaunchKey(models.Model):
 
     Attributes:
         body_hash: SHA-256 of the request body; a later request with this key must have the same one.
-        run: the launched run, or the run with the added trials; None only within the transaction of the request.
+        run: the launched run, or the run with the added trials; None within the transaction of the request, and if the
+            request only saved a test case.
+        case: the test case that the request saved; None for other requests.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=200)
     body_hash = models.CharField(max_length=64)
     run = models.ForeignKey("Run", null=True, on_delete=models.CASCADE, related_name="launch_keys")
+    case = models.ForeignKey("Case", null=True, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -56,8 +56,8 @@ def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKe
 
     A simultaneous request with the same key waits for the end of the transaction.
 
-    If the row has a run, the key was used before. Otherwise set its `run` to the run that you launch. If you leave it
-    None, or an exception ends the block, the key stays unused.
+    If the row has a run or a case, the key was used before. Otherwise set its `run` to the run that you launch, and its
+    `case` to the test case that you save. If you leave both None, or an exception ends the block, the key stays unused.
 
     Args:
         owner: the user who launches the run.
@@ -65,7 +65,7 @@ def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKe
         body: the request body; a later request with the same key must have an equal one.
 
     Raises:
-        LaunchKeyError: the key belongs to another request, or its run was deleted.
+        LaunchKeyError: the key belongs to another request, or its run or case was deleted.
     """
     if not key:
         yield LaunchKey()
@@ -76,10 +76,10 @@ def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKe
         if not is_new:
             _check_key(row, body_hash)
         yield row
-        if row.run is None:
+        if row.run is None and row.case is None:
             row.delete()
-        elif is_new:
-            row.save(update_fields=["run"])
+        else:
+            row.save(update_fields=["run", "case"])
 
 
 def _hash_body(body: JsonObject) -> str:
@@ -89,5 +89,7 @@ def _hash_body(body: JsonObject) -> str:
 def _check_key(row: LaunchKey, body_hash: str) -> None:
     if row.body_hash != body_hash:
         raise LaunchKeyError(f"The key {row.key} was used for another request. Send a new key; nothing was launched.")
-    if row.run is None or row.run.deleted_at is not None:
-        raise LaunchKeyError(f"The run of the key {row.key} was deleted. Send a new key; nothing was launched.")
+    if any(result is not None and result.deleted_at is not None for result in (row.run, row.case)):
+        raise LaunchKeyError(
+            f"The run or test case of the key {row.key} was deleted. Send a new key; nothing was launched."
+        )

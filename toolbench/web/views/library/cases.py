@@ -45,12 +45,12 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def _save_new(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> HttpResponse | None:
-    """Save a new case and, with the button `run`, run it, once for each launch key; None if a form has errors."""
+    """Save a new case and, with the button `run`, run it, each once for each launch key; None if a form has errors."""
     try:
         with use_form_key(request) as launch_key:
             if launch_key.run is not None:
                 return redirect("case", launch_key.run.cells.values_list("scenario", flat=True)[0])
-            case = _save_case(request, form, run_form)
+            case = launch_key.case = launch_key.case or _save_case(request, form, run_form)
             if case is None:
                 return None
             launch_key.run = run = _launch(request, case, run_form) if "run" in request.POST else None
