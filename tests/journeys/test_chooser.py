@@ -10,6 +10,7 @@ from tests.journeys.clicks import ClickCounter
 from tests.journeys.conftest import StartScriptedServer
 from tests.journeys.run_form import wait_until_finished
 from tests.lab.conftest import RunInThread, elsewhere
+from tests.lab.results.failures.test_page import make_failed_trial
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Trial
@@ -93,3 +94,11 @@ def test_chooser_on_phone_opens_failed_trial_in_two_clicks(
     expect(page.locator(".verdict .mark.fail")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert clicks.count == 2
+
+
+def test_failures_of_one_model_leave_no_wide_first_column(browser_page: Page, catalogue: None) -> None:
+    make_failed_trial(make_run(), "acme/x", "no_call")
+    browser_page.goto("/failures/")
+    cause = browser_page.locator(".heat-map tbody th")
+    expect(cause).to_be_visible()
+    assert cause.evaluate("element => element.offsetWidth <= parseFloat(getComputedStyle(element).maxWidth)")

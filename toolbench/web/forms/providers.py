@@ -163,7 +163,7 @@ class ProviderForm(forms.Form):
         max_length=400_000,
         label="CA file (PEM)",
         widget=CertificateTextarea(attrs=_TEXTAREA_ATTRIBUTES),
-        help_text="Certificates of your company's authority. They are trusted besides those of this machine.",
+        help_text="Certificates of your company's authority. They are trusted in addition to the default authorities.",
     )
     client_certificate = forms.CharField(
         required=False,

@@ -27,7 +27,7 @@ class Command(BaseCommand):
         """
         user = User.objects.filter(username=name, is_active=True).first() if name else None
         if name and user is None:
-            raise CommandError(f"There is no open account {name}. Invite this person under Settings, People.")
+            raise CommandError(f"There is no open account {name}. Invite this person on the page People.")
         path = reverse("sign-in-link", args=[create_token(user)])
         self.stdout.write(f"{base}{path}")
         self.stderr.write(f"(one use, within {settings.SIGN_IN_HOURS} hours)")
