@@ -14,14 +14,18 @@ result.
 
 import json
 import math
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, ToolCall
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
-Stored = TypeVar("Stored")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Stored = TypeVar("Stored", bound="DataclassInstance")
 MAX_COLUMN_CHARS = 100_000
 _ENCODER = json.JSONEncoder(default=str)
 _STRICT_ENCODER = json.JSONEncoder(allow_nan=False)
@@ -118,7 +122,7 @@ def load_details(facts: bytes | memoryview) -> JsonObject:
 
 def build_stored(kind: type[Stored], members: JsonObject) -> Stored:
     """Build a dataclass from its stored members, without those that this version does not know; lists become tuples."""
-    names = vars(kind)["__slots__"]
+    names = {field.name for field in fields(kind)}
     known = {name: value for name, value in members.items() if name in names}
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
 
@@ -126,8 +130,7 @@ def build_stored(kind: type[Stored], members: JsonObject) -> Stored:
 def load_exchange_error(details: JsonObject) -> ExchangeError | None:
     """Return the error in the details of an exchange, without keys that this version does not know, or None."""
     error = get_object(details.get("error"))
-    known = {name: value for name, value in error.items() if name in ExchangeError.__slots__}
-    return ExchangeError(**{**known, "named": tuple(error.get("named") or ())}) if known else None
+    return build_stored(ExchangeError, error) if error else None
 
 
 def to_column_text(value: object, limit: int = MAX_COLUMN_CHARS) -> str:
