@@ -2,7 +2,14 @@
 
 import pytest
 
-from toolbench.lab.query_params import MAX_ID, MAX_RUNS, clean_text, parse_run_ids, parse_whole_number
+from toolbench.lab.query_params import (
+    MAX_ID,
+    MAX_RUNS,
+    clean_text,
+    describe_unreadable,
+    parse_run_ids,
+    parse_whole_number,
+)
 
 
 def test_clean_text_removes_nul_and_truncates() -> None:
@@ -28,3 +35,8 @@ def test_parse_run_ids_reports_ids_beyond_the_limit() -> None:
     ids = [str(number) for number in range(MAX_RUNS + 1)]
     assert parse_run_ids([",".join(ids[:MAX_RUNS])]) == (tuple(range(MAX_RUNS)), False)
     assert parse_run_ids(ids) == parse_run_ids([",".join(ids)]) == (tuple(range(MAX_RUNS)), True)
+
+
+def test_describe_unreadable_names_all_parameters() -> None:
+    sentence = "Change since, upto: a value cannot be read, or another value excludes it."
+    assert describe_unreadable(["since", "upto"]) == sentence

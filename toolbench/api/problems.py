@@ -16,6 +16,7 @@ from toolbench.api.documents.described import Schema
 from toolbench.api.sentences import describe_error, name_field
 from toolbench.lab.errors import NOT_FOUND, InvalidFieldsError
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
+from toolbench.lab.query_params import describe_unreadable
 from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 
 logger = logging.getLogger(__name__)
@@ -113,11 +114,9 @@ def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | N
     """
     if not unreadable_names:
         return None
-    errors = [
-        FieldProblem(field=name, message=f"Change {name}: this value cannot be read, or another one excludes it.")
-        for name in unreadable_names
-    ]
-    return build_field_problem(errors)
+    return build_field_problem(
+        [FieldProblem(field=name, message=describe_unreadable([name])) for name in unreadable_names]
+    )
 
 
 def handle_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:

@@ -1,6 +1,6 @@
 """Reading and writing of query strings, and cleaning of texts and whole numbers from users and files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
@@ -48,6 +48,11 @@ def render_query(
     pairs = [(name, values[name]) for name in defaults if values[name] != defaults[name]]
     runs = values["runs"] if values["scope"] == "runs" else ()
     return urlencode([*pairs, *extra_pairs, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])
+
+
+def describe_unreadable(names: Iterable[str]) -> str:
+    """Return the sentence about parameters that a query ignores."""
+    return f"Change {', '.join(names)}: a value cannot be read, or another value excludes it."
 
 
 def clean_text(text: str, max_characters: int | None = None) -> str:

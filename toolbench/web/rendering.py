@@ -10,6 +10,8 @@ from django.template.loader import render_to_string
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
 
+from toolbench.lab.interchange.file_json import encode_text
+
 
 def is_part_request(request: HttpRequest) -> bool:
     """Return whether htmx requests a part of the page; to restore its history, it requests the whole page."""
@@ -49,7 +51,7 @@ def render_page(
     """
     name = f"{template}#{part}" if part and is_part_request(request) else template
     html = render_to_string(name, dict(context), request)
-    response = HttpResponse(html.encode("utf-8", "backslashreplace"), status=status)
+    response = HttpResponse(encode_text(html), status=status)
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, private=True, no_cache=True)
     return response

@@ -1,4 +1,4 @@
-"""JSON of exported files, and reading of stored bodies as text or JSON."""
+"""JSON and texts of exported files, and reading of stored bodies as text or JSON."""
 
 import json
 from typing import Any
@@ -28,6 +28,11 @@ def render_masked_json(value: Any, masker: Masker) -> bytes:
 def clean_json(value: Any) -> Any:
     """Return a copy with only JSON types: NaN and infinities become null, other objects the text of `str`."""
     return json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
+
+
+def encode_text(text: str) -> bytes:
+    """Return a text as UTF-8; lone surrogates, which texts of models may have, become backslash escapes."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def decode_text(stored: bytes | memoryview | None) -> str:

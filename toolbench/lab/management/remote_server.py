@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from toolbench.client import ToolbenchClient, ToolbenchError, UnreachableError
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
+from toolbench.lab.query_params import describe_unreadable
 
 TOKEN_VARIABLE = "TOOLBENCH_TOKEN"
 
@@ -76,5 +77,4 @@ def check_no_unreadable(parameters: Sequence[str]) -> None:
         CommandError: there is one; the message names all of them.
     """
     if parameters:
-        sentence = f"Change {', '.join(parameters)}: a value cannot be read, or another value excludes it."
-        raise CommandError(sentence, returncode=REFUSED_EXIT_CODE)
+        raise CommandError(describe_unreadable(parameters), returncode=REFUSED_EXIT_CODE)

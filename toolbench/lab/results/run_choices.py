@@ -1,4 +1,4 @@
-"""Runs that a page offers as choices, and how far apart they may start before a page warns."""
+"""Runs that a page offers as choices, and the limit and the sentence of warnings that several pages give."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -9,6 +9,7 @@ from toolbench.lab.models import Run
 
 DEFAULT_RUN_COUNT = 12
 MAX_TIME_BETWEEN_RUNS = timedelta(hours=1)  # the load of a provider may differ between runs further apart
+ADDED_MANUALLY = "Trials were added manually after results were seen: confirm decisions that rest on them."
 
 
 def list_run_choices(

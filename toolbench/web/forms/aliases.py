@@ -57,8 +57,9 @@ class AliasForm(forms.Form):
             data: values of the sent form; None if none was sent.
             alias: the alias to change, which fills in the form; None for a new one.
         """
+        self.alias = alias
         super().__init__(data, initial=_read_alias(alias) if alias else None)
-        self._offer_choices(alias)
+        self._offer_choices()
         if self.config_id:
             for name in ("model", "profile", "strategy", "method"):
                 self.fields[name].required = False
@@ -68,15 +69,15 @@ class AliasForm(forms.Form):
         """Return the primary key of the form's measured configuration; None without one."""
         return parse_whole_number(str(self["config"].value() or ""))
 
-    def _offer_choices(self, alias: ModelAlias | None) -> None:
+    def _offer_choices(self) -> None:
         """Offer the current models and profiles, and those of the alias, which may be retired or deleted."""
         models = [(provider, [(str(pk), name) for pk, name in rows]) for provider, rows in get_model_choices()]
         names = ["default", *SamplingProfile.objects.order_by("name").values_list("name", flat=True)]
-        if alias is not None:
-            names.append(alias.profile)
-            choice = (str(alias.model_id), alias.model.name)
+        if self.alias is not None:
+            names.append(self.alias.profile)
+            choice = (str(self.alias.model_id), self.alias.model.name)
             if all(choice[0] != pk for _, rows in models for pk, _ in rows):
-                models.append((f"{alias.model.provider}: retired", [choice]))
+                models.append((f"{self.alias.model.provider}: retired", [choice]))
         self._set_choices("model", models)
         self._set_choices("profile", [(name, name) for name in dict.fromkeys(names)])
 
@@ -85,8 +86,8 @@ class AliasForm(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
 
-    def save(self, *, owner: User | None, alias: ModelAlias | None = None) -> ModelAlias | None:
-        """Save a new alias, or the changes of `alias`.
+    def save(self, *, owner: User | None) -> ModelAlias | None:
+        """Save a new alias, or the changes of the form's alias.
 
         Returns:
             The saved alias; None if the form has errors.
@@ -108,17 +109,17 @@ class AliasForm(forms.Form):
             binding=data["binding"],
         )
         try:
-            return save_alias(choice, owner=owner, alias=alias)
+            return save_alias(choice, owner=owner, alias=self.alias)
         except InvalidFieldsError as error:
             add_form_errors(self, error)
-            if alias is not None and "binding" in error.errors:
-                self._show_settings(alias)
+            if self.alias is not None and "binding" in error.errors:
+                self._show_settings(self.alias)
             return None
 
     def _show_settings(self, alias: ModelAlias) -> None:
         """Show the current settings of the alias, which another request has changed, not the sent ones."""
         alias.refresh_from_db()
-        self._offer_choices(alias)
+        self._offer_choices()
         settings = {name: "" if value is None else str(value) for name, value in _read_settings(alias).items()}
         self.data = {name: self.data.get(name) for name in self.data} | settings
 

@@ -6,7 +6,7 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_run, make_trial
 from toolbench.lab.results.compare.comparison import get_comparison
 from toolbench.lab.results.compare.query import CompareQuery
-from toolbench.lab.results.compare.warnings import ADDED_MANUALLY
+from toolbench.lab.results.run_choices import ADDED_MANUALLY
 
 pytestmark = pytest.mark.django_db
 

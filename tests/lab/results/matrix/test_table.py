@@ -27,6 +27,7 @@ from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
+from toolbench.lab.results.run_choices import ADDED_MANUALLY
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 
@@ -88,8 +89,7 @@ def test_matrix_of_equal_engine_versions_has_no_warning() -> None:
 def test_matrix_warns_that_manual_trials_need_confirmation() -> None:
     make_trial(make_cell(make_config(make_run())), added_by_hand=True)
     recompute_stale_cells()
-    warning = "1 trials were added manually after results were seen: confirm decisions that rest on them."
-    assert warning in get_matrix(REAL).warnings
+    assert f"{ADDED_MANUALLY} Their number: 1." in get_matrix(REAL).warnings
 
 
 def count_row_trials(query: MatrixQuery) -> list[tuple[int, int]]:

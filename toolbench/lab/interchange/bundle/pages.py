@@ -10,7 +10,7 @@ from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.installation import ASSETS
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.interchange.bundle.statistics import INTERVAL_NOTE, ConfigStatistics
-from toolbench.lab.interchange.file_json import decode_text
+from toolbench.lab.interchange.file_json import decode_text, encode_text
 from toolbench.lab.interchange.manifest import Manifest, build_trace_name
 from toolbench.lab.models import Run, Step, Trial
 
@@ -112,7 +112,7 @@ def render_index(
         "until": str(StoppingRule.from_json(selection.run.until)) if selection.run.until else "",
         "style": load_style(),
     }
-    return _encode_page(render_to_string("interchange/index.html", context))
+    return encode_text(render_to_string("interchange/index.html", context))
 
 
 def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> bytes:
@@ -127,7 +127,7 @@ def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> 
         "final": decode_text(trial.final_text)[:MAX_BODY_BYTES_SHOWN],
         "style_sheet": f"../{STYLE_NAME}",
     }
-    return _encode_page(render_to_string("interchange/trace.html", context))
+    return encode_text(render_to_string("interchange/trace.html", context))
 
 
 def _build_step(step: Step, trial: Trial) -> BundledStep:
@@ -141,7 +141,3 @@ def _build_step(step: Step, trial: Trial) -> BundledStep:
 def _build_body_view(title: str, body: bytes) -> BodyView:
     text = decode_text(body[:MAX_BODY_BYTES_SHOWN]).replace("\0", "␀")
     return BodyView(title, text, len(body), len(body) > MAX_BODY_BYTES_SHOWN)
-
-
-def _encode_page(html: str) -> bytes:
-    return html.encode("utf-8", "backslashreplace")

@@ -7,6 +7,7 @@ from django.utils import timezone
 from toolbench.installation import ASSETS
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.interchange.file_json import encode_text
 from toolbench.lab.models import Run, ShareLink, Trial
 from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
@@ -97,7 +98,7 @@ def _render(template: str, context: dict[str, object], style: str) -> bytes:
         style: style sheets to include in the document; empty for links to style sheets.
     """
     text = render_to_string(template, context | {"style": style, "written_at": timezone.now()})
-    return load_known_secrets().masker.mask_body(text.encode("utf-8", "backslashreplace"), join_parts=False)
+    return load_known_secrets().masker.mask_body(encode_text(text), join_parts=False)
 
 
 def _read_styles() -> str:

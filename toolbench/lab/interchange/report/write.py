@@ -14,7 +14,7 @@ from typing import IO
 from django.db.models import Prefetch
 
 from toolbench.engine.types import JsonObject
-from toolbench.lab.interchange.file_json import render_json_bytes
+from toolbench.lab.interchange.file_json import encode_text, render_json_bytes
 from toolbench.lab.interchange.report.findings import QuirkCounts, build_findings, findings_to_json
 from toolbench.lab.interchange.report.labels import build_config_labels
 from toolbench.lab.interchange.report.matrix import render_matrix
@@ -174,4 +174,4 @@ def _iter_summaries(
     yield SUMMARY_NAME, render_json_bytes(summary)
     yield BY_SCENARIO_NAME, render_json_bytes(sum_by_scenario(rows) | {TOOLBENCH_KEY: build_run_mark(run)})
     yield BY_STRATEGY_NAME, render_json_bytes(sum_by_scenario_and_strategy(rows) | {TOOLBENCH_KEY: build_run_mark(run)})
-    yield MATRIX_NAME, render_matrix(run, reports, cells, findings).encode("utf-8", "backslashreplace")
+    yield MATRIX_NAME, encode_text(render_matrix(run, reports, cells, findings))

@@ -24,7 +24,8 @@ from toolbench.lab.results.compare.secondary_metrics import apply_bonferroni
 from toolbench.lab.results.compare.sides import filter_side_trials
 from toolbench.lab.results.compare.statistics import RateComparison, build_side_rate, choose_and_compare
 from toolbench.lab.results.compare.strata import StratumCounts, read_sides
-from toolbench.lab.results.compare.warnings import ADDED_MANUALLY, FAR_APART, OVERLOADED, SIMULATED, is_far_apart
+from toolbench.lab.results.compare.warnings import FAR_APART, OVERLOADED, SIMULATED, is_far_apart
+from toolbench.lab.results.run_choices import ADDED_MANUALLY
 
 RESULT_MARKS = {"better": "pass", "worse": "fail"}  # the outcome whose mark stands for a result
 

@@ -9,13 +9,12 @@ from django.db.models import Count, IntegerField, Min, Q, Value
 
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import Trial
-from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.baseline import BaselineComparison
 from toolbench.lab.results.compare.matching import PoolChoice
 from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
 from toolbench.lab.results.compare.sides import filter_side_trials
 from toolbench.lab.results.compare.statistics import count_successes
-from toolbench.lab.results.compare.strata import INSTANCE, StratumCounts
+from toolbench.lab.results.compare.strata import HAS_ANSWER_HASH, INSTANCE, StratumCounts
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 MAX_GRID_ROWS = 60
@@ -152,7 +151,7 @@ def _read_trial_sums(
 
 _TRIAL_AGGREGATES = {
     "trial_count": Count("pk"),
-    "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "distinct_answers": Count("answer_hash", distinct=True, filter=HAS_ANSWER_HASH),
     "passed_id": Min("pk", filter=Q(outcome=Trial.Outcome.PASS)),
     "failed_id": Min("pk", filter=Q(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA])),
 }

@@ -14,8 +14,8 @@ from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.metrics.retries import RetryCounts, count_cell_retries, count_retries
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
-from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.query import RUN_AXES
+from toolbench.lab.results.compare.strata import HAS_ANSWER_HASH
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
 
 AXIS_COLUMNS = {
@@ -194,5 +194,5 @@ _SIDE_AGGREGATES = {
     "upstreams": ArrayAgg("upstream", distinct=True),
     "scenarios": ArrayAgg("scenario", distinct=True),
     "runs": ArrayAgg("run_id", distinct=True), "configs": ArrayAgg("config_id", distinct=True),
-    "distinct_answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "distinct_answers": Count("answer_hash", distinct=True, filter=HAS_ANSWER_HASH),
 }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Protocol
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
-from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
+from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS
 
 MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight, by medians
 # names of STRATUM_FIELDS; a difference in one of them explains different frozen settings
@@ -15,7 +15,6 @@ EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "exam
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."
 FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
 OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."
-ADDED_MANUALLY = "Trials were added manually after results were seen: confirm decisions that rest on them."
 
 
 class TimeSpan(Protocol):

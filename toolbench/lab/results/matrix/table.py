@@ -27,7 +27,7 @@ from toolbench.lab.results.matrix.rows import (
     ScenarioSums,
     apply_metric,
 )
-from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS, list_run_choices
+from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS, list_run_choices
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
 
@@ -350,9 +350,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows)
         and max_start_difference > MAX_TIME_BETWEEN_RUNS,
-        f"{added_manually} trials were added manually after results were seen: confirm decisions that rest on them.": (
-            bool(added_manually)
-        ),
+        f"{ADDED_MANUALLY} Their number: {added_manually}.": bool(added_manually),
         f"{retried} trials were retried after an error; end-to-end success counts them as failures.": bool(retried),
         f"Cells that could not be computed: {uncomputed_cells}. Calls, tokens, cost and times omit them.": bool(
             uncomputed_cells

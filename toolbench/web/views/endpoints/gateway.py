@@ -38,18 +38,19 @@ def list_aliases(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     """Show the form of a new alias; on POST, create it."""
-    return _save(request, AliasForm(request.POST if request.method == "POST" else None), None)
+    return _save(request, AliasForm(request.POST if request.method == "POST" else None))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, alias_id: int) -> HttpResponse:
     """Show the form of an alias; on POST, save it."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
-    return _save(request, AliasForm(request.POST if request.method == "POST" else None, alias=alias), alias)
+    return _save(request, AliasForm(request.POST if request.method == "POST" else None, alias=alias))
 
 
-def _save(request: HttpRequest, form: AliasForm, alias: ModelAlias | None) -> HttpResponse:
-    saved = form.save(owner=find_user(request), alias=alias) if request.method == "POST" else None
+def _save(request: HttpRequest, form: AliasForm) -> HttpResponse:
+    alias = form.alias
+    saved = form.save(owner=find_user(request)) if request.method == "POST" else None
     if saved is None:
         context = {"form": form, "alias": alias, "bindings": list_bindings(alias) if alias else ()}
         return render_page(request, "gateway/edit.html", context, status=422 if form.errors else 200)
