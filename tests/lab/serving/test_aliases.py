@@ -58,6 +58,16 @@ def test_save_alias_after_changed_binding_is_refused() -> None:
     assert (alias.config_id, alias.keep_percent, alias.bindings.count()) == (config.pk, 100, 2)
 
 
+def test_save_alias_refuses_other_settings_than_those_of_config() -> None:
+    config = make_config(make_run(), make_model("vendor/good"), strategy="raw")
+    choice = AliasChoice("weather", 0, config=config.pk)
+    with pytest.raises(InvalidFieldsError) as caught:
+        save_alias(replace(choice, strategy="production"), owner=None)
+    assert list(caught.value.errors) == ["strategy"]
+    alias = save_alias(replace(choice, strategy="raw"), owner=None)
+    assert (alias.config_id, alias.strategy) == (config.pk, "raw")
+
+
 def test_save_alias_with_new_name_updates_fallbacks_of_others() -> None:
     alias = save_alias(make_choice(), owner=None)
     other = save_alias(make_choice("other", fallbacks=("weather",)), owner=None)

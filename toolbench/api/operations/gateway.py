@@ -24,7 +24,7 @@ from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.interchange.traffic.drafts import import_traffic
-from toolbench.lab.models import AliasBinding, GatewayTrace, ModelAlias, RunConfig
+from toolbench.lab.models import AliasBinding, GatewayTrace, ModelAlias
 from toolbench.lab.results.decide.promotion import get_promotion_source
 from toolbench.lab.results.trace_search import SOURCE_FILTER, search_traces
 from toolbench.lab.schedules.canaries import create_canary
@@ -35,8 +35,7 @@ from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_t
 
 router = Router()
 _PROMOTION_FIELDS = {"name": "alias"}  # member of PromotionBody by the field that an error of `promote_config` names
-# Columns of RunConfig by the member of AliasBody that may repeat their value.
-_CONFIG_COLUMNS = {"model": "model_id", "profile": "profile", "strategy": "strategy", "method": "method"}
+_CONFIG_SETTINGS = {"profile", "strategy", "method"}  # members of AliasBody whose defaults do not apply with `config`
 # Columns of ModelAlias that AliasDocument has under the same name.
 _ALIAS_COLUMNS = ("id", "name", "profile", "strategy", "method", "repairs", "fallbacks", "keep_percent", "keep_bodies")
 
@@ -176,25 +175,12 @@ def _build_choice(body: AliasBody, binding: int | None = None) -> AliasChoice:
 
     Raises:
         ProblemError: neither a model nor a configuration is named.
-        InvalidFieldsError: the configuration has another model or other settings than the body.
     """
     if body.model is None and body.config is None:
         raise ProblemError(422, "Give model, the id of a model, or config, the id of a measured configuration.")
-    if errors := _find_config_errors(body):
-        raise InvalidFieldsError(errors)
-    values = body.model_dump(exclude={"binding", "model", "fallbacks"})
+    defaults = _CONFIG_SETTINGS - body.model_fields_set if body.config is not None else set()
+    values = body.model_dump(exclude={"binding", "model", "fallbacks", *defaults})
     return AliasChoice(model=body.model or 0, fallbacks=tuple(body.fallbacks), binding=binding, **values)
-
-
-def _find_config_errors(body: AliasBody) -> dict[str, list[str]]:
-    """Return an error for each value of the body that its configuration does not have, by field."""
-    config = RunConfig.objects.filter(pk=body.config or 0).first()
-    values = body.model_dump(include=body.model_fields_set & set(_CONFIG_COLUMNS), exclude_none=True)
-    return {
-        name: [f"Leave out {name} or config: configuration {body.config} has another {name}."]
-        for name, value in values.items()
-        if config is not None and value != getattr(config, _CONFIG_COLUMNS[name])
-    }
 
 
 def _build_alias(row: AliasRow) -> dict[str, Any]:

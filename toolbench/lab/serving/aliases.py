@@ -26,9 +26,12 @@ class AliasChoice:
     """Settings of an alias that a person enters.
 
     Attributes:
-        model: primary key of the model; ignored if `config` is given, as are profile, strategy and method.
-        config: primary key of the measured configuration whose frozen settings are served; None to serve `model`,
-            `profile`, `strategy` and `method`.
+        model: primary key of the model; 0 for that of `config`.
+        profile: sampling profile; "" for that of `config`, without one for `default`.
+        strategy: as in a plan; "" for that of `config`, without one for `production`.
+        method: as in a plan; "" for that of `config`, without one for `native`.
+        config: primary key of the measured configuration whose frozen settings are served, with which `model`,
+            `profile`, `strategy` and `method` may not differ; None to serve these.
         repairs: whether the gateway repairs calls and re-prompts once.
         fallbacks: names of the aliases that are tried after a failure, in order.
         keep_percent: share of requests that get a trace, 0 to 100.
@@ -38,15 +41,20 @@ class AliasChoice:
 
     name: str
     model: int
-    profile: str = "default"
-    strategy: str = "production"
-    method: str = "native"
+    profile: str = ""
+    strategy: str = ""
+    method: str = ""
     config: int | None = None
     repairs: bool = True
     fallbacks: tuple[str, ...] = ()
     keep_percent: int = 100
     keep_bodies: bool = True
     binding: int | None = None
+
+    @property
+    def plan_settings(self) -> tuple[str, str, str]:
+        """Return profile, strategy and method of an alias without a configuration."""
+        return self.profile or "default", self.strategy or "production", self.method or "native"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,8 @@ def save_alias(
         row.keep_percent, row.keep_bodies = choice.keep_percent, choice.keep_bodies
         for name, value in frozen.items():
             setattr(row, name, value)
+        if choice.config is not None:
+            _check_same_settings(choice, row)
         _save_row(row)
         if old_name not in ("", choice.name):
             _rename_fallbacks(rows.values(), old_name, choice.name)
@@ -130,8 +140,23 @@ def _has_choice(alias: ModelAlias, choice: AliasChoice) -> bool:
     """Return whether the settings of the choice are those that the alias was saved with."""
     if choice.config is not None or alias.config_id is not None:
         return choice.config == alias.config_id
-    chosen = (choice.model, choice.profile, choice.strategy, choice.method)
-    return chosen == (alias.model_id, alias.profile, alias.strategy, alias.method)
+    return (choice.model, *choice.plan_settings) == (alias.model_id, alias.profile, alias.strategy, alias.method)
+
+
+def _check_same_settings(choice: AliasChoice, alias: ModelAlias) -> None:
+    """Check that the choice gives no other settings than its configuration, which the alias has.
+
+    Raises:
+        InvalidFieldsError: it does.
+    """
+    served = {"model": alias.model_id, "profile": alias.profile, "strategy": alias.strategy, "method": alias.method}
+    errors = {
+        name: [f"Leave out {name} or config: configuration {choice.config} has another {name}."]
+        for name, value in served.items()
+        if getattr(choice, name) and getattr(choice, name) != value
+    }
+    if errors:
+        raise InvalidFieldsError(errors)
 
 
 def _find_errors(choice: AliasChoice, alias: ModelAlias, other_names: Container[str]) -> dict[str, list[str]]:
@@ -208,11 +233,12 @@ def promote_config(name: str, config_id: int, change: BindingChange, *, owner: A
 
 
 def _freeze_choice(choice: AliasChoice) -> JsonObject:
+    profile, strategy, method = choice.plan_settings
     request = RunRequest(
         models=(choice.model,),
-        profiles=(choice.profile,),
-        strategies=(choice.strategy,),
-        methods=(choice.method,),
+        profiles=(profile,),
+        strategies=(strategy,),
+        methods=(method,),
         scenarios=(_PLANNED_SCENARIO,),
         trials=1,
         tool_use_mode="relaxed",

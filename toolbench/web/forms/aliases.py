@@ -98,9 +98,9 @@ class AliasForm(forms.Form):
         choice = AliasChoice(
             name=data["name"].strip(),
             model=int(data["model"] or 0),
-            profile=data["profile"] or "default",
-            strategy=data["strategy"] or "production",
-            method=data["method"] or "native",
+            profile=data["profile"],
+            strategy=data["strategy"],
+            method=data["method"],
             config=data["config"],
             repairs=data["repairs"],
             fallbacks=tuple(name.strip() for name in data["fallbacks"].split(",") if name.strip()),
