@@ -217,7 +217,7 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
     rows = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
     cells = tuple(rows.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
     failed_checks = _get_failed_checks([cell.pk for cell in cells])
-    judgements = Judgement.objects.of_last_executions().filter(trial__cell__in=cells, current=True).order_by()
+    judgements = Judgement.objects.filter_last_executions().filter(trial__cell__in=cells, current=True).order_by()
     judged_versions = dict(judgements.values_list("trial__cell_id", "scenario_version").distinct())
     return tuple(
         _build_case_run(

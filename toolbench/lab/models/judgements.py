@@ -10,7 +10,7 @@ from django.db import models
 class JudgementQuerySet(models.QuerySet["Judgement"]):
     """Verdicts, with the filter that all readers of current verdicts share."""
 
-    def of_last_executions(self) -> Self:
+    def filter_last_executions(self) -> Self:
         """Return the verdicts on the last execution of each trial, without those on executions before a retry."""
         return self.filter(judged_at__gte=models.F("trial__finished_at"))
 

@@ -86,7 +86,7 @@ def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
 
     `version` is the scenario version of the current verdict, `judged` whether the trial has a verdict.
     """
-    judgements = Judgement.objects.of_last_executions()
+    judgements = Judgement.objects.filter_last_executions()
     current = judgements.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
     rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
     return list(rows.values(*_READ_COLUMNS, "version", "judged"))

@@ -184,13 +184,13 @@ def get_judging_state(run_id: int) -> JudgingState:
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
     """Return all verdicts on the trial's last execution, oldest first; () unless it was re-judged."""
-    return tuple(Judgement.objects.of_last_executions().filter(trial=trial))
+    return tuple(Judgement.objects.filter_last_executions().filter(trial=trial))
 
 
 def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
     """Return (first verdict, current verdict) of up to MAX_CHANGES_LISTED trials whose outcome changed."""
     rows = (
-        Judgement.objects.of_last_executions()
+        Judgement.objects.filter_last_executions()
         .filter(trial__run=run)
         .select_related("trial")
         .defer("trial__rendered_prompt")
@@ -209,7 +209,7 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
     """Store the verdicts of new versions, update the result, and return the trials with a new verdict."""
     ids = [replayed.trial.pk for replayed in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
-    rows = Judgement.objects.of_last_executions().filter(trial__in=ids, current=True)
+    rows = Judgement.objects.filter_last_executions().filter(trial__in=ids, current=True)
     current = {row.trial_id: row for row in rows}
     rejudged: list[Trial] = []
     for replayed in batch:

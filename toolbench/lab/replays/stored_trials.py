@@ -164,7 +164,7 @@ def _find_scenarios_of_verdicts(trials: Sequence[Trial]) -> dict[int, Scenario]:
 
     Versions that no longer exist are omitted.
     """
-    rows = Judgement.objects.of_last_executions().filter(trial__in=trials, current=True)
+    rows = Judgement.objects.filter_last_executions().filter(trial__in=trials, current=True)
     rejudged = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
     versions = {pk: (slug, version) for pk, slug, version in rejudged.values_list("trial", *_SCENARIO_FIELDS)}
     return {

@@ -155,8 +155,10 @@ def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
             raise RunActionError(f"{describe_run(run_id)} has no cancelled trial that could be resumed.")
         counts_by_cell = Counter(cell_id for _, cell_id in rows)
         reopen_rounds(run_id)
-        most = counts_by_cell + count_further_trials(run)
-        check_trials(run, most, confirmed_requests, used=run.requests_reserved, probes=count_paid_probes(run))
+        max_trials_by_cell = counts_by_cell + count_further_trials(run)
+        check_trials(
+            run, max_trials_by_cell, confirmed_requests, used=run.requests_reserved, probes=count_paid_probes(run)
+        )
         Trial.objects.filter(pk__in=[trial_id for trial_id, _ in rows]).update(**_get_blank_columns())
         recompute_immediately(counts_by_cell)
         queue_first_probes(run)

@@ -45,8 +45,8 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
     run.request_cap, run.token_cap = request_cap, token_cap
     if is_raised:
         open_trials = run.trials.exclude(state=Trial.State.DONE).order_by()
-        most = Counter(open_trials.values_list("cell_id", flat=True)) + count_further_trials(run)
-        check_open_trials(run, most, confirmed_requests, used=run.requests_reserved)
+        max_trials_by_cell = Counter(open_trials.values_list("cell_id", flat=True)) + count_further_trials(run)
+        check_open_trials(run, max_trials_by_cell, confirmed_requests, used=run.requests_reserved)
     run.save(update_fields=["request_cap", "token_cap"])
 
 

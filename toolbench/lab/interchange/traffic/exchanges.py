@@ -77,7 +77,7 @@ def join_text(content: Any) -> str:
     return "".join(_read_part(part) for part in content)
 
 
-def read_text(text: str) -> Any:
+def parse_json_text(text: str) -> Any:
     """Return the JSON value in a text of a record.
 
     Raises:
@@ -138,7 +138,7 @@ def parse_arguments(arguments: Any) -> JsonObject:
         ExchangeSkippedError: the arguments are neither.
     """
     try:
-        parsed = read_text(arguments or "{}") if isinstance(arguments, str) else arguments or {}
+        parsed = parse_json_text(arguments or "{}") if isinstance(arguments, str) else arguments or {}
     except InvalidJsonError:
         parsed = None
     if not isinstance(parsed, dict):

@@ -8,7 +8,7 @@ from toolbench.lab.interchange.traffic.exchanges import (
     ExchangeSkippedError,
     RecordedExchange,
     build_exchange,
-    read_text,
+    parse_json_text,
 )
 
 
@@ -57,6 +57,6 @@ def _parse_text(value: Any) -> Any:
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
-        return read_text(value)
+        return parse_json_text(value)
     except InvalidJsonError:
         return value

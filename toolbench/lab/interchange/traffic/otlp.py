@@ -10,7 +10,7 @@ from toolbench.lab.interchange.traffic.exchanges import (
     ExchangeSkippedError,
     RecordedExchange,
     build_exchange,
-    read_text,
+    parse_json_text,
 )
 from toolbench.lab.interchange.traffic.openai import merge_answer
 
@@ -69,7 +69,7 @@ def _parse_json(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return read_text(value)
+        return parse_json_text(value)
     except InvalidJsonError:
         raise ExchangeSkippedError("an attribute of the span is not JSON") from None
 

@@ -65,7 +65,7 @@ class MatrixQuery:
     def from_query(cls, query: QueryParams) -> "MatrixQuery":
         """Parse URL parameters."""
         texts = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
-        chosen, unread_days = ResultFilter.from_query(query)
+        chosen, unread_names = ResultFilter.from_query(query)
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
         scope = texts["scope"] or ("runs" if runs else "")
         is_wrong_by_name = {
@@ -88,7 +88,7 @@ class MatrixQuery:
             sort=texts["sort"],
             chosen=chosen,
             layout=TableLayout.from_query(query),
-            ignored=(*(name for name, is_wrong in is_wrong_by_name.items() if is_wrong), *unread_days),
+            ignored=(*(name for name, is_wrong in is_wrong_by_name.items() if is_wrong), *unread_names),
         )
 
     def query(self, **changes: object) -> str:

@@ -11,14 +11,14 @@ MAX_NOTE_CHARS = 20_000
 CHANGED_NOTE = "This note was changed after you opened the page. Compare, then save again."
 
 
-def annotate(trial_id: int, *, label: str, note: str, read: tuple[str, str] | None = None) -> bool:
+def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str] | None = None) -> bool:
     """Save the label and the note of a trial, truncated to their maximum lengths.
 
     Args:
         trial_id: primary key of the trial.
         label: the new label.
         note: the new note.
-        read: label and note that the user has read and changed; None to replace any.
+        read_texts: label and note that the user has read and changed; None to replace any.
 
     Returns:
         Whether the trial exists; otherwise, nothing is saved.
@@ -32,7 +32,7 @@ def annotate(trial_id: int, *, label: str, note: str, read: tuple[str, str] | No
         trial = trials.only("label", "note").first()
         if trial is None:
             return False
-        if read is not None and not any(_has_texts(trial, texts) for texts in (read, (label, note))):
+        if read_texts is not None and not any(_has_texts(trial, texts) for texts in (read_texts, (label, note))):
             raise InvalidFieldsError({"note": [CHANGED_NOTE]})
         Trial.objects.filter(pk=trial_id).update(label=label, note=note)
     return True

@@ -69,7 +69,7 @@ def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int 
     """
     tools = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
     calls = ArraySubquery(tools.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok")))
-    judgements = Judgement.objects.of_last_executions()
+    judgements = Judgement.objects.filter_last_executions()
     judged = judgements.filter(trial=OuterRef("pk"), current=True).values("scenario_version")[:1]
     rows = Trial.objects.filter(pk__in=ids).order_by().values_list("pk", calls, Subquery(judged))
     return {

@@ -192,9 +192,9 @@ class TrialFilter:
     @classmethod
     def from_query(cls, query: QueryParams) -> "TrialFilter":
         """Parse URL parameters; values that cannot be read are listed in `ignored`."""
-        chosen, unread_days = ResultFilter.from_query(query)
+        chosen, unread_names = ResultFilter.from_query(query)
         values: dict[str, Any] = {"chosen": chosen.drop_single_choices(), "layout": TableLayout.from_query(query)}
-        ignored: list[str] = list(unread_days)
+        ignored: list[str] = list(unread_names)
         multiple = {name for name, chosen_values in chosen.choices.items() if len(chosen_values) > 1}
         for name in (field.name for field in fields(cls) if field.name not in _COMPOSITE_FIELDS):
             if name in multiple:

@@ -104,7 +104,7 @@ def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
     next_url = choose_local_path(request.POST.get("next", ""), url)
     label, note = (request.POST.get(name, "") for name in ("label", "note"))
     try:
-        if not annotate(trial_id, label=label, note=note, read=_find_read_texts(request)):
+        if not annotate(trial_id, label=label, note=note, read_texts=_find_read_texts(request)):
             raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     except InvalidFieldsError as error:
         context = {"trial": Trial.objects.get(pk=trial_id), "label": label, "note": note, "error": error}
