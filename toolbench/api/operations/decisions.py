@@ -20,6 +20,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, LaunchError
+from toolbench.lab.query_params import describe_unreadable
 from toolbench.lab.results.decide.confirmation_run import launch_confirmation, save_confirmation
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.new_trials import NewTrialsError
@@ -281,8 +282,7 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
     pairs += [("run", str(run)) for run in rule.run]
     query = DecideQuery.from_query(QueryDict(urlencode(pairs)))
     if query.ignored:
-        names = ", ".join(query.ignored)
-        raise ProblemError(422, f"Change {names}: a value cannot be read, or another value excludes it.")
+        raise ProblemError(422, describe_unreadable(query.ignored))
     return query
 
 
