@@ -181,7 +181,7 @@ def _load_simulated_models() -> int:
 def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
     """Load the built-in provider of a wire format with all its models.
 
-    At other providers of its server with this wire format, only the models that users chose are updated.
+    At providers of the simulated server that users created, only the models that users chose are updated.
 
     Returns:
         The number of models of the built-in provider.
@@ -217,7 +217,7 @@ def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
 def _find_or_create_provider(key_columns: Mapping[str, str], *, name: str, **columns: Any) -> Provider:
     """Return the oldest provider with these key columns; create it if there is none.
 
-    Users may connect more of them, and give a provider any name: the new provider then gets the name with a number.
+    Users may have created several such providers. If another provider has the name, the new one gets a number after it.
     """
     provider = Provider.objects.filter(**key_columns).order_by("pk").first()
     if provider is not None:
@@ -236,7 +236,7 @@ def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_colu
 
 
 def _load_price_lists() -> None:
-    """Store the list prices, and mark the cells whose cost follows from changed ones for recomputing."""
+    """Store the list prices, and mark the cells whose cost depends on a changed price for recomputing."""
     prices: dict[str, dict[str, list[float]]] = {}
     for price in reversed(load_prices()):  # the first price of a model counts
         prices.setdefault(price.provider, {})[price.model] = [price.input, price.output]

@@ -45,7 +45,7 @@ def select_distinct_versions(versions: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _load_equal_versions() -> dict[str, str]:
-    """Load EQUAL_VERSIONS_PATH and return the first version of its group by each version."""
+    """Load EQUAL_VERSIONS_PATH and return, for each version in it, the first version of the same group."""
     groups = [group["versions"] for group in json.loads(EQUAL_VERSIONS_PATH.read_bytes())]
     return {version: group[0] for group in groups for version in group}
 

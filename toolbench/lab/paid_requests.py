@@ -76,7 +76,10 @@ def find_model_price(provider: Provider, model_name: str, price: Mapping[str, An
 def is_private_address(url: str) -> bool:
     """Return whether the host of a URL is this machine or in a private network, by its text alone.
 
-    No name is resolved; a name without a dot counts as private.
+    No name is resolved. A name counts as private if it has no dot or ends in one of _PRIVATE_SUFFIXES.
+
+    Returns:
+        False for a URL that cannot be parsed or has no host.
     """
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")

@@ -26,8 +26,8 @@ def parse_run_ids(values: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     """Parse the ids of runs; each value is one id or a comma list.
 
     Returns:
-        The ids among the first MAX_RUNS parts, without repeats, and whether there are more parts or one of these is no
-        id.
+        The ids among the first MAX_RUNS parts, without repeats; and whether there are more parts, or one of the first
+        MAX_RUNS is no id.
     """
     parts = [part for value in values for part in value.split(",") if part]
     run_ids = [parse_whole_number(part) for part in parts[:MAX_RUNS]]

@@ -31,7 +31,7 @@ session_registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
 
 @worker_ready.connect
 def set_up_garbage_collection(**_: Any) -> None:
-    """Collect less garbage in a worker."""
+    """Make Python collect garbage less often in this worker."""
     freeze_loaded_objects()
     collect_rarely()
 

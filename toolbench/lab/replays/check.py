@@ -18,9 +18,9 @@ class ReplayCheck:
     Attributes:
         same: number of trials with the stored verdict and end. For trials judged by older rules, only the decisive
             columns are compared.
-        not_replayable: number of trials that sent no request or were ended by an error of Toolbench.
-        by_newer_rules: one sentence for each trial to which newer judging rules give another verdict, if they added its
-            failure class or pass, or if they changed the case study's verdict only.
+        not_replayable: number of trials that sent no request, were ended without a verdict, or lost their bodies.
+        by_newer_rules: one sentence for each trial whose verdict differs because of newer judging rules: they added
+            its new failure class or its pass, or changed only its verdict by the case study rule.
         differing: one sentence for each other trial whose verdict or end differs.
         unknown: one sentence for each trial whose replay stopped early.
     """
@@ -50,7 +50,10 @@ class ReplayCheck:
 
 
 def check_replay(run_id: int) -> ReplayCheck:
-    """Replay all finished trials of the run. Must not be called from a running event loop."""
+    """Replay all finished trials of the run and compare them with the stored verdicts.
+
+    Must not be called from a running event loop.
+    """
     ids = Trial.objects.filter(run_id=run_id, state=Trial.State.DONE).order_by("position").values_list("pk", flat=True)
     same = not_replayable = 0
     by_newer_rules: list[str] = []
@@ -88,8 +91,11 @@ def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
 def _find_rules_version(replayed: ReplayedTrial, changed: Sequence[str]) -> int:
     """Return the version of the judging rules that explains the changed columns.
 
-    It added the trial's new failure class, or its pass; or it changed the case study's rule, and only columns of that
-    rule have changed. Only versions after that of the stored verdict are considered; 0 if none of them explains it.
+    Such a version added the trial's new failure class or its pass; or it changed the case study rule, and only columns
+    of that rule have changed. Only versions after that of the stored verdict are considered.
+
+    Returns:
+        The first such version; 0 if there is none.
     """
     stored, current = read_judging_version(replayed.trial.verdict), read_judging_version(replayed.columns["verdict"])
     failure_class, versions = replayed.columns["failure_class"], range(stored + 1, current + 1)

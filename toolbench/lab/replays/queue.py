@@ -1,4 +1,4 @@
-"""Queue of replays: what-ifs and re-judgings that are too large for a page view.
+"""Queue of replays: what-ifs and re-judgings that are too large for a page view, and imports of runs.
 
 A worker processes a row in batches and stores its progress. The sweep notifies workers of rows that none processes.
 """
@@ -50,7 +50,7 @@ class ReplayKind:
         job: the name under which /health/ shows failures.
         abandoned_text: the reason stored in a row that MAX_ATTEMPTS workers have not finished.
         work: processes a row. The query set finds the row only while this worker has its lease.
-        clean_up: deletes files that are needed only until the row is done.
+        clean_up: deletes the files of a row that ends because of MAX_ATTEMPTS. Otherwise `work` has to delete them.
     """
 
     job: str
@@ -87,9 +87,9 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
 def compute_settings_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
     """Return a digest of all that decides what these settings do to the trials, beside the trials.
 
-    It contains the versions of the engine and of the judging rules, the presets that the settings name and, with
-    another strategy, the templates and workarounds of the models. It takes two queries, and another one for each
-    configuration whose model was deleted.
+    It covers the versions of the engine and of the judging rules, the presets that the settings name and, if the
+    settings name a strategy, the templates and workarounds of the models. It takes one query; with a strategy, it takes
+    two, and another one for each configuration whose model was deleted.
 
     Returns:
         64 hexadecimal digits.

@@ -58,7 +58,7 @@ class RejudgeResult:
     Attributes:
         judged: trials with a new verdict.
         unchanged: trials with a new verdict and the same outcome.
-        current: trials that the current versions had judged already, with the same verdict, or newer versions.
+        current: trials that keep their verdict: the current versions gave the same one, or a newer version gave it.
         unknown: trials that cannot be judged, since the task itself changed.
         without_bodies: trials that cannot be judged, since their bodies were removed.
         unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
@@ -66,7 +66,7 @@ class RejudgeResult:
         flips: trials with a changed outcome, by outcome before and after.
         changed: the first MAX_CHANGES_LISTED of these.
         processed: trials processed so far, including those that no other number counts, since they sent no request,
-            were ended by an error of Toolbench, or were executed again in the meantime.
+            were ended without a verdict, or were executed again or deleted in the meantime.
     """
 
     judged: int = 0

@@ -84,7 +84,7 @@ class ReplayedTrial:
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; None if all were.
         reason: why the replay stopped early or was not possible; "" otherwise.
-        is_not_replayable: whether the trial sent no request, was ended by an error of Toolbench, or has no bodies.
+        is_not_replayable: whether the trial sent no request, was ended without a verdict, or lost its bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
     """
 
@@ -138,7 +138,7 @@ def replay_trials(
             verdict is used.
 
     Raises:
-        PolicyError: as `transform_config`.
+        PolicyError: `transform_config` raised it.
     """
     ids = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
@@ -298,9 +298,10 @@ class _StepCollector:
 
 
 def _was_judged(trial: Trial) -> bool:
-    """Return whether a judge gave the verdict; False if Toolbench ended the trial with an error instead.
+    """Return whether the trial was judged.
 
-    A class of failures that is no longer in the table counts as judged.
+    It was not if it was ended without a verdict, such as by an internal error or because its provider was deleted. A
+    failure class that is no longer in the table counts as judged.
     """
     judged_by_class = {row.code: row.judged for row in failure_classes.load_classes()}
     return not trial.failure_class or judged_by_class.get(trial.failure_class, True) or bool(trial.verdict)

@@ -74,7 +74,7 @@ class TrialChange:
         left_out_before: whether answered success leaves the trial out, since it ended at the deadline.
         left_out_after: the same under the other settings.
         unknown_from: number of the first unknown step; None if the end is known.
-        why: why the end is unknown or the trial was never sent; else the sentence of the new verdict.
+        why: why the end is unknown or the trial cannot be replayed; otherwise the sentence of the new verdict.
         assumed: names of fields in which requests differ without an effect on the model.
     """
 
@@ -141,7 +141,7 @@ class ChangeTotals:
 
 
 def build_change(replayed: ReplayedTrial) -> TrialChange:
-    """Build the change of a replayed trial. The outcome of a trial that cannot be replayed stays."""
+    """Build the change of a replayed trial. A trial that cannot be replayed keeps its outcome."""
     trial, columns = replayed.trial, replayed.columns
     is_unknown = replayed.unknown_from is not None
     after = UNKNOWN if is_unknown else trial.outcome if replayed.is_not_replayable else columns["outcome"]

@@ -139,7 +139,11 @@ class WhatIfSettings:
 def leave_out_transforms(layers: Layers, names: Iterable[str]) -> Layers:
     """Return the layers with two more on top that leave out these transforms and repairs.
 
-    The first clears the lists that contain them; the second sets the remaining names, in their order.
+    The first added layer clears the lists that contain them; the second sets the remaining names, in their order. If
+    no list contains any of them, no layer is added.
+
+    Raises:
+        PolicyError: the layers contradict each other.
     """
     omitted = set(names)
     policy = resolve_policy(layers).policy
@@ -156,7 +160,7 @@ def list_policy_transforms(policy: Policy) -> dict[str, tuple[str, ...]]:
 
 
 def get_all_presets() -> dict[str, JsonObject]:
-    """Return the patches of all presets by name: built-in ones, then those of users. One query."""
+    """Return, with one query, the patches of all presets by name: built-in ones, then those of users."""
     user_presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     return {name: get_preset(name) for name in list_preset_names()} | user_presets
 
