@@ -141,7 +141,7 @@ def refuse_blank_last_call(
 def list_parse_errors(parsed_answer: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:
     """Return the parse errors of an answer.
 
-    They are those of the method, or else one for each `parse_error` finding.
+    They are the ones that the method recorded, or, if it recorded none, one for each `parse_error` finding.
     """
     if parsed_answer.parse_errors:
         return parsed_answer.parse_errors
@@ -179,9 +179,9 @@ def build_parse_error(
     Args:
         mode: name of the method in parse errors.
         error: why the call could not be read.
-        text: the text of the call; the parse error has its beginning.
-        call_index: index of the call, from 0; None if there is no call.
-        repaired_arguments: the result of the repairs; None for none.
+        text: the text of the call; the parse error keeps the beginning of it.
+        call_index: index of the call, from 0; None if the error belongs to no call of the answer.
+        repaired_arguments: the result of the repairs; None if no repair helped or was tried.
     """
     repair_names, is_truncated = (
         (repaired_arguments.repair_names, repaired_arguments.is_truncated) if repaired_arguments else ((), False)
@@ -205,7 +205,8 @@ def build_repair_changes(
 ) -> tuple[TransformChange, ...]:
     """Return one change for each repair.
 
-    The first has the beginning of the text before all repairs, the last that of the text after them.
+    The first change holds the beginning of the text before all repairs, the last change the beginning of the text
+    after all of them; the other sides are empty.
     """
     ((_, before_excerpt, after_excerpt),) = list_changes(text_before, repaired_arguments.text)
     last_index = len(repaired_arguments.repair_names) - 1

@@ -135,7 +135,7 @@ class ConstrainedMethod:
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
     def _parse_calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
-        """Return the calls in the JSON of an answer; [] if one cannot be parsed or names an unknown tool."""
+        """Return the calls in the JSON of an answer; [] if it has none, or one unreadable or of an unknown tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
         call_values = value.get("calls") if isinstance(value, dict) and self._options.max_calls > 1 else None
         parsed_calls = [
@@ -158,8 +158,8 @@ def _render_final_json(text: str) -> str:
 def _build_off_schema_answer(message: Message, text: str, *, has_tools: bool) -> ParsedAnswer:
     """Return the parsed answer without calls for a text that violates the schema.
 
-    The answer was truncated, or the endpoint ignores constraints. Without tools there was no schema, so that the text
-    is the final answer.
+    The reason is that the answer was truncated or that the endpoint does not enforce the constraint. Without tools
+    there was no schema, so the text is the final answer.
     """
     if not has_tools:
         return ParsedAnswer((), text, "text")

@@ -16,7 +16,7 @@ _PRIVATE_USE_CODES = range(0xE000, 0xF900)  # code points without a meaning in U
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
-    """Return the text of a message without closed reasoning, so that no call is read from reasoning.
+    """Return the text of a message without its closed reasoning, so that no call is read from reasoning.
 
     Returns:
         The text, and a copy of the message with this text and the reasoning in `reasoning_content`. The copy is None if
@@ -33,14 +33,14 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
     """Return the text without the reasoning between the tags of any text format, and the reasoning.
 
     Tags inside a JSON object are part of a value. Reasoning that is not closed stays in the text, since it may
-    contain calls.
+    contain calls. So does a single JSON object before an end tag without a start tag, since it may be a call.
     """
     if not any(tag in text for tag in _TAGS):
         return text, ""
     masked_json = _MaskedJson(text)
     visible_text, reasoning = split_reasoning(masked_json.text)
     if masked_json.is_single_object(reasoning) and not any(start_tag in masked_json.text for start_tag in _START_TAGS):
-        return masked_json.unmask(reasoning + visible_text), ""  # a text of only a call is no reasoning
+        return masked_json.unmask(reasoning + visible_text), ""  # a single call, not reasoning
     return masked_json.unmask(visible_text), masked_json.unmask(reasoning)
 
 
@@ -60,7 +60,8 @@ def remove_partial_reasoning(text: str) -> str:
 class _MaskedJson:
     """A text whose JSON objects are replaced by masks, so that tags inside of them are not read as tags.
 
-    A mask is the index of the object between two characters that do not occur in the text.
+    A mask is the index of the object between two copies of a character that does not occur in the text. If there is
+    no such character, nothing is masked.
 
     Attributes:
         text: the text with masks.

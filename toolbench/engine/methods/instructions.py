@@ -86,8 +86,9 @@ def render_history_as_text(
 ) -> list[Message]:
     """Return a history in OpenAI's format with its calls and results as text.
 
-    Each call becomes an assistant message, followed by its result as a user message if it has one before a later
-    message repeats its id. The text beside calls and results without a call are left out.
+    Each call becomes an assistant message. A user message with the result of the call follows, unless the call has no
+    result or a later message has a call with the same id before the result. Text beside calls is left out, and so are
+    results without a call.
 
     Args:
         messages: the history.
@@ -114,8 +115,8 @@ def render_history_as_text(
 def _pair_results(messages: Sequence[Message]) -> dict[tuple[int, int], str]:
     """Return the result of each call that has one, by the index of its message and its index in the message.
 
-    A result belongs to the last message before it with a call of its id. Calls of one message with the same id have
-    their results in order.
+    A result belongs to the last earlier message that has a call with the id of the result. If several calls of that
+    message have this id, the results are assigned to them in order.
     """
     results: dict[tuple[int, int], str] = {}
     open_calls: dict[str, deque[tuple[int, int]]] = {}
@@ -148,7 +149,7 @@ def render_call_json(name: str, arguments: str) -> str:
 def _build_example(function: JsonObject) -> str:
     """Return a call as JSON text, with placeholders as arguments.
 
-    They stand for the required arguments, or for the first one if none is required.
+    The call has the required parameters, or the first one if none is required.
     """
     schema = function.get("parameters") or {}
     properties = schema.get("properties") or {}

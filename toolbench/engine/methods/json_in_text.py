@@ -30,7 +30,7 @@ class JsonCall:
 
     Attributes:
         arguments: the arguments as in the JSON: an object, a text, or another value; None for none.
-        is_exact: whether the call is an object with the keys `name` and `arguments`, without a wrapper.
+        is_exact: whether the call has its name under `name`, its arguments, if any, under `arguments`, and no wrapper.
     """
 
     name: str
@@ -62,7 +62,7 @@ class JsonBlock:
 def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
     """Return the call of a known tool that a JSON value contains in any known form; None if there is none.
 
-    Of a list only the first item is read. `names` are those of the tools.
+    Only the first item of a list is read. `names` are the names of the known tools.
     """
     if isinstance(value, list):
         return parse_call(value[0], names) if value and isinstance(value[0], dict) else None
@@ -130,8 +130,8 @@ def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
 def find_attempted_call(text: str, names: Collection[str]) -> str | None:
     """Return the tool name of a call that the model attempted in its text; None if there is none.
 
-    Instead of the name, the code of the finding is returned if a text format finds a call that cannot be read: one of
-    UNREADABLE_CODES.
+    If a text format finds only a call that cannot be read, the code of that finding is returned instead of a name: one
+    of UNREADABLE_CODES. The name in a call of a text format may be one that is not in `names`.
     """
     if not any(character in text for character in _CALL_CHARACTERS):
         return None
@@ -151,7 +151,7 @@ def find_attempted_call(text: str, names: Collection[str]) -> str | None:
 
 
 def has_readable_call(text: str, names: Collection[str]) -> bool:
-    """Return whether a text has a readable call of one of these tools: in a text format, as JSON, as code."""
+    """Return whether a text has a readable call of one of these tools: in a text format, as JSON or as code."""
     if parse(text, tools=[{"name": name} for name in names]).calls:
         return True
     if any(parse_call(block.value, names) for block in find_blocks(text)):

@@ -10,7 +10,7 @@ class ParsedAnswer:
 
     Attributes:
         calls: calls in OpenAI's format.
-        text: the text without the calls.
+        text: the text without the calls; the whole text if none was read.
         method_used: the method used: tool_use, json_fallback, constrained, template or text.
         has_unexecuted_call: whether the model attempted a call that will not run.
         message: the answer for the history; None if it is the received message.

@@ -39,7 +39,8 @@ class CallMethod(Protocol):
     ) -> JsonObject:
         """Return a new request body that requests calls of these tools.
 
-        Without tools it is equal to `body`; the method template replaces the messages by its prompt all the same.
+        Without tools, the new body is equal to `body`. The method template is an exception: it always replaces the
+        messages by a prompt.
 
         Args:
             body: the body so far, with `messages`.
@@ -57,7 +58,7 @@ class CallMethod(Protocol):
         """Return a function that builds a FindCalls for each attempt of a streamed answer.
 
         Returns:
-            The function; None if calls have their own field, so that their parts are received as such.
+            The function; None if calls have their own field, so that the decoder already emits their parts.
         """
         ...
 
@@ -92,7 +93,8 @@ def build_method(policy: Policy, options: ConstraintOptions | None = None) -> Ca
         options: options of a constraint; None for the defaults.
 
     Raises:
-        PlanError: there is no such method, constraint or text format.
+        PlanError: there is no such method, constraint or text format, or the method template does not know the turn
+            tokens of the text format.
     """
     method, constraint = policy.method, policy.constraint
     if method == "native":

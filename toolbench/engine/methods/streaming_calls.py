@@ -43,11 +43,11 @@ class JsonCallWatcher:
 
 
 class _BracketTracker:
-    """Tracker of brackets in a text with JSON in it, in time that is linear in its length.
+    """Tracker of brackets in a text that contains JSON, in time that is linear in the length of the text.
 
-    A value that may be a call begins at a bracket inside no other one, after a fence, or at an object inside no other
-    object.
-    A line that ends inside quotes is not JSON: all open brackets are then discarded.
+    A value may be a call if its opening bracket is outside of all other brackets or directly follows a fence, or if it
+    is an object outside of all other objects. A line that ends inside quotes is not JSON: all open brackets are then
+    discarded.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,9 @@ class _BuildDecoder(Protocol):
 
 
 class CallWatchingDecoder:
-    """Decoder of a streamed answer that also emits the calls in its text, at the latest in `close`.
+    """Decoder of a streamed answer that also emits the calls in its text.
+
+    A call that was not found while the text was received is emitted by `close`, unless the stream was truncated.
 
     Args:
         build_decoder: builds the inner decoder for a listener.
@@ -124,7 +126,11 @@ class CallWatchingDecoder:
         self._decoder.feed(chunk)
 
     def close(self) -> Turn:
-        """Return the parsed answer and reset the decoder for the next attempt."""
+        """Emit the calls that are left, return the parsed answer, and reset the decoder for the next attempt.
+
+        Raises:
+            MalformedAnswerError: the bytes are not an answer; the decoder is reset all the same.
+        """
         try:
             turn = self._decoder.close()
             if self._has_text and not turn.is_truncated:

@@ -49,7 +49,7 @@ class TemplateMethod:
 
     Args:
         text_format: name of the text format; `auto` is hermes.
-        guess_untyped: whether tagged values without a type in the schema are read as JSON where they are JSON.
+        guess_untyped: whether tagged values without a type in the schema are read as JSON if they are valid JSON.
 
     Raises:
         PlanError: the turn tokens of the format are not known.
@@ -138,7 +138,7 @@ def _to_openai_call(call: TextCall) -> JsonObject:
 def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
     """Yield messages in OpenAI's format as messages of a prompt.
 
-    A result without a call becomes a message of the user.
+    A result whose call is not in an earlier message, and a message of any other role, becomes a user message.
     """
     calls_by_id: dict[str, TextCall] = {}
     for message in messages:

@@ -29,7 +29,7 @@ class TextJsonMethod:
     """Method that reads one call of an answer: the first fenced JSON object that names a known tool.
 
     If there is none, the call is an object without a fence, or else one that the policy's repairs make readable. A call
-    that cannot be read, or of which the end is missing, is reported and never runs.
+    that cannot be read, or whose end is missing, is reported and never runs.
     """
 
     method = "text_json"
@@ -107,7 +107,7 @@ def _list_values(block: JsonBlock) -> list[object]:
 
 
 def _build_repaired_answer(text: str, repaired_block: RepairedBlock) -> ParsedAnswer:
-    """Return the parsed answer for a call that needed repairs; it has no call if the call is truncated."""
+    """Return the parsed answer for a call that needed repairs; the answer has no calls if the call is truncated."""
     repaired_arguments = repaired_block.repaired_arguments
     parse_error = build_parse_error(
         "json_fallback",

@@ -1,4 +1,4 @@
-"""The kinds of values of policy keys: how each is parsed, what it accepts and how layers merge."""
+"""The kinds of policy keys: which values a key accepts, how they are parsed and how layers are merged."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ class KeyKind:
     Attributes:
         name: the name of the type for documentation, such as `flag`.
         accepts: a noun phrase for the accepted values, used in error messages.
-        parse_value: returns the parsed value, or None for the default; raises ValueError for a value that is not
-            accepted.
+        parse_value: returns the parsed value, or None for the default; raises ValueError, TypeError or RecursionError
+            for a value that is not accepted.
         merge: how the values of several layers are merged: LAST_LAYER, BY_LEAF or UNION.
         choices: the accepted words; () if the values are not limited to a list of words.
     """

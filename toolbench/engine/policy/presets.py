@@ -1,6 +1,6 @@
 """Presets, which are named patches of the policy, and the layers of strategies.
 
-A missing key keeps the value of the layers below; null or [] clears it.
+A key that a patch does not have keeps the value of the layers below; null resets it to the engine's default.
 """
 
 import json
@@ -131,17 +131,18 @@ def build_layers(
 
     The strategy raw has no defaults of Toolbench below `patches`; wire_standard reads only what the published standards
     allow; baseline has the defaults of infrastructure and provider; production also the model's workarounds. Any other
-    strategy is the preset of that name on top of baseline. For a preset that the case study published, later additions
-    to the infrastructure's defaults are turned off.
+    strategy is the preset of that name on top of baseline. If the case study published the preset, the defaults that
+    were added to the infrastructure since then are turned off.
 
     Args:
         strategy: name of a strategy or preset.
         provider_template: name of the provider template; "" for none.
-        workarounds: names of the presets that the model needs.
+        workarounds: names of the presets that the model needs; only production uses them.
         patches: the patches of the trial; None for none.
 
     Raises:
-        UnknownPresetError: there is no such strategy or preset.
+        UnknownPresetError: there is no such strategy or preset and `patches.preset` is empty, or there is no such
+            workaround.
     """
     patches = patches or PatchSet()
     strategy_name = normalise_name(strategy)
@@ -174,8 +175,8 @@ def list_case_study_presets() -> tuple[str, ...]:
 def _get_strategy_addition(name: str) -> JsonObject:
     """Return the settings added to a preset as the strategy; {} unless the case study published it.
 
-    They turn off what Toolbench added to the infrastructure after the publication. As the default of a provider or as a
-    workaround, the preset does not get them, so that production keeps the settings of the infrastructure.
+    They turn off what Toolbench added to the infrastructure after the publication. They are not added to a preset that
+    is the default of a provider or a workaround, so that production keeps the settings of the infrastructure.
     """
     is_published = _DATA["aliases"].get(normalise_name(name), normalise_name(name)) in list_case_study_presets()
     patch: JsonObject = _DATA["case_study"]["as_strategy"] if is_published else {}

@@ -2,9 +2,9 @@
 
 The fields of Policy are the only table of policy keys: validation, merging, forms and documentation read them.
 
-A layer is (name, patch), the lowest first. A missing key is untouched. `null` resets a key to the engine's default,
-which is empty for lists and objects. Objects merge leaf by leaf; lists are ordered unions, and [] clears; for other
-values the last layer wins.
+A layer is (name, patch), the lowest first. A key that a patch does not have is untouched. `null` resets a key to the
+engine's default. Objects merge leaf by leaf. Lists are ordered unions, and [] clears them. For other values, and for
+the list `paths`, whose order matters, the last layer wins.
 """
 
 from collections.abc import Iterable, Mapping
@@ -353,7 +353,8 @@ class ResolvedPolicy:
 
     Attributes:
         origins: the layer of each leaf (`request_overrides.parallel_tool_calls`), each list element
-            (`response_transforms[0]`) and each other key; `engine` is the engine's default.
+            (`response_transforms[0]`) and each other key, empty objects and lists included; `engine` is the engine's
+            default.
         overridden: settings that a later layer replaced, in the order of the replacing layers.
     """
 

@@ -31,7 +31,8 @@ for _repair_function in (
     _REPAIRS.register(_repair_function)
 
 REPAIR_NAMES = _REPAIRS.list_names()
-# Repairs after which a call counts as truncated: in any answer, and in an answer that was truncated at a limit.
+# Repairs after which a call counts as truncated: INVENTING_REPAIRS in any answer, CLOSING_REPAIRS in an answer that was
+# truncated at a limit.
 INVENTING_REPAIRS = ("cut_value",)
 CLOSING_REPAIRS = ("missing_closers", "cut_value")
 MAX_TEXT_LENGTH = 65_536  # characters of the longest text that is repaired
@@ -54,9 +55,10 @@ class RepairedArguments:
 
 
 def repair_arguments(text: str, names: Iterable[str], *, is_truncated: bool = False) -> RepairedArguments | None:
-    """Apply the named repairs until the text is a JSON object. No text raises an exception.
+    """Apply the named repairs until the text is a JSON object.
 
-    The time is proportional to the length of the text; a text of more than MAX_TEXT_LENGTH characters is not repaired.
+    No text raises an exception. The time is proportional to the length of the text; a text of more than MAX_TEXT_LENGTH
+    characters is not repaired.
 
     Args:
         text: the arguments as the model wrote them.

@@ -160,10 +160,10 @@ def _is_unquoted_key(text_before: str, token: Token, text_after: str) -> bool:
 
 
 def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
-    """Join the tokens, and add each closing bracket that is missing before the next outer one.
+    """Join the tokens, and add a closing bracket where exactly one is missing before the next outer one.
 
     Returns:
-        The text, and the closing brackets that are still missing at its end.
+        The text, and the closing brackets that are still missing at the end of it.
     """
     parts: list[str] = []
     open_brackets: list[str] = []
