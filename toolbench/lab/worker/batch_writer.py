@@ -84,7 +84,7 @@ class BatchWriter:
             await self._write_queued()
 
     async def _write_queued(self) -> None:
-        """Write what is queued now, in as many batches as it needs; what is queued meanwhile waits."""
+        """Write the queue in as many batches as it needs; writes that are queued during the last batch wait."""
         has_more = True
         while has_more:
             batch = self._take_batch()

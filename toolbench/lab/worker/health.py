@@ -1,6 +1,6 @@
 """Heartbeats of processes, and the health of the installation.
 
-A process counts as alive if it sent a heartbeat lately: a process that still runs may receive no messages.
+A process counts as alive only if it sent a heartbeat lately, since a process that still runs may receive no messages.
 """
 
 import os
@@ -116,7 +116,7 @@ def get_health() -> Health:
 
 
 def count_live_workers() -> int:
-    """Return how many workers sent a heartbeat within HEARTBEAT_TIMEOUT. It needs one query."""
+    """Return how many workers sent a heartbeat within HEARTBEAT_TIMEOUT, with one query."""
     return filter_live_workers().count()
 
 

@@ -59,7 +59,8 @@ def find_serving_host(provider_id: int) -> str:
     """Return the name of another host whose workers alone reach the local server of a provider.
 
     Returns:
-        "" if the provider has an address, if this host or no host serves it, or if no worker of that host is alive.
+        "" if the provider has an address, if this host or no host serves its models, or if no worker of the other host
+        is alive.
     """
     services = Provider.objects.filter(pk=provider_id, base_url="").exclude(service="").values("service")
     workers = filter_live_workers().filter(host=OuterRef("host"))

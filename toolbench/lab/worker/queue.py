@@ -73,7 +73,7 @@ def _quote_column(field: "Field[Any, Any]") -> str:
 
 
 def notify_workers(provider_ids: Iterable[int]) -> None:
-    """Request a worker session for each provider. Call it after the commit."""
+    """Request a worker session for each provider, until the broker does not answer. Call it after the commit."""
     for provider_id in sorted(set(provider_ids)):
         if not _send_task(SESSION_TASK, [provider_id], expires=settings.SESSION_SECONDS):
             return
@@ -97,7 +97,7 @@ def forward_session(provider_id: int) -> bool:
     """Pass the request for a session on to the host whose workers alone reach the provider's local server.
 
     Returns:
-        Whether it was passed on; False if a session has to run here.
+        Whether it was passed on; False if a session has to run here or the broker does not answer.
     """
     return _forward(SESSION_TASK, provider_id, find_serving_host(provider_id))
 

@@ -38,7 +38,8 @@ class Reservation:
 
     Attributes:
         requests: number of requests that may be sent.
-        is_cancelled: whether the run was cancelled or deleted; otherwise 0 requests mean that a limit is reached.
+        is_cancelled: whether the run was deleted or is neither running nor paused; otherwise 0 requests mean that a
+            limit is reached.
     """
 
     requests: int
@@ -48,7 +49,7 @@ class Reservation:
 def reserve(run_id: int, requests: int) -> Reservation:
     """Count up to `requests` requests against the limits of the run with one conditional update.
 
-    Trials of a paused run may continue; those of a cancelled or deleted run may not.
+    Trials of a paused run may continue; those of a run that was cancelled, has ended or does not exist may not.
     """
     with connection.cursor() as cursor:
         cursor.execute(_RESERVE, {"run": run_id, "wanted": requests})

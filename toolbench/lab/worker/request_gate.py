@@ -44,6 +44,7 @@ class BudgetReserver:
 
         Raises:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
+            Exception: the request could not be counted.
         """
         future: _RequestFuture = asyncio.get_running_loop().create_future()
         self._futures_by_run[run_id].append(future)
@@ -133,6 +134,7 @@ class RequestGate:
 
         Raises:
             TrialStoppedError: a limit of the run is reached, or the run was cancelled.
+            Exception: the request could not be counted.
         """
         if self.pacer.is_active:
             await self._start_request()
@@ -163,10 +165,10 @@ class RequestGate:
             self._end_request(self.pacer.read_result(step, model))
 
     def close(self) -> None:
-        """Report a request that was started and not sent to the pacer. Call it at the end of the trial.
+        """Tell the pacer about a request that was started and not sent. Call it at the end of the trial.
 
-        `has_lost_server`, which refers to the trial's job, is removed: as part of a cycle it would keep all bodies of
-        the trial in memory until a garbage collection.
+        `has_lost_server` is removed, since it refers to the trial's job and the job to this gate: such a cycle would
+        keep all bodies of the trial in memory until a garbage collection.
         """
         self.has_lost_server = None
         if self._sent is not None:

@@ -29,7 +29,7 @@ from toolbench.providers.http.client import HttpClient
 P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS = 0.3  # between two claims of an empty queue
+IDLE_SECONDS = 0.3  # longest wait for a freed slot; then the session claims again
 GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
 SERVE_WAITING_SECONDS = 0.5  # between two attempts to acquire slots for trials that were claimed ahead
 CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
@@ -48,7 +48,7 @@ class CheckRuns(Protocol):
 
         Args:
             run_ids: the runs whose trials the session is running.
-            counts: whether to recompute stale cells and end finished runs too.
+            counts: whether to continue sequential stopping, recompute stale cells and end finished runs too.
         """
         ...
 
@@ -71,7 +71,7 @@ class SessionOptions:
         sweep: called every SWEEP_SECONDS with counts=False, since `check_runs` recomputes the cells, and at the end of
             the session with counts=True.
         is_stopping: returns whether the worker was asked to stop.
-        on_claiming_ended: called when the session ends claiming, unless the provider could not be used at its last
+        on_claiming_ended: called when the session ends claiming, unless the provider could not be used at the last
             claim.
     """
 
@@ -94,8 +94,9 @@ class WorkerSession:
     """Runner of claimed trials of one provider, with one event loop and one HTTP client.
 
     `_storage_thread` stores batches and recomputes cells; `_query_thread` runs short statements, so that no request
-    waits for a batch. `_jobs` contains the trials by lease, from their claim until their outcome is stored. The session
-    may claim a trial again whose lease it lost, while the first execution of that trial still runs.
+    waits for a batch. `_jobs` contains the trials by lease, from the claim until the database has stored their outcome
+    or queued them again, or their lease is lost. The session may claim a trial again whose lease it lost, while the
+    first execution of that trial still runs.
     """
 
     def __init__(self, provider_id: int, options: SessionOptions) -> None:
@@ -172,7 +173,7 @@ class WorkerSession:
             logger.error("The database is unavailable; a failure is not counted: %s", job, exc_info=error)
 
     async def _run_ignoring_errors(self, function: Callable[P, object], *args: P.args, **named: P.kwargs) -> None:
-        """Run a function and record its exception instead of raising it.
+        """Run a function and record its exception instead of raising it; ignore an unavailable database.
 
         Use it at the end of a session: a later sweep repeats the work.
         """
@@ -289,8 +290,8 @@ class WorkerSession:
     async def _drain(self) -> None:
         """Wait for the trials in flight.
 
-        If the worker is asked to stop, trials that have not ended after STOP_TIMEOUT_SECONDS are queued again. If
-        that cannot be stored, the session waits LEASE_SECONDS more.
+        If the worker is asked to stop, trials that have not ended after STOP_TIMEOUT_SECONDS are queued again. While
+        the database cannot store that, the session waits up to LEASE_SECONDS more and then ends without the sweep.
         """
         stop_deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while self._jobs:
@@ -351,7 +352,7 @@ class WorkerSession:
                 tokens = {job.trial.run_id: job.cancellation_token for job in self._jobs.values()}
                 for run_id in await self._storage_thread.run(self._check_runs_once, tokens.keys()):
                     tokens[run_id].set()
-                    # Trials that are claimed after the run was resumed need a new one.
+                    # Trials that are claimed after the run was resumed need a new token.
                     self._cancellation_tokens.pop(run_id, None)
 
     def _check_runs_once(self, run_ids: Collection[int]) -> Iterable[int]:

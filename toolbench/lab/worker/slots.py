@@ -188,9 +188,9 @@ class Slots:
         return successors
 
     def mark_stored(self, lease: UUID) -> None:
-        """Note that the end of a trial is stored, and that the database counts its successor.
+        """Note that a trial is stored as ended or queued again, and that the database counts its successor.
 
-        Set `freed` if slots may be reused that had to wait for it.
+        Set `freed` if free slots could not be reused because too many finished trials were not stored.
         """
         had_too_many = len(self._unstored) >= MAX_UNSTORED_TRIALS
         self._unstored.discard(lease)

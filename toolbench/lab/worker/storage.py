@@ -1,8 +1,9 @@
 """Storage of steps, outcomes and requeued trials in batches. Each write names the lease of its trial.
 
 The columns are one JSON parameter of each statement and the bodies are arrays of bytes, so a batch of any size needs
-two statements. If the database refuses a batch for its content, the batch is halved until the refused row is alone in
-it. That row is then stored without the texts of the model.
+one statement for its steps and one for its outcomes. If the database refuses a batch for its content, the batch is
+halved until the refused row is alone in it. That row is then stored without the texts of the model. An outcome that is
+refused again is stored as an internal error.
 """
 
 import json
@@ -198,7 +199,8 @@ def write_batch(batch: Batch) -> WriteResult:
     stored and only the answer was lost: each row counts once.
 
     Raises:
-        django.db.Error: the database is unavailable; the batch was stored as a whole or not at all.
+        django.db.Error: the database is unavailable, or refused a row in every form. The batch was stored as a whole
+            or not at all.
     """
     try:
         with transaction.atomic():

@@ -118,11 +118,14 @@ class TrialJob:
     async def run(self, config: FrozenConfig, access: ProviderAccess) -> bool:
         """Run the trial.
 
-        Any error of the trial becomes its outcome.
+        Known errors of the plan and all errors of the loop and the judge become the outcome of the trial.
 
         Returns:
             Whether the trial ended. False if it has to run again: a limit of the run is reached, or its local server
             died or is not ready.
+
+        Raises:
+            Exception: the plan or the outcome could not be built. The caller ends the trial with an internal error.
         """
         with log_ids(run=self.trial.run_id, trial=self.trial.id, provider=self.context.provider_id):
             try:
@@ -137,7 +140,7 @@ class TrialJob:
         """Run the trial and return whether it ended.
 
         Raises:
-            ServerNotReadyError: the local server is not ready.
+            ServerNotReadyError: the local server is not ready, or it died before a retry.
         """
         self.model_name = config.model_name
         try:
@@ -164,8 +167,8 @@ class TrialJob:
     async def _wait_for_slot(self) -> None:
         """Wait for a slot, or until the run is cancelled: then the trial ends before its first request.
 
-        Until the next renewal the lease counts as held for as long as that of the trial that had the slot before. The
-        database may still count that trial in the slot.
+        Until the next renewal, this lease counts as confirmed no later than the lease of the trial that had the slot
+        before, since the database may still count that trial in the slot.
         """
         try:
             async with asyncio.timeout(None) as timeout:

@@ -142,7 +142,7 @@ class TrialPlan:
 
 
 def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
-    """Read frozen configurations by id, with two queries, or three if user cases are run."""
+    """Read frozen configurations by id, with two queries, or three if they have imported or user cases."""
     ids = list(config_ids)
     rows = RunConfig.objects.filter(pk__in=ids).select_related("run")
     cases = load_frozen_cases(ids)
@@ -167,7 +167,7 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
     """Read the address and key of a provider, with at most one query.
 
     Raises:
-        KeyUnavailableError: the provider's key cannot be read.
+        KeyUnavailableError: the key, the extra headers or the network secrets of the provider cannot be read.
     """
     is_on_local_server = provider.kind in SEEDED_KINDS and not provider.base_url
     services = _load_addresses() if is_on_local_server else {}
@@ -213,7 +213,7 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
         ServerNotReadyError: the local server is not ready.
         ScenarioChangedError: the scenario has changed since the launch.
         PolicyError: the engine no longer accepts the policy layers.
-        KeyError: the scenario is unknown.
+        KeyError: the scenario or its set of few-shot examples is unknown.
     """
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)

@@ -117,7 +117,8 @@ class SendSchedule:
         """Return the seconds until the next request may be sent.
 
         Returns:
-            None if that depends on a call of another method: a request has to end, or times to send are missing.
+            None if that depends on a call of another method: the limits or times to send are missing, or a request has
+            to end.
         """
         if self.pace is None or self.in_flight >= self.pace.in_flight:
             return None
@@ -145,7 +146,7 @@ class SendSchedule:
         self._has_waited = self._has_waited or any(moment > now for moment in self._send_times)
 
     def start(self, now: float) -> PacedRequest:
-        """Count a request that is sent now. Call it only after `find_delay` returned 0."""
+        """Count a request that is sent now. Call it after `find_delay` returned 0, or if nothing limits the rate."""
         self.in_flight += 1
         self._sent += 1
         self._peak = max(self._peak, self.in_flight)

@@ -67,7 +67,7 @@ class PaceReport:
         latencies: number of readable answers and sum of their seconds, by model.
         tokens: tokens of the answers.
         rejections: in the order in which they were received.
-        pause_seconds: time until a limit is reset that the headers of an answer call used up; 0 for none.
+        pause_seconds: time until the reset of a limit that is used up by the headers of an answer; 0 for none.
         has_waited: whether a request waited because of the limits of requests or tokens per minute.
     """
 
@@ -99,7 +99,7 @@ class PaceState:
         rate_seconds: time since `rate_limited_at` in which requests waited for the rate.
         rate_limited_at: time of the last rejection that was taken for too many requests a minute; 0 for none.
         held_until: end of the pause in which no request is sent.
-        hold_seconds: pause after such a rejection that the next one doubles.
+        hold_seconds: last pause after such a rejection; the next one doubles it.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
         tentative_until: end of the time in which a new rate is forgotten if more requests are accepted: a minute after

@@ -3,17 +3,17 @@
 -- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has
 -- ended, and its slot is free, although its outcome is not stored yet. Runs with the fewest claimed trials that have
 -- not ended come first, then the runs take turns. No run has more claimed trials than its own limit; trials that back
--- off count. Trials whose local server is not ready, or whose method a probe has yet to determine, stay queued. A run
--- with a request limit gets no more trials in flight than its remaining requests are expected to suffice for, at the
--- mean number of requests of its finished trials (3 before the first has finished), so that the limit does not stop
--- trials half-way. A trial that lost its local server or its lease `isolate_after` times is claimed only while no other
--- trial of the provider and no other such trial of any provider runs, and no trial of the provider is claimed beside it:
--- if the server or the worker dies again and again, that trial kills it.
+-- off count. Trials whose local server is not ready, or whose configuration waits for a probe, stay queued. A run with
+-- a request limit gets no more trials in flight than its remaining requests are expected to suffice for, but at least
+-- one. The mean number of requests of its finished trials is expected (3 before the first has finished), so that the
+-- limit seldom stops trials half-way. A trial that lost its local server or its lease `isolate_after` times is claimed
+-- only while no other trial of the provider and no other such trial of any provider runs, and no trial of the provider
+-- is claimed beside it: if the server or the worker then dies again, no other trial can be the cause.
 -- Beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot: each waits for the
--- slot of a trial of the same worker. None is claimed so while a probe or a trial that backs off wants a slot, if the
--- limit is adaptive, if a local server serves the model, which may get a new address, or while a trial is queued of a
--- run whose trials in flight have to be counted: a run with a limit of its own, with a token limit, or near its request
--- limit. A slot that becomes free must go to that trial.
+-- slot of a trial of the same worker. No trial is claimed ahead while a probe or a trial that backs off wants a slot,
+-- if the limit is adaptive, or if the provider has no address of its own, since its local server may get a new one.
+-- Nor is one claimed ahead while a run has queued trials whose number in flight matters: a run with a limit of trials
+-- in flight, with a token limit, or near its request limit. Then the next free slot must go to a trial of that run.
 -- While the rate control holds all requests of a provider with an adaptive limit, none of its trials is claimed.
 -- "IS TRUE" keeps the planner from reading all queued trials by their index for each claimed one, as it does while the
 -- table has no statistics.

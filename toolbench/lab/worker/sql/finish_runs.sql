@@ -1,4 +1,4 @@
--- End locked runs that are still finished.
+-- End those of the locked runs that still meet the condition of is_run_finished.sql.
 --
 -- Parameters: ids of the runs.
 -- Parts: is_finished: the condition of is_run_finished.sql.

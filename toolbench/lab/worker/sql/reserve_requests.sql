@@ -4,7 +4,7 @@
 -- whose count a crash lost would be sent beyond the limit. This applies to runs without a limit too, since a limit may
 -- be set while their trials run.
 -- Parameters: run, wanted.
--- Returns: the number granted and the state of the run.
+-- Returns: the number granted and the state of the run; no row if the run does not exist.
 -- Locks: the run.
 WITH before AS (
     SELECT id, state, set_config('synchronous_commit', 'on', true),

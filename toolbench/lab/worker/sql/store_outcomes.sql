@@ -6,7 +6,7 @@
 -- Parts: typed: the columns with their types; assignments: of the columns; a column without a value is not changed.
 -- Returns: trial and run of each trial that ended, and each incomplete trial with NULL.
 -- Locks: trials, then cells by id. A cell that is stale already is locked too, since a count must not begin before this
--- transaction has ended, but not written again. `locked` reads it after the wait for its lock.
+-- transaction has ended, but not written again. `locked` reads `stale` after the wait for the lock of the cell.
 -- "IS TRUE" keeps PostgreSQL from comparing each outcome with each running trial: it looks trials up by id.
 WITH held AS (
     SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
