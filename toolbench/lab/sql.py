@@ -1,6 +1,7 @@
 """Loader of SQL files. `load_statement("worker/claim_trials")` reads `worker/sql/claim_trials.sql`.
 
-Each file begins with a comment: what the statement does, its parameters, what it returns and the order of its locks.
+Each file begins with a comment: what the statement does and, where they matter, its parameters, what it returns and
+the order of its locks.
 """
 
 import re

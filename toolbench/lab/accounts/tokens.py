@@ -73,7 +73,9 @@ def list_tokens(user: User) -> Sequence[ApiToken]:
 
 
 def create_api_token(user: User, name: str, scopes: Collection[str], days: int | None) -> tuple[ApiToken, str]:
-    """Create a token and return it with its secret, which is stored nowhere.
+    """Create a token and return it with its secret.
+
+    Of the secret, only a hash and the first _SHOWN_CHARS characters are stored.
 
     Args:
         user: the person who creates the token.
@@ -113,7 +115,7 @@ def revoke_token(user: User, token_id: int) -> ApiToken:
 
 
 def find_access(secret: str) -> TokenAccess | None:
-    """Return the access that a secret gives, and store the time of its use to the minute.
+    """Return the access that a secret gives, and store the time of its use at most once a minute.
 
     Returns:
         The access; None if the secret is unknown, expired or revoked, or its account is closed.

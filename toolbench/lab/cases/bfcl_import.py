@@ -36,7 +36,8 @@ class CategoryImport:
 def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple[CategoryImport, ...]:
     """Import the cases of the categories.
 
-    A case that was imported before is unchanged, or gets a new version if the installed wheel defines it differently.
+    A case that was imported before is unchanged, or gets a new version if the installed wheel of bfcl-eval defines it
+    differently. Each category is imported in a transaction of its own.
 
     Args:
         categories: names of BFCL categories.
@@ -44,7 +45,7 @@ def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple
 
     Raises:
         UnknownCategoryError: a category is unknown.
-        NotInstalledError: the wheel is not installed.
+        NotInstalledError: the wheel of bfcl-eval is not installed.
     """
     if unknown := [name for name in categories if name not in BFCL_CATEGORIES]:
         names = ", ".join(BFCL_CATEGORIES)

@@ -72,7 +72,7 @@ def load_transcript(slug: str, trial_id: int) -> Transcript:
 def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[str, UserCase]:
     """Return title and case of a message.
 
-    If the draft expects nothing, any answer passes.
+    If the draft expects nothing, any answer passes; without tools, any answer without a call.
 
     Args:
         draft: the fields of the form. With a trial, its message is only the next one.
@@ -101,7 +101,7 @@ def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
 
     Raises:
         UnknownCaseError: the conversation was deleted.
-        InvalidFieldsError: a set of users' cases has the name of the set of conversations.
+        InvalidFieldsError: the name of the set of conversations is taken by a set of another kind.
     """
     if slug:
         return edit_case(slug, title, definition)
@@ -221,7 +221,7 @@ def save_as_case(trial_id: int) -> Case:
 
     Raises:
         CaseNotCreatedError: there is no such trial, or no case can be created from it.
-        DraftError: the trial's calls cannot be expected, for example because a tool is not among the tools.
+        DraftError: the trial's calls cannot be expected, for example because a called tool is not a tool of the case.
     """
     existing = Case.objects.filter(from_trial=trial_id, deleted_at=None, set__kind=CaseSet.Kind.OWN).first()
     if existing is not None:

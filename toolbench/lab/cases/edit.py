@@ -76,7 +76,7 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
         new_cases: title, definition and options of each case.
 
     Raises:
-        InvalidFieldsError: the set of a case has another kind, or its name is reserved for one.
+        InvalidFieldsError: a set of the given name has another kind, or the name is reserved for sets of another kind.
     """
     if not new_cases:
         return ()
@@ -121,7 +121,7 @@ def edit_case(slug: str, title: str, definition: UserCase, read_number: int | No
 
     Raises:
         UnknownCaseError: there is no such case, or it was deleted.
-        InvalidFieldsError: another version was saved meanwhile.
+        InvalidFieldsError: the definition differs, and another version than `read_number` is the newest now.
     """
     with transaction.atomic():
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()

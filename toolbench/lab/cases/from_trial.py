@@ -74,7 +74,7 @@ def load_trial_scenario(trial: Trial) -> Scenario:
 
 
 def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
-    """Return the draft of a case with this instance, whose tools return the last successful result of the trial.
+    """Return the draft of a case with this instance; each tool returns its last successful result in the trial.
 
     Args:
         title: title of the case.

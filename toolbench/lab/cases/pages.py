@@ -115,7 +115,7 @@ class CasePage:
 
     @property
     def last_model(self) -> int | None:
-        """Primary key of the model that ran the case last, or None."""
+        """Primary key of the model that ran the case last; None if there is no run or the model was deleted."""
         return self.runs[0].cell.config.model_id if self.runs else None
 
     @property
@@ -233,7 +233,8 @@ def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     """Return the models by provider as choices of a form, with three queries.
 
     Ready providers come first. Among them, and among the others, real providers come before simulated ones, and
-    providers with an address before local servers. Simulated models are in the order of their file, others by name.
+    providers with an address before local servers. Simulated models are in the order of the file that defines them,
+    other models by name.
 
     Returns:
         Pairs of a provider's title and its models, each model as a pair of primary key and name.

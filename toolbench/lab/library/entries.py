@@ -83,7 +83,8 @@ def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) ->
     Args:
         entry: the entry, not saved.
         username: the person who created it.
-        reserved: names that no entry may have, in lower case with underscores; case is ignored.
+        reserved: names that no entry may have, in lower case with underscores. A name that differs from one of them
+            only by case or by hyphens is not accepted either.
 
     Raises:
         InvalidFieldsError: the name is not accepted.

@@ -92,8 +92,8 @@ def save_model_settings(model: Model, content: JsonObject, *, read_number: int, 
         username: the person who changed it.
 
     Raises:
-        InvalidFieldsError: a workaround or capability is unknown, the price is incomplete or out of range, or another
-            version was saved meanwhile.
+        InvalidFieldsError: a workaround is unknown, a capability is unknown or has a wrong value, the price is not
+            valid, or another version was saved meanwhile.
     """
     presets = {*Preset.objects.values_list("name", flat=True), *list_preset_names(), *model.workarounds}
     if unknown_names := [name for name in content["workarounds"] if not isinstance(name, str) or name not in presets]:

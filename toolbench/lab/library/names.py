@@ -15,7 +15,8 @@ def find_name_error(name: str, taken: Container[str], reserved: Container[str] =
     Args:
         name: the name as typed.
         taken: names of the other entries, including archived ones.
-        reserved: reserved names, in lower case with underscores.
+        reserved: names that no entry may have, in lower case with underscores. A name that differs from one of them
+            only by case or by hyphens is not accepted either.
     """
     if len(name) > MAX_NAME_CHARACTERS or not _NAME_PATTERN.fullmatch(name):
         return f"Use 1 to {MAX_NAME_CHARACTERS} letters without accents, digits, hyphens and underscores."

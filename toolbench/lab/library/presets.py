@@ -27,7 +27,7 @@ class EffectiveSettings:
     """Settings that a model uses with the preset.
 
     Attributes:
-        model: primary key of the model; None without a model.
+        model: primary key of the chosen model, else of the first one; None if there is no model.
         title: description of the configuration.
         keys: the settings that a policy layer sets.
         unchanged: number of settings with the engine's default.
@@ -162,7 +162,7 @@ def _find_unknown_name(key: str, value: Any) -> str:
 def _is_builtin(name: str) -> bool:
     """Return whether the engine has a built-in preset with this name or alias.
 
-    It would hide another preset with this name.
+    A built-in preset would hide a user's preset with the same name.
     """
     try:
         get_preset(name)

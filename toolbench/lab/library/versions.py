@@ -62,8 +62,8 @@ class VersionDifference:
     """The settings that differ between two versions.
 
     Attributes:
-        old: number of the version that is compared.
-        new: number of the version with which it is compared.
+        old: number of the version with the values `ChangedSetting.old`.
+        new: number of the version with the values `ChangedSetting.new`.
         settings: the settings that differ, in the order of their names.
     """
 
@@ -73,15 +73,15 @@ class VersionDifference:
 
 
 def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
-    """Return the columns of an entry of which a version is a copy."""
+    """Return the columns of an entry that its versions copy, with their values."""
     return {name: getattr(entry, name) for name in CONTENT_COLUMNS[type(entry)]}
 
 
 def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
     """Return all versions, newest first.
 
-    It needs one query, or none if the versions of the entry are prefetched. The first version is the present content of
-    the entry. If the library did not save this content, as with an adopted preset, the first version is not stored.
+    One query is needed, or none if the versions of the entry are prefetched. The first version is the present content
+    of the entry. If the library did not save this content, as with an adopted preset, the first version is not stored.
     """
     stored = [EntryVersion(row.number, row.content, row.username, row.created_at) for row in entry.versions.all()]
     content = read_content(entry)

@@ -18,7 +18,10 @@ class CaseSetNotFoundError(Exception):
 
 
 def list_nonempty_sets() -> list[tuple[CaseSet, int]]:
-    """Return the sets that have cases, each with its number of cases, without that of the playground. One query."""
+    """Return, with one query, the sets that have cases, each with its number of cases.
+
+    The set of the playground is left out.
+    """
     case_count = Count("cases", filter=Q(cases__deleted_at=None))
     sets = CaseSet.objects.exclude(kind=CaseSet.Kind.DRAFT)
     nonempty_sets = sets.annotate(case_count=case_count).filter(case_count__gt=0)
@@ -31,9 +34,10 @@ def build_set_word(case_set: CaseSet) -> str:
 
 
 def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Replace words of sets by the slugs of their cases, without repetitions. One query if a word is of a set.
+    """Replace the words that select sets by the slugs of their cases, without repetitions.
 
-    Other words, and the word of a set that is unknown or empty, stay as they are.
+    Other words, and words that select an unknown or empty set, stay as they are. The call takes one query if any word
+    selects a set, otherwise none.
     """
     words = tuple(words)
     members = _find_members([word for word in words if word.startswith(SET_PREFIX)])
@@ -41,7 +45,7 @@ def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the slugs of the cases that each word of a command names. A word that names no case is no key.
+    """Return the slugs of the cases that each word of a command names. A word that names no case has no entry.
 
     A word is `set:` with a set's name or number, or a case's slug, in upper or lower case.
     """

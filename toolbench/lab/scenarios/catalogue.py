@@ -27,7 +27,7 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
 
     Args:
         slug: the slug.
-        version: the version; None for the newest. If code no longer has the version, the newest one is returned.
+        version: the version; None for the newest. Of a scenario in code, an unknown version also gives the newest.
 
     Raises:
         KeyError: there is no such scenario, or no such version of a case.
@@ -43,7 +43,10 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
 
 
 def load_scenarios(keys: Iterable[ScenarioKey]) -> Mapping[ScenarioKey, Scenario]:
-    """Return the scenarios of these keys; an unknown version has no key. One query if a slug may be a case."""
+    """Return the scenarios of these keys. An unknown scenario or version has no entry.
+
+    The call takes one query if a slug may be a case, otherwise none.
+    """
     unique_keys = set(keys)
     slugs = {slug for slug, _ in unique_keys}
     by_key = {(slug, scenario.version): scenario for slug in slugs for scenario in scenarios.list_versions(slug)}
@@ -57,7 +60,8 @@ def load_scenarios(keys: Iterable[ScenarioKey]) -> Mapping[ScenarioKey, Scenario
 def load_judging_scenario(slug: str, version: int) -> Scenario:
     """Return the scenario that judges trials of this version.
 
-    It is the same version of a scenario in code, and the newest version of a case.
+    For a scenario in code, this is the same version or, if code no longer has it, the newest one. For a case, it is
+    the newest version.
 
     Raises:
         KeyError: there is no such scenario.
@@ -66,9 +70,9 @@ def load_judging_scenario(slug: str, version: int) -> Scenario:
 
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
-    """Return the newest versions of these scenarios, in the given order. One query if a slug may be a case.
+    """Return the newest versions of these scenarios, in the given order.
 
-    An unknown scenario or deleted case has no key.
+    An unknown scenario or deleted case has no entry. The call takes one query if a slug may be a case, otherwise none.
     """
     code_scenarios, unique_slugs = _get_code_scenarios(), list(dict.fromkeys(slugs))
     case_slugs = [slug for slug in unique_slugs if slug not in code_scenarios and slug.isprintable()]
@@ -91,7 +95,10 @@ def sort_by_catalogue(unsorted: Iterable[Scenario]) -> tuple[Scenario, ...]:
 
 
 def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenario]:
-    """Return the cases of these configurations in the versions of their cells. One query, two if there are cases."""
+    """Return the cases of these configurations in the versions of their cells.
+
+    The call takes one query, or two if there are cases.
+    """
     is_case = Q(scenario_group=BFCL_GROUP) | Q(scenario_group__startswith=USER_CASE_GROUP)
     cells = Cell.objects.filter(is_case, config_id__in=list(config_ids)).order_by()
     keys = set(cells.values_list("scenario", "scenario_version").distinct())

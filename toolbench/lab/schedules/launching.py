@@ -38,7 +38,8 @@ def launch_now(schedule_id: int) -> Run:
     """Launch a run of the schedule now, even if the schedule is paused. Its due time does not change.
 
     Raises:
-        SkippedError: the last run has not ended, the budget of the month is spent, or the plan cannot be launched.
+        SkippedError: an earlier run has not ended, the budget of the month or of a run is too small, or the plan cannot
+            be launched.
         Schedule.DoesNotExist: there is no such schedule.
     """
     with transaction.atomic():

@@ -50,7 +50,7 @@ class RunSeries:
         points: oldest first: the newest MAX_RUNS_SHOWN runs of the schedule, its baseline, and the runs to test.
         baseline: points of the baseline's runs.
         since: points of the first MAX_TESTED_RUNS runs after the newest run of the baseline.
-        drift: the drift that the test found; None if it found none or was not made.
+        drift: the drift that the test found; None if the test found none or was not made.
         untested: why the test was not made, or ended; empty otherwise.
     """
 

@@ -1,6 +1,6 @@
 -- Count the runs that froze each patch of a preset. Deleted and imported runs are left out.
 --
--- Parameters: names of its layers, twice.
+-- Parameters: names of the layers in which a run freezes the preset, twice.
 -- Returns: the patch as text, number of runs.
 SELECT (layer->1)::text, count(DISTINCT config.run_id)
 FROM lab_runconfig AS config
