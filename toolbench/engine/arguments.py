@@ -94,7 +94,7 @@ def _read_text(text: str, max_bytes: int) -> ReadArguments:
 
 
 def _read_value(raw_arguments: JsonObject | list[object], max_bytes: int) -> ReadArguments:
-    """Read arguments that are an object instead of a text; a list gives the status `invalid_json`."""
+    """Read arguments that are an object or a list instead of a text; the status of a list is never `ok`."""
     try:
         text = write_json(raw_arguments)
         if text.count("{") + text.count("[") > MAX_DEPTH and is_too_deep(raw_arguments):

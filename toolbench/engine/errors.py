@@ -1,4 +1,4 @@
-"""Exceptions of the engine. A failure of a tool or an endpoint is a value instead, see `events`."""
+"""Exceptions of the engine. A failure of a tool or an endpoint is a value instead; see `events`."""
 
 from dataclasses import dataclass
 

@@ -54,8 +54,8 @@ class Request:
 
     Attributes:
         turn: the number of the turn, from 0.
-        path: the path below the endpoint's prefix, such as `chat/completions`; one that begins with a slash, below its
-            base URL.
+        path: the path below the endpoint's prefix, such as `chat/completions`; a path that begins with a slash is below
+            the endpoint's base URL instead.
         body: the exact bytes to send.
         has_tools: whether the request offers tools, in the field `tools` or in the prompt.
         is_streamed: whether the answer is requested as a stream.
@@ -118,7 +118,7 @@ class Ask:
 class PreparedCall:
     """A call that may run: its tool exists and its arguments were parsed.
 
-    They match the tool's schema, unless the policy does not validate arguments.
+    The arguments match the tool's schema, unless the policy does not validate arguments.
 
     Attributes:
         alone: whether the tool must not run in parallel with others.
@@ -297,7 +297,7 @@ class LoopResult:
     """The result of a run of the loop.
 
     Attributes:
-        final_text: the text of the answer without calls that ended the run; "" for other ends.
+        final_text: the text of the answer without calls that ended the run; "" if no such answer ended it.
         history: all messages of the conversation, for the next run.
         turns: one record for each request, in order.
         usage: the sums over all answers.
@@ -323,9 +323,9 @@ class Event:
     """An event of the loop, for listeners; the driver adds the time.
 
     Attributes:
-        type: the event's name in the case study, such as `llm_delta`.
+        type: the event's name in the case study, such as `final`; Toolbench adds `llm_delta` and `tool_not_executed`.
         turn: the number of the turn, from 0.
-        data: the payload, with the keys of the case study.
+        data: the payload. It has no durations of requests, and `tool_call_end` also has the ToolResult as `result`.
     """
 
     type: str

@@ -1,7 +1,8 @@
-"""Events of the loop, with the names that the case study gave them.
+"""Events of the loop, with the case study's names and payloads.
 
-Events do not have the durations of requests, which the listener measures. The `elapsed_ms` of a tool call is the
-duration of its outcome. `tool_call_end` has the ToolResult as `result`.
+Toolbench adds the events `llm_delta` and `tool_not_executed`, and to `tool_call_end` the ToolResult as `result`. Events
+do not have the durations of requests, which the listener measures. The `elapsed_ms` of a tool call is the duration of
+its outcome.
 """
 
 from contextlib import suppress
@@ -45,7 +46,7 @@ class EventEmitter:
         Args:
             request: the request.
             history_count: number of messages of the conversation without the system text.
-            attempts_left: how often the turn may still be repeated without tools.
+            attempts_left: the policy's number of repetitions of the turn without tools that are not used yet.
         """
         if self._is_brief:
             return
@@ -97,7 +98,7 @@ class EventEmitter:
 
         Args:
             turn: number of the turn, from 0.
-            attempts_left: how often the turn may be repeated after this repetition.
+            attempts_left: the policy's number of repetitions that remain after this one.
         """
         self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 

@@ -91,7 +91,8 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, is_brief: bool = False) -> Loop
 
     Raises:
         PlanError: the plan cannot be run; raised before the first request only.
-        UnknownTransformError: in strict mode; raised before the first request only.
+        UnknownTransformError: a transform or repair of the policy is unknown, in strict mode; raised before the first
+            request only.
     """
     run = _LoopRun(plan, emit, is_brief=is_brief)
     has_tools = run.has_tools
@@ -123,8 +124,9 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, is_brief: bool = False) -> Loop
 def _ask_model(run: "_LoopRun", turn: int, has_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
     """Yield requests until there is an answer or the run ends.
 
-    In relaxed mode, a request is repeated without tools if the endpoint says that it cannot use them, up to
-    `fallback_retries` times. A request whose optional parameters were refused is repeated without them.
+    In relaxed mode, a request with tools is repeated once without tools if the endpoint says that it cannot use them
+    and `fallback_retries` is not 0. A request whose optional parameters were refused is repeated without them if the
+    policy has `drop_refused_parameters`.
 
     Returns:
         The answer, or the result of the run if it ended with an error or `StopRun`.
@@ -281,12 +283,12 @@ class _LoopRun:
 
     @property
     def fallback_retries(self) -> int:
-        """How often a turn may be repeated without tools; 0 unless the tool use mode is relaxed."""
+        """The policy's `fallback_retry_count`; 0 unless the tool use mode is relaxed."""
         policy = self.setup.policy
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
 
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
-        """Return whether to re-prompt because a call could not run. This happens at most once per run."""
+        """Return whether to re-prompt because a call could not run: at most once per run, never after the last turn."""
         policy = self.setup.policy
         may_reprompt = (
             policy.repair_request and not self.state.reprompt_count and not self.is_turn_limit_reached(turn + 1)
@@ -330,7 +332,7 @@ class _LoopRun:
             self.emitter.emit_call_end(turn, result)
 
     def finish(self, turn: int) -> LoopResult:
-        """Return the result after an answer without calls; emit `final` if it is no error."""
+        """Return the result after an answer without calls; emit `final` if its end is FINAL or LENGTH."""
         result = self.state.build_final_result()
         if result.end in ANSWERED_ENDS:
             self.emitter.emit_final(turn, self.state, result.final_text)

@@ -42,7 +42,8 @@ class TurnSetup:
         max_calls: maximum number of calls of one answer; None for no limit.
         is_streamed: whether answers are streamed. `stream_options` in `options` replaces the default; null sends none.
         omitted_parameters: parameters to leave out of requests, by name.
-        history_call_ids: ids of calls in the plan's history, which a method may render as text without the ids.
+        history_call_ids: ids of calls in the plan's history. They are kept here because a method may render the history
+            as text without ids.
     """
 
     model: str
