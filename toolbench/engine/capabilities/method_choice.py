@@ -27,7 +27,7 @@ class MethodChoice:
     Attributes:
         method: the name of the method; "" if no method is possible.
         reason: why the method was chosen, or what would make a method possible if none is.
-        skipped_methods: the methods that were tried before this one and are not possible, in the order of the policy.
+        skipped_methods: the methods that were considered and are not possible, in the order of the policy.
         constraint: the first supported constraint if the method is `constrained`; "" for other methods.
         is_deprecated: whether the method is `text_json`.
     """
@@ -160,9 +160,9 @@ def _build_choice(method: str, capabilities: Capabilities, skipped_methods: Sequ
 
 
 def list_tool_problems(tools: Sequence[ToolDefinition], capabilities: Capabilities) -> tuple[str, ...]:
-    """Return sentences that say why the endpoint would refuse these tools; () if nothing is known.
+    """Return sentences that say why the endpoint would refuse these tools; () if no reason is known.
 
-    Reasons are the number of the tools, their names, and keywords of their schemas.
+    Possible reasons are the number of tools, their names and keywords of their schemas.
     """
     problems: list[str] = []
     if capabilities.max_tools is not None and len(tools) > capabilities.max_tools:

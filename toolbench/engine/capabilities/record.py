@@ -15,7 +15,7 @@ Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # in ascending order
-MIN_CALL_TURNS = 20  # with fewer turns that attempted a call, the stability is not rated
+MIN_CALL_TURNS = 20  # turns with an attempted call; with fewer, the stability is not rated
 MAX_HIGH_ERROR_RATE = 0.02  # highest share of turns with a parse error at which the stability is high
 MAX_MEDIUM_ERROR_RATE = 0.10  # highest share of turns with a parse error at which the stability is medium
 
@@ -122,14 +122,14 @@ _TERNARY_FIELDS = frozenset(f.name for f in fields(Capabilities) if f.type == Te
 
 
 class CapabilitiesError(ValueError):
-    """A record has an unknown field or a value of the wrong type; the message names the field."""
+    """An unknown capability field, or a value that its field does not allow; the message names the field."""
 
 
 def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
     """Parse capabilities from JSON; null is unknown.
 
     Raises:
-        CapabilitiesError: a field is unknown or a value has the wrong type.
+        CapabilitiesError: a field is unknown, a value has the wrong type, or `max_tools` is negative.
     """
     unknown_names = sorted(set(patch) - set(DOCS))
     if unknown_names:

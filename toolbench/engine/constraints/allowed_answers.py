@@ -61,7 +61,7 @@ def build_allowed_answers(
         max_calls: maximum number of calls in one answer.
 
     Raises:
-        PlanError: the schema of a tool cannot be used.
+        PlanError: the schema of a tool cannot be used, or the schemas have too many parts.
     """
     normaliser = SchemaNormaliser(support, limits)
     call_schemas = tuple(

@@ -64,8 +64,8 @@ def compile_constraint(
         options: the options; for the constraints of TOOL_CONSTRAINTS only `limits` has an effect.
 
     Raises:
-        PlanError: the constraint is unknown, the schema of a tool cannot be used, the grammar is refused, or the
-            constraint cannot enforce the text format.
+        PlanError: the constraint or the text format is unknown, the schema of a tool cannot be used, llguidance refuses
+            the grammar, or the constraint cannot enforce the text format for these answers.
     """
     if constraint not in SCHEMA_SUPPORT:
         raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
@@ -114,7 +114,7 @@ def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOp
 
 
 def _check_grammar(grammar: str) -> None:
-    """Check that llguidance accepts the grammar, because llama.cpp ignores a grammar that it refuses.
+    """Check that llguidance accepts the grammar, because llama.cpp ignores one that its llguidance refuses.
 
     Raises:
         PlanError: llguidance refuses the grammar.

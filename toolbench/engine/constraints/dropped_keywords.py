@@ -18,7 +18,8 @@ class DroppedKeyword:
     Attributes:
         path: JSON path into the tools (`$[0].parameters.properties.a.pattern`).
         keyword: the name of the keyword.
-        constraint: name of the constraint that does not enforce the keyword.
+        constraint: `SchemaSupport.name` of the constraint that does not enforce the keyword; several constraints may
+            share it.
         value: the keyword's value as JSON, truncated to 80 characters.
         replacement: a description of what is enforced instead; "" for nothing.
     """

@@ -9,7 +9,7 @@ from toolbench.engine.formats.registry import get_format
 from toolbench.engine.formats.specification import CallLayout, TextFormat
 from toolbench.engine.formats.types import TextCall
 
-# Arguments of a call whose text shows where a format writes arguments.
+# The text of a call with these arguments shows where a format writes arguments.
 _SAMPLE_ARGUMENTS = {"k": "v"}
 _SAMPLE_ARGUMENTS_PATTERN = re.compile(r'\{\s*"k":\s*"v"\s*\}')  # on one line or over several
 
@@ -21,8 +21,8 @@ class FormatGrammar:
     Attributes:
         layout: writes the calls.
         is_repeatable: whether a call has the same text at every position in an answer, so that a grammar can repeat it.
-        barred_character: the first character of a call, which free text must not contain; "" if calls begin with a
-            letter or digit, so that free text cannot be told from a call.
+        barred_character: the first character of the text of calls, which free text must not contain; "" if that is a
+            letter or digit, so that free text cannot be distinguished from a call.
         text_end: the character class that the last character of free text before calls must match; "" for any
             character; None if there may be no free text before calls.
     """
@@ -44,7 +44,7 @@ def find_format_grammar(format: str) -> FormatGrammar:
     """Return the properties of a text format that a grammar needs.
 
     Raises:
-        PlanError: the format is unknown, or a call in it has not exactly one JSON object with the arguments.
+        PlanError: the format is unknown, or it does not write the arguments of a call as one JSON object.
     """
     text_format = get_format(format)
     layout = text_format.layout

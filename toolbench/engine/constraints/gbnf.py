@@ -1,7 +1,7 @@
 """Compiler from a normalised schema to GBNF, the grammar language of llama.cpp.
 
-Objects have their keys in the order of the schema. The limits set the largest number of white space characters between
-two tokens of JSON. Every repetition has a maximum.
+Objects have their keys in the order of the schema. `SizeLimits.max_whitespace` limits the white space between two JSON
+tokens. Every repetition has a maximum.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _TIME = (
     ' ("Z" | [+\\x2D] ([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9])'
 )
 _BYTE = '([0-9] | [1-9] [0-9] | "1" [0-9]{2,2} | "2" [0-4] [0-9] | "25" [0-5])'
-# Text of strings with a `format`, without the quotes.
+# GBNF for the text of strings with a `format`, without the quotes.
 FORMAT_RULES = {
     "date": _DATE,
     "time": _TIME,

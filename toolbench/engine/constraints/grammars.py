@@ -10,7 +10,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-# Keyword of llguidance by which JSON has no white space between tokens.
+# Keyword of llguidance that forbids white space between JSON tokens.
 COMPACT_WHITESPACE: JsonObject = {"x-guidance": {"whitespace_flexible": False}}
 
 
@@ -23,7 +23,7 @@ def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "
         text_format: name of the text format of the answer; "" for JSON.
 
     Raises:
-        PlanError: a grammar cannot enforce the format.
+        PlanError: the format is unknown, or a grammar cannot enforce it for these answers.
     """
     grammar = GbnfGrammar(answers.definitions, limits)
     if text_format:
@@ -78,7 +78,7 @@ def _build_format_root(
 
 
 def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "") -> str:
-    """Return a grammar in llguidance's Lark, in which JSON has no white space.
+    """Return a grammar in llguidance's Lark, without white space between JSON tokens.
 
     Arguments and exceptions are those of `build_gbnf`; the answers must be normalised for LLGUIDANCE_SUPPORT.
     """

@@ -1,22 +1,23 @@
 """Grammar of the whole numbers between two bounds."""
 
 MAX_DIGITS = 16  # digits of a whole number if no bound has more
-MAX_BOUND_DIGITS = 64  # digits of the largest bound that the grammar follows
+MAX_BOUND_DIGITS = 64  # digits of the largest bound that the grammar enforces
 
 
 def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
     """Return GBNF for the decimal text of each whole number from `minimum` to `maximum`, both included.
 
     The text has no leading zeros and no plus. A bound that is None allows MAX_DIGITS digits, or as many as the other
-    bound has if these are more. No number has more than MAX_BOUND_DIGITS digits. If this leaves no number, only
-    `minimum` is allowed, or `maximum` if `minimum` is None.
+    bound has if these are more. Numbers with more than MAX_BOUND_DIGITS digits are excluded. If this leaves no number,
+    only `minimum` is allowed, or `maximum` if `minimum` is None; a `minimum` below the lowest number of
+    MAX_BOUND_DIGITS digits is first replaced by that number.
     """
     largest_number = 10**MAX_BOUND_DIGITS - 1
     bounds = [min(abs(bound), largest_number) for bound in (minimum, maximum) if bound is not None]
     default_bound = 10 ** max([MAX_DIGITS, *(len(str(bound)) for bound in bounds)]) - 1
     lowest = max(minimum, -largest_number) if minimum is not None else -default_bound
     highest = min(maximum, largest_number) if maximum is not None else default_bound
-    if lowest > highest:  # one bound has more than MAX_BOUND_DIGITS digits, so only that bound is allowed
+    if lowest > highest:  # the bounds exclude every number of up to MAX_BOUND_DIGITS digits
         lowest, highest = (lowest, lowest) if minimum is not None else (highest, highest)
     options = []
     if lowest < 0:

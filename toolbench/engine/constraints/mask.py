@@ -5,7 +5,7 @@
         token = sample(logits, mask.allowed())
         mask.consume(token)
 
-One vocabulary serves many masks; a mask serves one answer, in one thread.
+Many masks can share one vocabulary. A mask is for one answer and is not thread-safe.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -105,6 +105,9 @@ class Mask:
 
         Token 0 is the lowest bit of the first byte; zeros pad the bits to a multiple of four bytes. The bit of the
         ending token is set if the answer may end here; after the ending token was consumed, it is the only one.
+
+        Raises:
+            PlanError: llguidance cannot continue with the grammar.
         """
         if self._ended:
             return (1 << self._vocabulary.end).to_bytes((self._vocabulary.token_count + 31) // 32 * 4, "little")
@@ -117,6 +120,7 @@ class Mask:
 
         Raises:
             ValueError: the token is not allowed; the mask is unchanged.
+            PlanError: llguidance cannot continue with the grammar.
         """
         if self._ended or not self._is_allowed(token):
             raise ValueError(f"token {token} is not allowed here")

@@ -1,10 +1,10 @@
 """A tool's JSON Schema in the form that a constraint enforces.
 
-References are replaced by their targets, strings and lists get a maximum length, objects are closed, and keywords that
-the constraint would ignore are left out and recorded as dropped. The result has a simple form: `type` is one string,
-alternatives are `anyOf`, a `const` is an `enum` of one value, and a `$ref` refers to `#/$defs/NAME`. Where any value is
-allowed, lists and objects nest at most three levels deep. An object with `properties` and without
-`additionalProperties` has no other keys.
+References that are not recursive are replaced by their targets, strings and lists get a maximum length if the
+constraint enforces one, and keywords that the constraint would ignore are left out and recorded as dropped. The result
+has a simple form: `type` is one string, alternatives are `anyOf`, a `const` is an `enum` of one value, and a `$ref`
+refers to `#/$defs/NAME`. Where any value is allowed, lists and objects nest at most three levels deep. An object with
+`properties` and without `additionalProperties` has no other keys.
 """
 
 from collections.abc import Mapping
@@ -89,9 +89,9 @@ class SchemaNormaliser:
         self._dropped_by_keyword.setdefault((dropped_keyword.path, keyword), dropped_keyword)
 
     def _normalise(self, part: Any, path: str, depth: int) -> JsonObject:
-        """Return the normalised form of a schema, which is inside of `depth` other schemas.
+        """Return the normalised form of a schema; `depth` is the number of schemas around it.
 
-        It is {} for a reference that leads back to itself without a list or an object between.
+        The result is {} for a reference that leads back to itself without a list or an object in between.
         """
         self._part_count += 1
         if self._part_count > MAX_PARTS:

@@ -35,7 +35,11 @@ class SchemaReferences:
         return value
 
     def is_recursive(self, pointer: str) -> bool:
-        """Return whether the target contains the same reference again, directly or indirectly."""
+        """Return whether the target of a pointer contains the same reference again, directly or indirectly.
+
+        Raises:
+            PlanError: a reference in the target refers to another document or to a missing part.
+        """
         if pointer not in self._is_recursive_by_pointer:
             self._is_recursive_by_pointer[pointer] = pointer in self._find_reachable_pointers(pointer)
         return self._is_recursive_by_pointer[pointer]

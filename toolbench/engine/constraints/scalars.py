@@ -17,9 +17,9 @@ def normalise_string(
 ) -> JsonObject:
     """Return a string schema with a pattern, a format or bounds of the length.
 
-    With a format, no length is enforced. With a pattern, it is enforced only if the constraint supports both
-    (`combines_length_and_pattern`); for GBNF the maximum length is kept nevertheless, since it limits the text at the
-    ends of a pattern that are not anchored.
+    With a format, no length is enforced. With a pattern, the length is enforced only if the constraint supports both
+    (`combines_length_and_pattern`). For GBNF the maximum length is kept nevertheless, since it limits the repetitions
+    without a maximum in a pattern and the text at its ends that are not anchored.
 
     Args:
         merged_schema: the schema without references.
@@ -132,7 +132,7 @@ def normalise_number(
 def _round_bounds(schema: JsonObject) -> JsonObject:
     """Return an integer schema with its bounds as whole numbers in `minimum` and `maximum`.
 
-    Grammars require this form. If the bounds exclude every number, those above are left out.
+    Grammars require this form. If the bounds exclude every number, the upper bounds are left out.
     """
     result = {"type": "integer"}
     minimums = [-(-value // 1) for value in _list_bound(schema, "minimum")]

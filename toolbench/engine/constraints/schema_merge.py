@@ -1,4 +1,4 @@
-"""Merging of two schemas that a value must both satisfy."""
+"""Merging of two schemas into one that requires what both require."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

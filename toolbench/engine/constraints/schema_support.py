@@ -20,8 +20,8 @@ class SizeLimits:
 
     Attributes:
         max_string_length: maximum number of characters of a string.
-        max_items: maximum number of items of a list, or of keys of an object that allows keys outside of
-            `properties`.
+        max_items: maximum number of items of a list. For the constraint `grammar` also of keys of an object that allows
+            keys outside of `properties`, if all its `properties` are required.
         max_whitespace: maximum number of white space characters between two JSON tokens, in GBNF.
     """
 
@@ -39,12 +39,12 @@ class SchemaSupport:
         keywords: keywords that are enforced besides type, enum, const, properties, required, items, anyOf and
             additionalProperties, which all constraints enforce.
         formats: values of `format` that are enforced.
-        pattern_support: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any; the
-            length of the text at an end without an anchor is limited), "anchored" (only `^…$`), "unescaped" (none with
-            a negated class that excludes a quotation mark or a backslash, because llguidance 1.9 would accept them
-            escaped), or "none".
+        pattern_support: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any, with
+            limits for repetitions without a maximum and for the text at an end without an anchor), "anchored" (only
+            `^…$`), "unescaped" (none with a negated class that excludes a quotation mark or a backslash, because
+            llguidance 1.9 would accept them escaped), or "none".
         max_length: the largest value of `minLength` and `maxLength` that is enforced; None for no limit.
-        bounds_fractions: whether bounds of `number` are enforced; bounds of `integer` always are.
+        bounds_fractions: whether the bounds in `keywords` are enforced for `number`; for `integer` they always are.
         combines_length_and_pattern: whether a length is enforced together with a pattern.
         closes_objects: whether the constraint allows only the keys in `properties` in every object.
         requires_all_keys: whether the constraint requires all keys of an object; an optional one may then be null.
