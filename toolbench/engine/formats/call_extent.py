@@ -1,7 +1,7 @@
 """Detection of the end of a call in a text that arrives in chunks.
 
-A scanner gets the text so far and continues where it stopped. It reads every character once, except a few at the end
-of the text that may begin a marker.
+A scanner gets the text so far and continues where its last scan stopped. It reads every character once, except a few
+at the end of the text that may begin a marker.
 """
 
 import json
@@ -52,9 +52,9 @@ class ExtentScanner(Protocol):
 class MarkerExtentScanner:
     """A scanner for a call that ends with one of `end_markers` or before one of `next_markers`.
 
-    Between the two `value_markers` markers of both kinds are plain text, except an end marker that is followed directly
-    by one of `next_markers` or the end of the text. The second value marker counts only if a marker follows it
-    directly, unless it is the same as the first. White space between markers is ignored.
+    Between the two `value_markers`, markers of both kinds are plain text, except an end marker that is followed
+    directly by one of `next_markers` or the end of the text. The second value marker counts only if a marker follows
+    it directly, unless both value markers are the same. White space between markers is ignored.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class MarkerExtentScanner:
         return index
 
     def _skip_text(self, text: str) -> None:
-        """Count text before a marker. Unless it is blank, an unconfirmed marker before it was part of a value."""
+        """Count text before a marker; text that is not blank shows that an unconfirmed marker was part of a value."""
         self.read_length += len(text)
         if not text.strip():
             return

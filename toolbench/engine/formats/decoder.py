@@ -291,8 +291,9 @@ class TextDecoder:
     def _finish_unended_block(self, text: str) -> None:
         """Finish a block when the answer has ended.
 
-        It ends at the first end or next marker that quotes or value markers had hidden, if any; from then on they hide
-        none. Otherwise it is truncated. After a bare block without end, no bare block is expected any more.
+        The block ends at the first end or next marker in its text, which quotes or value markers had hidden; from then
+        on, quotes and value markers hide no marker. Without such a marker, or if they hid no marker any more, the
+        block is truncated. A bare block is always truncated, and no bare block is expected after it.
         """
         block = self._block
         assert block is not None

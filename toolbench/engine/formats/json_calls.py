@@ -68,8 +68,8 @@ class CallKeys:
     def _parse_call(self, value: dict[str, Any]) -> ParsedCall | None:
         """Return the call that an object is.
 
-        The result is None if it has no name, if its arguments cannot be read, or if it has none and keys that do not
-        belong to a call.
+        The result is None if the object has no name, if its arguments cannot be read, or if it has no arguments but
+        keys that do not belong to a call.
         """
         name_key = next((key for key in self.name_keys if isinstance(value.get(key), str)), None)
         if name_key is None or not clean_name(value[name_key]):

@@ -21,7 +21,7 @@ def read_value(text: str) -> Any:
     """Return the JSON value in `text`, or the value of the Python literal if it is not JSON.
 
     Raises:
-        InvalidJsonError: the text is neither.
+        InvalidJsonError: the text is neither, too long or nested too deeply.
     """
     try:
         return read_json(text)

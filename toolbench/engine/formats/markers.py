@@ -36,7 +36,7 @@ class MarkerFinder:
     does not depend on the chunks.
 
     Args:
-        words: the words; empty ones are ignored, and with `finds_backticks` words of backticks alone.
+        words: the words; empty ones are ignored, and with `finds_backticks` those that consist only of backticks.
         finds_backticks: whether to search for runs of backticks, too.
     """
 

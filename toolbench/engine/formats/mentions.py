@@ -19,9 +19,9 @@ _ORDINARY_MARKUP = re.compile(r"</?[A-Za-z]|\[[A-Z]")
 def is_marker_mentioned(marker: str, next_text: str, names: Collection[str], *, is_all_text: bool) -> bool | None:
     """Return whether a marker within a line is a word of a sentence, or None if more text is needed.
 
-    The result is True if a space and a word that is not a tool's name follow the marker, or a character that closes a
-    quotation, a bracket or a sentence. After a marker in square brackets, a quote or a minus sign that follows a space
-    does not count.
+    The result is True if a space and a word that is not a tool's name follow the marker, or punctuation such as a
+    closing quote or bracket, a comma, a full stop or a dash. After a marker in square brackets, a quote or a minus
+    sign that follows a space does not count.
 
     Args:
         marker: the marker.
@@ -66,8 +66,8 @@ def is_reasoning_end_mentioned(previous_character: str) -> bool:
 def is_prose(body: str, names: Collection[str], *, begins_in_line: bool, is_truncated: bool) -> bool:
     """Return whether unreadable text after a call's marker is a sentence about calls.
 
-    This is so if the marker stands within a line, or a space and a word follow it, and the text has neither a tool's
-    name nor code.
+    This is so if the text has neither a tool's name nor code, and the marker either stands within a line or is followed
+    by a space and a word.
 
     Args:
         body: the text after the marker.

@@ -165,7 +165,10 @@ class ParseState:
             self.hold_token(token)
 
     def hold_token(self, token: str) -> None:
-        """Hold a token that is text if words follow, and is dropped before a call or at the end."""
+        """Hold a token until the text after it decides.
+
+        The token is text if words follow, and is dropped before a call. At the end, `is_leaked_at_end` decides.
+        """
         (self._held_parts or self._pending_parts).append((token, True))
 
     def _release_pending_parts(self, is_text: Callable[[str], bool]) -> None:
@@ -219,8 +222,8 @@ class ParseState:
     def add_block_calls(self, block_calls: BlockCalls) -> None:
         """Add the calls of a block.
 
-        Calls of tools that are not offered run only if the answer has no words. That is known at its end; until then
-        the text that follows is held back.
+        Calls of tools that are not offered count only if the answer has no words. They are held back, together with
+        the separators, tokens and calls after them, until words follow or the answer ends.
         """
         if block_calls.is_unoffered and not self._held_parts and self.has_words:
             self._add_as_text(block_calls)

@@ -95,7 +95,7 @@ def _build_call(node: ast.expr, raw_text: str, suffix: str, offered_tools: ToolS
     """Return the call of a node, whose text is `raw_text`.
 
     Raises:
-        InvalidJsonError: the node is no call, or a value is no literal.
+        InvalidJsonError: the node is no call, a value is no literal or has no name, or a name is given twice.
     """
     name_match = _NAME.match(raw_text)
     if (
@@ -185,7 +185,11 @@ def _iterate_pairs(parts: list[str], tool_name: str, offered_tools: ToolSchemas)
 
 
 def _parse_quoted_pair(part: str) -> tuple[str, Any]:
-    """Parse a key and its value; a value in quotes ends at its last quotation mark."""
+    """Parse a key and its value; a value in quotes ends at its last quotation mark.
+
+    Raises:
+        InvalidJsonError: the key is missing, or a value without quotes is no literal.
+    """
     key_match = _KEY.match(part)
     if key_match is None:
         raise InvalidJsonError("no_name", "a value without a name")

@@ -1,4 +1,4 @@
-"""Rendering of calls, tools and results in a text format. An unknown format raises PlanError."""
+"""Rendering of calls, tools and results in a text format."""
 
 from collections.abc import Iterable, Sequence
 
@@ -31,13 +31,21 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
 
 
 def render_tools(tools: Iterable[Tool], *, format: str) -> str:
-    """Render the part of a prompt that describes the tools; "" without tools."""
+    """Render the part of a prompt that describes the tools; "" without tools.
+
+    Raises:
+        PlanError: the format is unknown and there are tools.
+    """
     tools_json = [{"type": "function", "function": get_function(tool)} for tool in tools]
     return get_format(format).prompt.write_tools(tools_json) if tools_json else ""
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
-    """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`."""
+    """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`.
+
+    Raises:
+        PlanError: the format is unknown.
+    """
     prompt = get_format(format).prompt
     results_text = prompt.results_between.join(
         prompt.write_result(call, text, index) for index, (call, text) in enumerate(results)
@@ -46,10 +54,18 @@ def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> s
 
 
 def render_result(call: TextCall, content: str, *, format: str) -> str:
-    """Render the result of one call, as `render_results` does."""
+    """Render the result of one call, as `render_results` does.
+
+    Raises:
+        PlanError: the format is unknown.
+    """
     return render_results([(call, content)], format=format)
 
 
 def get_result_role(format: str) -> str:
-    """Return the role of the message that returns results."""
+    """Return the role of the message that returns results.
+
+    Raises:
+        PlanError: the format is unknown.
+    """
     return get_format(format).prompt.result_role

@@ -15,6 +15,9 @@ def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterabl
 
     A format may be unable to write some names or keys, or strings that contain its own tags. Some formats need the
     schemas of `tools` to restore the types of values.
+
+    Raises:
+        PlanError: the format is unknown.
     """
     limits, offered_tools = get_format(format).round_trip_limits, build_tool_schemas(tools)
     return len(calls) <= limits.max_calls and all(_is_call_safe(limits, call, offered_tools) for call in calls)

@@ -47,7 +47,7 @@ class TaggedReader:
             the value is missing.
         value_end: the text that ends a value.
         call_end: a text that may end the call.
-        strips_line_breaks: whether one line break is removed from both ends of a value.
+        strips_line_breaks: whether one line break is removed from each end of a value.
         is_escaped: whether markup in a value is written as entities.
         types_by_word: JSON types by the words of group `kind`, several separated by `|`; other words are type names.
         decode_attribute: decodes the text of a name or key.

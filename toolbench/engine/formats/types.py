@@ -84,7 +84,7 @@ class ToolSchemas:
 def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) -> ToolSchemas:
     """Return the schemas of OpenAI tool objects (wrapped or flat) and ToolDefinitions, by tool name.
 
-    Tools without a name are left out.
+    A flat object may have its schema in `input_schema` instead of `parameters`. Objects without a name are left out.
     """
     schemas: dict[str, Mapping[str, Any]] = {}
     for tool in tools:

@@ -103,7 +103,7 @@ def _group_ids_by_call(calls: Sequence[TextCall], call_ids: Sequence[str]) -> di
 def _take_answered_id(call: TextCall, ids_by_call: dict[tuple[str, str], list[str]]) -> str:
     """Return the id of the call that a result belongs to.
 
-    It is removed from `ids_by_call` unless no other id is left for the same key.
+    The id is removed from `ids_by_call` unless it is the last one for its key.
     """
     call_ids = ids_by_call.get((call.id, call.name), [call.id])
     return call_ids.pop(0) if len(call_ids) > 1 else call_ids[0]

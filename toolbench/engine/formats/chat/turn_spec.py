@@ -58,12 +58,12 @@ class TurnSpec:
             text.
         reasoning_frame: the frame of reasoning; None for that of the text format.
         missing_reasoning: the text that replaces missing reasoning.
-        missing_reasoning_before_calls: the same before calls; None for `missing_reasoning`.
+        missing_reasoning_before_calls: the text that replaces it in a turn with calls; None for `missing_reasoning`.
         has_frame_per_result: whether each result has a frame of its own.
         keeps_requested_start: whether the turn that the prompt asks for begins with `requested_turn_start` also after
             results.
         reminder: the text before the turn that the prompt asks for, if there are tools.
-        build_id: builds an id that the format can write from a call and its position in the conversation; None if the
+        build_id: builds, from a call and its position in the conversation, an id that the format can write; None if the
             format can write any id, or writes none.
     """
 

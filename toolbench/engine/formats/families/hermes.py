@@ -1,6 +1,6 @@
 """JSON between <tool_call> tags.
 
-Hermes 2 and 3, Qwen 2.5 and 3, Granite 4, ERNIE 4.5, EXAONE and SmolLM3 write it.
+Hermes 2 and 3, Qwen 2.5 and 3, Granite 4, ERNIE 4.5, EXAONE and SmolLM3 write this format.
 """
 
 import re

@@ -66,7 +66,7 @@ class NameKeyedCalls(CallKeys):
     """
 
     def iterate_calls(self, value: object) -> Iterator[ParsedCall | None]:
-        """Yield the calls in a JSON value, and None for one that is no call."""
+        """Yield the calls in a JSON value, and None for each item that is no call."""
         for item in value if isinstance(value, list) else [value]:
             pairs = list(item.items()) if isinstance(item, dict) else []
             name, arguments_value = pairs[0] if len(pairs) == 1 else ("", None)

@@ -102,7 +102,7 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_mistral_id(call: TextCall, index: int) -> str:
-    """Return the last nine letters and digits of a call's id; if it has fewer, an id with its position."""
+    """Return the last nine letters and digits of a call's id, or an id with the call's position if it has fewer."""
     short_id = re.sub(r"[^a-zA-Z0-9]", "", call.id)[-ID_LENGTH:]
     return short_id if len(short_id) == ID_LENGTH else f"call{index:05}"
 
