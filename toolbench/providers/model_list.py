@@ -43,7 +43,7 @@ async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None)
     The request is a POST of `body`, or a GET if `body` is None.
 
     Raises:
-        ProviderRequestError: the request failed, or the response is `null` or not JSON.
+        ProviderRequestError: the request failed, or the response is neither a JSON object nor a JSON list.
     """
     async with HttpClient() as client:
         exchange = client.build_exchange(endpoint, path, body)
@@ -55,7 +55,7 @@ def _parse_payload(exchange: Exchange) -> object:
     """Parse the JSON of a response.
 
     Raises:
-        ProviderRequestError: the request failed, or the response is `null` or not JSON.
+        ProviderRequestError: the request failed, or the response is neither a JSON object nor a JSON list.
     """
     payload = parse_json(exchange.body)
     # For `find_error` a JSON list is an error, because no answer of a model is a list.

@@ -93,8 +93,8 @@ class Recording:
         exchanges: the attempts in the order sent.
         stop_reason: reason for which Toolbench ended the trial, None if it did not.
         stopped_in_tools: whether Toolbench ended the trial while tools ran.
-        has_original_plan: whether the trial is replayed with its original plan. A truncated body is then replayed as
-            the failure that it was; with another plan it ends the replay.
+        has_original_plan: whether the trial is replayed with its original plan. Only then is the truncated body of a
+            failed exchange replayed, as that failure. Any other truncated body ends the replay.
     """
 
     exchanges: tuple[StoredExchange, ...]
@@ -107,7 +107,7 @@ class Recording:
 class RecordedTransport(httpx.AsyncBaseTransport):
     """Transport that returns a recording's responses in order.
 
-    It is also the gate, which stops the trial as recorded.
+    It is also the trial's gate, and stops the trial as recorded.
 
     Attributes:
         recording: the execution to replay.
@@ -140,6 +140,8 @@ class RecordedTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the next stored response.
 
+        If Toolbench ended the recorded exchange, wait until the driver stops the trial.
+
         Raises:
             NotRecordedError: the recording has no response for this request.
             httpx.HTTPError: the stored exchange failed with this error before a response head arrived.
@@ -155,9 +157,9 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         return self._build_response(stored)
 
     def wrap_tools(self, call_tool: CallTool) -> CallTool:
-        """Return a function that runs tools with `call_tool` until the recorded trial was stopped.
+        """Return a function that runs tools with `call_tool`.
 
-        If that happened while tools ran, the calls after its last exchange never return.
+        If the recorded trial was stopped while tools ran, calls after the last stored exchange never return.
         """
 
         def call(name: str, arguments: JsonObject, call_id: str) -> object:

@@ -82,7 +82,7 @@ async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
 
     Raises:
         asyncio.CancelledError: this task was cancelled.
-        Exception: an error of the recorder or of the gate.
+        Exception: an error of the recorder or the gate, or an error of the transport that is not a network error.
     """
     timeout = asyncio.timeout(context.endpoint.timeouts.deadline)
     trial = _TrialRun(context, timeout)

@@ -103,12 +103,13 @@ class Gate(Protocol):
     """
 
     async def reserve(self) -> None:
-        """Count one request against the run's request budget before it is sent.
+        """Permit the next request; for a trial of a run, count it against the run's request budget.
 
         The driver postpones the trial deadline by the duration of this call.
 
         Raises:
-            TrialStoppedError: the budget is used up or the run was cancelled.
+            TrialStoppedError: no further request is permitted, because the budget is used up or the run was cancelled,
+                for instance.
         """
         ...
 

@@ -36,6 +36,10 @@ class HttpClient:
 
         Network errors, and errors of an address or header that cannot be sent, are stored in `exchange.exception`. On
         cancellation, `exchange` keeps the part of the response that has arrived.
+
+        Raises:
+            asyncio.CancelledError: this task was cancelled.
+            Exception: an error of the transport that is neither an `httpx.HTTPError` nor a `ValueError`.
         """
         try:
             response = await self._transport.handle_async_request(exchange.build_request())

@@ -21,7 +21,8 @@ MAX_TIMED_CHUNKS = 10_000  # further chunks are counted as part of the last one
 class Exchange:
     """One HTTP request and its response.
 
-    Secrets are masked in every public value except `sent_body` and `template`. Bodies are kept without content coding.
+    Secrets are masked in every public value except `sent_body`, `template` and `exception`. Bodies are kept without
+    content coding.
 
     Attributes:
         template: URL, headers and masker of the request.
@@ -36,7 +37,7 @@ class Exchange:
         status: the HTTP status; None before the response head arrives.
         body_bytes: bytes received over the network, before decompression.
         is_truncated: whether the body exceeded `MAX_BODY_BYTES`, so that its rest was not read.
-        exception: the error that ended the exchange, or None.
+        exception: the error that ended the exchange, or None; its text may contain a secret.
         request_body: the request's body, b"" for a GET.
         chunks: (ms since the start, bytes of the kept body) in the order received.
     """

@@ -23,7 +23,7 @@ class NetworkProblem:
 
     Attributes:
         sentence: what failed and which setting is at fault, for people.
-        is_tls: whether it gets the error code `tls`, as every problem does except a proxy that cannot be reached.
+        is_tls: whether the failure gets the error code `tls`. Only a proxy that cannot be reached does not.
     """
 
     sentence: str

@@ -27,7 +27,7 @@ _MIN_EPOCH_SECONDS, _MIN_EPOCH_MS = 10**9, 10**12  # a smaller number is a numbe
 
 @dataclass(frozen=True, slots=True)
 class RateLimitState:
-    """What is left of one limit.
+    """Remaining part of one limit, and the time of its reset.
 
     Attributes:
         remaining: requests or tokens that are left.

@@ -41,7 +41,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Running server.
+    """Server that serves in this process.
 
     Attributes:
         url: address without API prefix and without trailing slash.

@@ -18,7 +18,7 @@ def find_weights(gguf: str) -> Path:
         gguf: path that the user entered; "" for the packaged model.
 
     Raises:
-        ServerStartError: there is no such file, or it is not a GGUF file.
+        ServerStartError: there is no such file, it is not a GGUF file, or the package with the model is missing.
     """
     path = Path(gguf).expanduser() if gguf else _find_packaged_weights()
     if not path.is_file():
@@ -30,7 +30,7 @@ def find_weights(gguf: str) -> Path:
 
 
 def build_model_name(gguf: str) -> str:
-    """Return the model's name in requests, which has no folder and no suffix of its file.
+    """Return the model's name in requests: its file's name in lower case, without folder and suffix.
 
     Args:
         gguf: path that the user entered; "" for the packaged model.

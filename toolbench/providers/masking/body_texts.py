@@ -54,8 +54,8 @@ def _join_named_texts(documents: Sequence[Any]) -> str | None:
     """Return the texts that have more than one part, without building the paths of the texts.
 
     Returns:
-        The same as `_TextCollector.join_parts`. None if a field name has more than two texts: only then can the texts
-        of one path be several, but fewer than those of the name.
+        The same as `_TextCollector.join_parts`. None if a field name has more than two texts: only then can a path have
+        several, but not all, of the name's texts, so that they have to be joined by path as well.
     """
     texts_by_name: dict[str, list[str]] = {}
     for document in documents:

@@ -29,7 +29,7 @@ _PUBLIC_HEADERS = re.compile(
 class Masker:
     """Masker of a set of secrets in every spelling of `SecretSpellings`.
 
-    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker without longer ones is false.
+    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker with no other secrets is false.
     """
 
     def __init__(self, secrets: Iterable[str], secret_headers: Iterable[str] = ()) -> None:
@@ -159,7 +159,7 @@ _registry = _MaskerRegistry()
 
 
 def mask_known_secrets(text: str) -> str:
-    """Mask every secret that `build_masker` received in this process.
+    """Mask every secret of at least `MIN_SECRET_CHARS` that `build_masker` received in this process.
 
     Use it for texts that belong to no endpoint, such as log records.
     """

@@ -5,8 +5,8 @@ New base URLs must not contain any, and stored addresses are masked.
 A part of a path looks like a key if one of these is true, after percent-decoding:
 
 - it contains a known secret of at least eight characters, in capital or small letters;
-- it begins with `sk-` or `sk_` (also inside, after a separator) and eight more characters follow, or with another
-  vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow (30 after `AIza`);
+- it begins with `sk-`, `sk_`, `csk-` or `csk_` (also inside, after a separator) and eight more characters follow, or
+  with another vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow (30 after `AIza`);
 - it has a run of at least 20 letters and digits, of which capitals, small letters and digits all occur, and at least
   two in five neighbouring characters are of different kinds;
 - it has such a run of at least 32 letters, digits, `-` and `_`, and without `-` and `_` at least half of the neighbours
@@ -56,7 +56,10 @@ def find_keys(address: str, known_secrets: Iterable[str] = ()) -> tuple[str, ...
 
 
 def looks_like_key(part: str) -> bool:
-    """Return whether a part of a path has the shape of a key by the rules of this module."""
+    """Return whether a part of a path has the shape of a key.
+
+    All rules of this module count, except that for known secrets.
+    """
     return any(
         _VENDOR_PREFIXES.search(text)
         or any(_is_longer_than_ids(run) or _is_random(run, MIN_CHANGE_RATE) for run in _RUN.findall(text))

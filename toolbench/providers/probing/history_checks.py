@@ -172,7 +172,7 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
     Args:
         prober: the prober.
         tools: result of `check_tools`.
-        error: the error of its first request, or None.
+        error: the error of the first request of `check_tools`, or None.
     """
     if not tools.blocked:
         return ProbeCheck("prefix", "passed", "The address is that of an API.", exchanges=tools.exchanges)

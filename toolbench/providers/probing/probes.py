@@ -90,8 +90,8 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
     """Run every check, for at most `seconds`, and yield the results.
 
-    The first two checks, `tools` and `prefix`, have no time limit. Any other check without time left is inconclusive.
-    If the endpoint cannot be probed at all, only other prefixes are tried.
+    The first two checks, `tools` and `prefix`, have no time limit. Any other check that has to send requests after the
+    time is up is inconclusive. If the endpoint cannot be probed at all, only other prefixes are tried.
     """
     deadline = prober.clock() + seconds
     prober.check_slug = "tools"

@@ -29,7 +29,7 @@ _MESSAGES_PAIRS: Mapping[str, ValuePair] = {
 
 
 async def check_effort(prober: Prober) -> ProbeCheck:
-    """Check for the first parameter in which an invalid value is refused and a valid one is accepted."""
+    """Find the first parameter in which the endpoint refuses an invalid value and accepts a valid one."""
     pairs = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
     numbers: tuple[int, ...] = ()
     ignored_count = 0
