@@ -32,8 +32,8 @@ class CallStatus(StrEnum):
     """The result of comparing a call with the expected calls.
 
     Attributes:
-        AS_EXPECTED: The call is an expected one.
-        DIFFERENT: The arguments differ from those of the expected call.
+        AS_EXPECTED: The call is an expected one, or a failed call with the right arguments of one.
+        DIFFERENT: The arguments differ from those of the expected call, cannot be read or break the tool's schema.
         EXTRA: The task expects no such call and permits no others.
         OUT_OF_ORDER: The call is an expected one, but the task expects it before a call that was made earlier.
         NOT_COMPARED: The task permits the call, or its expected calls are not known.
@@ -75,8 +75,8 @@ class ArgumentDifference:
 
     Attributes:
         path: The JSON path of the value.
-        expected: The JSON type of the expected value, if the call's value has another type; "" otherwise and for a
-            violation of the tool's schema.
+        expected: The JSON type of the expected value, if the call's value has another type; "" otherwise, if a matcher
+            is expected, and for a violation of the tool's schema.
         got: The JSON type of the call's value, or one of the words missing, extra and differs.
     """
 
@@ -91,7 +91,8 @@ class ComparedCall:
 
     Attributes:
         expected: The expected call; None if the call is compared with none.
-        differences: The differences from the expected call and the violations of the tool's schema.
+        differences: The differences from the expected call and the violations of the tool's schema; empty if the call
+            is compared with an expected one and its arguments cannot be read.
     """
 
     made: MadeCall

@@ -8,14 +8,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 NO_MATCH = math.inf  # cost of two calls that cannot be matched
-_UNMATCHED_COST = 1e6  # of an expected call, above all costs of matched ones
+_UNMATCHED_COST = 1e6  # cost of an expected call without a match; above the sum of the costs of all matches
 
 
 def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> dict[int, int]:
-    """Return the index of the made call that is matched with each expected call, by the index of the latter.
+    """Return the index of the made call that is matched with each expected call, by the index of the expected call.
 
-    As many calls as possible are matched, at the lowest total cost. Of matchings with the same cost, one of earlier
-    calls is chosen, in the order of the expected ones.
+    As many calls as possible are matched, at the lowest total cost. Among matchings of equal cost, earlier made calls
+    are preferred, and the earlier of them are matched with the earlier expected calls. An expected call without a match
+    has no entry.
 
     Args:
         costs: For each expected call, the cost of matching it with each made call, a whole number, or NO_MATCH.
@@ -38,7 +39,7 @@ def _match_in_any_order(costs: Sequence[Sequence[float]]) -> dict[int, int]:
 
 
 def _match_in_order(costs: Sequence[Sequence[float]]) -> dict[int, int]:
-    """Match by dynamic programming over the expected calls so far and the first made calls."""
+    """Match by dynamic programming over the number of expected calls and the number of made calls so far."""
     best: list[tuple[float, tuple[tuple[int, int], ...]]] = [(0.0, ())] * (len(costs[0]) + 1)  # by number of made calls
     for row, row_costs in enumerate(costs):
         unmatched = [(cost + _UNMATCHED_COST, pairs) for cost, pairs in best]

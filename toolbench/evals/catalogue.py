@@ -14,7 +14,7 @@ class CatalogueModel:
     Attributes:
         name: The name that is sent, unchanged.
         canonical: The name of the canonical model, which several names may share.
-        workarounds: The presets that the strategy production applies.
+        workarounds: The presets that the strategy `production` applies.
         mixed_upstreams: Whether the router chooses among several upstream providers by speed.
         retired: Whether the model is no longer served; `note` has the date and the source.
     """

@@ -35,9 +35,9 @@ class ExpectedCalls:
         needs_call: Whether the instance needs a call at all; None if the task does not determine it.
         calls: The calls whose right arguments are known; empty if no right arguments are known.
         tools: The tools that have to be called, one entry per call; if empty, those of `calls`.
-        provoked_causes: As in TaskNeeds.
-        parallel_calls: As in TaskNeeds.
-        needs_reply: As in TaskNeeds.
+        provoked_causes: Codes of causes that the task itself provokes, one entry per occurrence.
+        parallel_calls: The number of calls that must be in one message.
+        needs_reply: Whether the final text is part of the task.
         is_ordered: Whether `calls` have to be made in this order.
         permits_others: Whether calls beside `calls` are permitted.
         accepts_refused: Whether the verdict accepts a call that breaks its tool's schema or whose tool was not offered.
@@ -55,7 +55,7 @@ class ExpectedCalls:
 
     @property
     def needs(self) -> TaskNeeds:
-        """Return the part of the expectations that decides the cause of a failed trial."""
+        """Return the requirements from which the cause of a failed trial is derived."""
         tools = self.tools or tuple(call.tool for call in self.calls)
         are_tools_known = bool(tools) or self.needs_call is False
         return TaskNeeds(
@@ -86,10 +86,9 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
     """Return the grades of the calls in `steps`, the steps of one execution in order.
 
     Only calls that were valid without a repair are graded. They are matched with the expected calls so that as many as
-    possible are right. Any other call is not right, and is compared with the expected call of its tool from which it
-    differs at the fewest paths, among those that no earlier call is matched with. If other calls are permitted, it is
-    compared only with expected calls that no call at all is matched with. A call that is compared with none is not
-    graded.
+    possible are right. A valid call without a match is wrong. It is compared with the expected call of its tool from
+    which it differs at the fewest paths, among those that no earlier call is matched with; if other calls are
+    permitted, among those that no call at all is matched with. If there is none, the call is not graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     made = list(_iter_valid_calls(steps))

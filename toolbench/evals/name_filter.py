@@ -20,8 +20,8 @@ def filter_by_names(
 ) -> list[Item]:
     """Return the items that the words select, in the order of `items`.
 
-    Blank words are ignored, so a blank filter selects nothing. A caller for which it means something else has to check
-    for it first.
+    Blank words are ignored, so a blank filter selects nothing. A caller that gives a blank filter another meaning has
+    to check for it first.
 
     Args:
         items: The items.

@@ -104,7 +104,8 @@ class Verdict:
         sentence: The problem in plain words; "" for a pass.
         rule: The rule of a pass in plain words.
         behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
-        avoided: Whether the model passed without the error that the scenario provokes.
+        avoided: Whether the task was done without the error that the scenario provokes. The trial may fail
+            nevertheless, for instance without a final text.
         first_bad: The first problem that no later step recovered from, or the end of a run that was broken off; None
             for a pass and for the outcomes na and cancelled.
         counts: Counts of the trial by the names of its columns.

@@ -69,7 +69,7 @@ class StateWorkspace:
         return {pointer: find_pointer_value(snapshot, pointer) for pointer in select} if select else snapshot
 
     def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
-        """Apply all operations under /draft/ or none.
+        """Apply the operations, whose paths must begin with /draft/; if one cannot be applied, apply none.
 
         Returns:
             `draft_etag`, the new version tag of the draft, and `applied`, the number of operations.

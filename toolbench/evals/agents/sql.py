@@ -67,7 +67,7 @@ def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Ch
 
 
 def list_tables(text: str) -> tuple[str, ...]:
-    """Return the names of the tables that a query reads, in lower case, sorted; empty if it cannot be parsed."""
+    """Return the tables that a query reads, in lower case, sorted; empty if it is not one SELECT statement."""
     try:
         return tuple(sorted(_list_table_names(_parse_query(text))))
     except _QueryError:

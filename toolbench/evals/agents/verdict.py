@@ -134,7 +134,8 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
 def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, ...]) -> Verdict:
     """Return the verdict of all agents in order.
 
-    Its sentence names the first wrong agent, and the later agents that are wrong too.
+    The sentence of a failure names the first wrong agent and all later wrong ones. It names another problem of the run
+    instead if that problem is not in a later turn than the agent's call, or if the agent made no call.
     """
     steps = [_build_step(agent, instance, list(iter_calls(loop_result))) for agent in agents]
     wrong_steps = [step for step in steps if step.failed_check]

@@ -63,7 +63,7 @@ class AgentWorkspace:
         return {"called": copy.deepcopy(self._calls)}
 
     def _select_tables(self, names: list[str]) -> JsonObject:
-        """Return the columns of each table, and the names that are no tables; neither without a workspace."""
+        """Return the columns of each table, and the names that are no tables; neither if no workspace was selected."""
         tables = load_workspaces()[self._workspace_id].tables if self._workspace_id else {}
         columns = {name: list(tables[name].columns) for name in names if name in tables}
         unknown = [name for name in names if name not in tables] if self._workspace_id else []

@@ -41,8 +41,8 @@ def build_done_check(loop_result: LoopResult) -> Check:
 def is_case_study_pass(loop_result: LoopResult, checks: Sequence[Check]) -> bool:
     """Return whether a trial passes by the case study's rule.
 
-    A trial passes if it ends with an answer, complete or cut at the token limit, and every check holds. An answer that
-    broke off is none; the caller checks this.
+    A trial passes if it ends with an answer, complete or truncated at the token limit, and every check holds. An answer
+    that broke off does not count, but is not recognised here: the caller has to check it.
 
     Args:
         loop_result: The finished run.

@@ -99,7 +99,7 @@ def find_last_turn(loop_result: LoopResult) -> int:
 NO_TOOL_CALLS_PROBLEM = Problem(
     "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
 )
-"""The problem of a run without calls whose task needs one."""
+"""The problem of a run without calls, if the task needs a call."""
 
 
 def _diagnose_exchange(record: TurnRecord, *, recovered: bool) -> Problem:

@@ -15,7 +15,8 @@ from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 VERSION = 3  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
 NEW_CLASSES_BY_VERSION = {
     2: frozenset({"empty_final", "empty_answer"}),
-    # A pass can become a failure with any problem of an answer or a call, and a failure the next one of its run.
+    # A pass can become a failure with the class of any problem of an answer or a call. A failure can get the class of
+    # the next problem of its run, or become a pass.
     3: frozenset(
         {
             "",
@@ -53,7 +54,7 @@ NEW_CLASSES_BY_VERSION = {
 }
 """The failure classes to which each version of the rules may change an older verdict, with "" for a pass."""
 CASE_STUDY_RULE_VERSIONS = frozenset({3})
-"""The versions of the rules that may change only the case study's verdict of a trial."""
+"""The versions of the rules that may change the case study's verdict of a trial without changing its failure class."""
 
 FINAL_TEXT_CHECK = "the run ends with a visible text"
 
@@ -70,8 +71,8 @@ class CheckedResult:
         good_ends: The end reasons with which a trial can pass.
         needs_tools: Whether the task is not applicable without tools.
         needs_final_text: Whether a run whose last message is blank fails the task.
-        behaviour_seen: As in Verdict.
-        avoided: As in Verdict.
+        behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
+        avoided: Whether the task was done without the error that the scenario provokes.
         expected_codes: Error codes that belong to the task.
         counts: Counts of the scenario, beside those of every trial.
     """
