@@ -125,7 +125,10 @@ def is_valid_column(column: str, value: Any) -> bool:
 
 
 def are_valid_details(details: bytes) -> bool:
-    """Return whether bytes are the JSON of step details, in whose known keys pages and replays read."""
+    """Return whether bytes are the JSON of step details; no bytes stand for {}.
+
+    Only keys that pages and replays read are checked; other keys may have any value.
+    """
     try:
         value = parse_imported_json(details or b"{}")
     except ValueError:

@@ -43,9 +43,9 @@ class FigureReader:
         return figure
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
-        """Return a moment that has a time zone and a year that pages can show.
+        """Return `value` if it has a time zone and a year that pages can show.
 
-        Any other moment is counted as implausible, and None is returned.
+        Otherwise, return None and count the time as implausible.
         """
         plausible_moment = filter_valid_date(value)
         if plausible_moment is None:

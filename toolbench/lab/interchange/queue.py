@@ -52,7 +52,7 @@ class ImportStatus:
         name: name of the file.
         done: trials stored so far.
         total: trials of the file; 0 until the first batch is stored.
-        refusal: why nothing was imported; empty unless the import was refused.
+        refusal: why nothing was imported; empty while the import is open and after it has succeeded.
         run_id: the imported run; None until the import has succeeded.
     """
 
@@ -199,7 +199,7 @@ def _build_path(key: str) -> Path:
 
 
 class _ProgressWriter:
-    """Writer of the progress of an import, which also renews its lease once a second, in a thread.
+    """Writer of an import's progress. Once a second, a thread writes the progress and renews the import's lease.
 
     The thread has its own database connection, since updates in the transaction of the import would not be visible.
     """

@@ -1,4 +1,4 @@
-"""Backups: the whole database in one file, with a manifest and, if asked for, the keys that decrypt it.
+"""Backups: the whole database in one file, with a manifest and, on request, the key files of the installation.
 
 The file is a ZIP: `database.dump` (custom format of pg_dump, compressed), `keys/…`, and `manifest.json` at the end.
 """
@@ -42,7 +42,7 @@ class BackupManifest:
     Attributes:
         created_at: time at which the backup began, as ISO 8601.
         toolbench: version of Toolbench that wrote it; "" for a checkout.
-        migrations: applied migrations, as app and name joined by a point.
+        migrations: applied migrations, as app and name joined by a dot.
         runs: number of runs, deleted ones included.
         trials: number of trials, those of deleted runs included.
         dump_sha256: digest of the dump.
@@ -76,7 +76,7 @@ def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None =
         programs: folder of pg_dump; None for the one that Toolbench brings, or else the one on the PATH.
 
     Raises:
-        BackupError: the file exists or cannot be written, or the database is empty.
+        BackupError: the file exists or cannot be written, or the database has no tables of Toolbench.
         DatabaseProgramError: pg_dump is missing or failed.
     """
     if path.exists():

@@ -1,4 +1,4 @@
-"""Warnings before migrations that hold a large table for longer than a second.
+"""Warnings before migrations that lock a large table for longer than a second.
 
 Statements of a migration run in one transaction, so the strongest lock is held until its end.
 """

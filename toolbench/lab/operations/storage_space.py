@@ -54,7 +54,7 @@ class StorageSpace:
         groups: (name, bytes) of groups of tables with their indexes, the largest first.
         trial_bytes: bytes of the tables of trials with their indexes.
         trials: number of planned and ended trials of all runs, deleted runs included, since they are still stored.
-        recent_trials: number of trials of runs that were launched in the last GROWTH_DAYS days.
+        recent_trials: number of trials of runs that were launched in the last GROWTH_DAYS days, imported runs left out.
         disk: None if the database runs on another machine, or its folder cannot be read.
         recent_traces: number of gateway traces of the last GROWTH_DAYS days.
         trace_growth_bytes: estimated bytes of these traces, less those of the traces that are deleted within

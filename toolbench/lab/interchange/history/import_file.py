@@ -61,7 +61,7 @@ class ErrorRow:
     """Parse error on one path, with the number of its turns and the first line that has it.
 
     Attributes:
-        mode: the other program's name for how it read the call.
+        mode: the other program's name for its way of parsing the call.
         count: number of turns.
         line: number of the first line with the error, from 1.
         snippet: masked text of that line's call, at most 200 characters.

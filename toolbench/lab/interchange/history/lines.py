@@ -59,7 +59,7 @@ class HistoryParseFailure(BaseModel):
     """Call that the other program could not parse.
 
     Attributes:
-        mode: the other program's name for how it parsed the call.
+        mode: the other program's name for its way of parsing the call.
         error: the reason.
         snippet: text of the call.
     """

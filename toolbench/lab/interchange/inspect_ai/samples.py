@@ -76,7 +76,7 @@ def build_sample(trial: Trial, identity: SampleIdentity, started_at: datetime) -
     Args:
         trial: the trial with its run, its configuration, its steps and their bodies.
         identity: id, epoch and model of the sample.
-        started_at: its start, or that of the run if its own is unknown.
+        started_at: start of the trial, or of the run if that of the trial is unknown.
     """
     steps = list_steps(trial)
     exchanges = [step for step in steps if not step.is_tool]

@@ -84,8 +84,8 @@ class _SampleReader:
     def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
         """Return `value` with each reference to an attachment replaced by its text.
 
-        An attachment that is not a text stays a reference, since it could refer to itself. The total
-        size over all calls of this method is limited, since one attachment may be referenced many times. Values
+        A reference to an attachment that is not a text stays as it is, since the attachment could refer to itself. The
+        total size over all calls of this method is limited, since one attachment may be referenced many times. Values
         that are nested deeper than _MAX_DEPTH levels are returned unchanged.
 
         Raises:

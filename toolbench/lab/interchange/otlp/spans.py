@@ -54,7 +54,7 @@ class _SpanBuilder:
 
     Args:
         trial: the trial.
-        started_at: its start, or that of the run if its own is unknown.
+        started_at: start of the trial, or of the run if that of the trial is unknown.
         trace_key: text that is unique for each execution of a trial, in every installation.
     """
 

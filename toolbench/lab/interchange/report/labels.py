@@ -1,7 +1,7 @@
 """Labels of configurations in a report.
 
-A label consists of the model and of those settings that vary in the run. The profile is
-also included if all configurations have the same one and it is not `default`.
+A label consists of the model and of those settings that vary in the run. The profile is also included if all
+configurations have the same profile and it is not `default`.
 """
 
 import re

@@ -173,7 +173,7 @@ def build_summary(
 ) -> JsonObject:
     """Return the content of `summary.json`.
 
-    A filter is the text of the values that it selected, separated by commas. A value is null if it is not stored with
+    Each filter is given as the values that it selected, separated by commas. A value is null if it is not stored with
     the run or has no meaning in Toolbench.
 
     Args:

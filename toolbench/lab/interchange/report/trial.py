@@ -167,7 +167,8 @@ class TrialReportBuilder:
         Args:
             config: the configuration.
             scenario: slug of the scenario; empty for no layer.
-            version: version of the scenario. A version that is not available has no layer.
+            version: version of the scenario. If code no longer has it, the newest version is used. An unknown scenario,
+                or an unknown version of a case, has no layer.
 
         Returns:
             The policy; None if the engine no longer accepts the stored layers.

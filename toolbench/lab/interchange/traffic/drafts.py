@@ -44,7 +44,7 @@ class TrafficImport:
     Attributes:
         records: number of records that were read.
         added: number of new drafts.
-        existing: number of different requests of the file for which a draft existed, open, accepted or rejected.
+        existing: number of different requests of the file for which a draft existed, in whatever state.
         masked: number of new drafts in which a secret was masked.
         skipped: skipped records by reason, the most frequent reason first.
     """

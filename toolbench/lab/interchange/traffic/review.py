@@ -56,8 +56,8 @@ def get_draft_page(state: str, page: int) -> DraftPage:
 
     Args:
         state: value of `TrafficDraft.State`; any other text stands for open drafts.
-        page: number of the page, from 1; a smaller number stands for the first page, a number that is
-            too large for the last page.
+        page: number of the page, from 1; a smaller number stands for the first page, a number that is too large for
+            the last page.
     """
     state = state if state in TrafficDraft.State.values else TrafficDraft.State.OPEN.value
     counts = dict(TrafficDraft.objects.order_by().values_list("state").annotate(Count("pk")))

@@ -29,10 +29,11 @@ class Command(BaseCommand):
         add_server_arguments(parser)
 
     def handle(self, *, sides: Sequence[str], server: str, token: str, **options: object) -> None:
-        """Print a line for the whole, for each scenario and for each metric of calls, then the notes.
+        """Print a line for all scenarios together, for each scenario and for each metric of calls, then the notes.
 
         Raises:
-            CommandError: the sides cannot be read, or the server refused the request.
+            CommandError: the sides cannot be read or compared, a run does not exist, or the server did not answer or
+                refused the request.
         """
         runs = [word for word in sides if word.isdecimal()]
         words = [word for word in sides if word not in runs]

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         """Print the decision and a line with the reasons for each configuration, the best first.
 
         Raises:
-            CommandError: the rule cannot be read, or the server refused the request.
+            CommandError: the rule cannot be read, or the server did not answer or refused the request.
         """
         parameters = parse_parameters(rule, PARAMETER_NAMES)
         query = DecideQuery.from_query(parameters)

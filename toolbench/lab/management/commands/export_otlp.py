@@ -85,7 +85,7 @@ def _select_lines(run: int | None, trial: int | None, *, private: bool) -> tuple
 
 
 def _choose_protocol(chosen: str | None) -> str:
-    """Return the chosen protocol, else that of the environment, else the one that every endpoint takes.
+    """Return the chosen protocol, else that of the environment, else PROTOBUF.
 
     Raises:
         CommandError: there is no such protocol.

@@ -14,7 +14,10 @@ class Command(BaseCommand):
     help = "Migrate, load the built-in data, collect static files, and delete old addresses of local servers."
 
     def handle(self, **options: object) -> None:
-        """Migrate, load the built-in data, collect static files and delete old addresses of local servers."""
+        """Migrate, load the built-in data, collect static files and delete old addresses of local servers.
+
+        The key file is created if it does not exist.
+        """
         call_command("migrate", interactive=False, verbosity=1)
         call_command("catalogue")
         # An outdated copy may have a newer date than the file, so all copies are deleted first.

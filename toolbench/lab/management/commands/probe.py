@@ -63,7 +63,7 @@ class Command(BaseCommand):
             raise CommandError(message, returncode=UNKNOWN_EXIT_CODE)
 
     def _print(self, page: ProbePage) -> None:
-        """Print each check of a finished probe and what it needed."""
+        """Print each check of a finished probe, and the numbers of its requests and tokens."""
         probe = page.probe
         self.stdout.write(f"{probe.provider_name}: {probe.model_name}")
         for check in page.checks:

@@ -15,7 +15,7 @@ from toolbench.lab.management.remote_server import TOKEN_VARIABLE
 
 
 class Command(BaseCommand):
-    """Command that executes one action of another installation and prints the result as JSON lines."""
+    """Command that executes one action on another installation and prints the result as JSON lines."""
 
     help = f"Work with the runs of another installation. The token is read from {TOKEN_VARIABLE}."
 
@@ -31,7 +31,8 @@ class Command(BaseCommand):
         """Execute the action and print each document of its result.
 
         Raises:
-            CommandError: the token, the number of the run or the JSON is missing or wrong, or the request was refused.
+            CommandError: the token, the number of the run or the JSON is missing or wrong, or the server did not answer
+                or refused the request.
         """
         token = os.environ.get(TOKEN_VARIABLE, "")
         if not token:

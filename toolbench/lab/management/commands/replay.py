@@ -22,10 +22,10 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict or an end differs")
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
-        """Replay the run and print at most MAX_DIFFERENCES_SHOWN differences.
+        """Replay the run and print at most MAX_DIFFERENCES_SHOWN trials that differ or are unknown.
 
         Raises:
-            CommandError: there is no such run, or with `check` a verdict or an end differs.
+            CommandError: there is no such run, or with `check`, a verdict or an end differs or is unknown.
         """
         check_run_exists(run)
         result = check_replay(run)

@@ -14,7 +14,7 @@ _CELL_ROWS = "by scenario"  # value of the column `what`
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """One row of a comparison: a scenario with the settings that both sides share, the whole, or a metric of calls.
+    """Row of a comparison: a scenario with the settings of both sides, all scenarios together, or a metric of calls.
 
     Attributes:
         name: the scenario, with the settings that distinguish it from other rows of the scenario; else the kind of row.

@@ -17,7 +17,7 @@ VARIABLE_PREFIX = "OPENROUTER_"
 FULL_PROFILES = "default,recommended,conversation,creative,tool_calling"
 ALL_STRATEGIES = "raw,baseline,production"
 
-# Defaults of the options if OPENROUTER_EVAL_PRESET is "full".
+# Defaults of a full evaluation, which OPENROUTER_EVAL_PRESET (full or all) or OPENROUTER_FULL (1) selects.
 FULL_DEFAULTS: Mapping[str, str] = {
     "trials": "10",
     "models": "all",

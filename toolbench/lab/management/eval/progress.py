@@ -27,7 +27,7 @@ _LABEL_BY_COUNTER = {
 
 @dataclass(slots=True)
 class InterruptCounter:
-    """Counter of Ctrl-C, which does not end the process while it is installed."""
+    """Counter of Ctrl-C. While the counter is installed, Ctrl-C does not end the process."""
 
     count: int = 0
     _received: threading.Event = field(default_factory=threading.Event)

@@ -112,10 +112,11 @@ def _find_changed_headers(provider: Provider, environment: Mapping[str, str]) ->
 
 
 def check_reachable(models: Iterable[Model]) -> None:
-    """Check that the keys and headers of the providers can be read and that their local servers run on this host.
+    """Check that the secrets of the providers can be read and that their local servers run on this host.
 
     Raises:
-        EvalError: a key or header cannot be read, or a local server does not run on this host.
+        EvalError: a key, a header or a secret of the network access cannot be read, or a local server does not run on
+            this host.
     """
     models = tuple(models)
     for provider in {model.provider_id: model.provider for model in models}.values():

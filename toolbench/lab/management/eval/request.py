@@ -107,6 +107,9 @@ def build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject
     """Return the policy patch of all options that override profile and workarounds.
 
     The patch in `options.overrides` has precedence over the other options.
+
+    Raises:
+        EvalError: an option of OpenRouter's routing is set, and one of `models` belongs to another provider.
     """
     sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     sampling["min_p"] = options.min_p

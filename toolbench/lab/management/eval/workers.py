@@ -40,7 +40,7 @@ class EvalSessions:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        """Wait for the threads, then recompute the cells and end the run.
+        """Wait for the threads, recompute the run's cells, end finished runs and delete the worker's heartbeat.
 
         If the block raised an exception, the sessions are stopped first.
         """
@@ -54,6 +54,8 @@ class EvalSessions:
 
     def start_sessions(self) -> bool:
         """Start a session for every provider that has queued trials of this run and no session of this process.
+
+        A provider whose key this process cannot read gets no session. After `stop` or a failure, none is started.
 
         Returns:
             Whether a session of this process is running, or a trial of the run is running in any process. After `stop`,
