@@ -18,8 +18,8 @@ class NothingToAdoptError(Exception):
 def adopt_preset(probe_id: int) -> Preset:
     """Save the preset that a probe proposes and add it to the workarounds of the probe's model.
 
-    Strategy production uses it from the next launch on; existing runs keep their settings. It replaces
-    the preset of an earlier probe of the model, so adopting twice gives the same preset.
+    Strategy production uses the preset from the next launch on; existing runs keep their settings. The preset replaces
+    that of an earlier probe of the model, so adopting twice gives the same preset.
 
     Raises:
         NothingToAdoptError: the probe proposes nothing.

@@ -72,11 +72,12 @@ class ConnectionSettings:
         read_seconds: timeout for reading; None for the default.
         max_attempts: maximum number of times that one request is sent, at most MAX_ATTEMPTS.
         concurrency: maximum number of trials in flight, at most MAX_CONCURRENCY.
-        adaptive: whether fewer trials are in flight while the provider does not answer well.
+        adaptive: whether the concurrency limit follows the provider's answers, up to `concurrency`.
         requests_per_minute: limit over all workers; None for no limit.
         tokens_per_minute: limit over all workers; None for no limit.
-        budget_per_month: dollars that trials may cost in a calendar month (UTC); None for no limit.
-        network: proxy, certificates, query parameters and the header of the key.
+        budget_per_month: dollars that trials and the gateway's requests may cost in a calendar month (UTC); None for no
+            limit.
+        network: proxy, certificates, query parameters and name of the header for the key.
     """
 
     name: str

@@ -102,8 +102,8 @@ def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityR
 def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls in the text of this model's answers.
 
-    Models with the same canonical name are compared with it. It takes three queries, or up to six if these are more
-    than `MAX_UNCACHED_MODELS`.
+    The model is compared with those of the same canonical name. It takes three queries, or up to six for more than
+    `MAX_UNCACHED_MODELS` models.
 
     Args:
         model: a model with its provider loaded.

@@ -47,9 +47,8 @@ def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
 def adopt_omissions(model_id: int) -> Preset:
     """Save a preset that leaves out all suggested parameters, and add it to the model's workarounds.
 
-    Parameters that an earlier preset of this function leaves out stay left out.
-
-    Strategy production uses it from the next launch on; existing runs keep their settings.
+    Parameters that an earlier preset of this function leaves out stay left out. Strategy production uses the preset
+    from the next launch on; existing runs keep their settings.
 
     Raises:
         NothingToAdoptError: no parameter is suggested.

@@ -134,14 +134,14 @@ class ProfileRow:
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
-    """Return all providers with one query, and two more for each with a budget."""
+    """Return all providers with one query, and up to three more for each with a budget."""
     model_count = Count("models", filter=Q(models__retired=False))
     providers = Provider.objects.annotate(model_count=model_count, is_running=_IS_RUNNING)
     return tuple(_build_provider_row(provider, provider.is_running, provider.model_count) for provider in providers)
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Return one provider with the number of its runs, its rate control, its budget and the query of a plan.
+    """Return one provider with the number of its runs, its rate control, its budget and `plan_query`.
 
     It takes three queries, and more if the provider has a budget or rate control.
 

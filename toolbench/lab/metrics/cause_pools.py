@@ -134,7 +134,8 @@ class CauseSums:
 
     Attributes:
         lines: the counts in no order; several lines may differ only in their counts.
-        version: the version of the pools, if all lines come from them, so that the lines may be cached; else None.
+        version: the version of the pools, if all lines count trials of pooled runs, so that they may be cached; else
+            None.
     """
 
     lines: tuple[CauseLine, ...]

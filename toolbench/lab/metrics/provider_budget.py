@@ -1,6 +1,6 @@
 """Monthly budgets of providers, and what their trials and the gateway's requests cost in a month.
 
-A month is a calendar month in UTC. Trials and requests whose cost is unknown are not counted, and probes are not.
+A month is a calendar month in UTC. Trials and requests whose cost is unknown are not counted, nor are probes.
 """
 
 import math

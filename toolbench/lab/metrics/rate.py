@@ -1,4 +1,4 @@
-"""Rate of k in n trials with its interval, compared with a target."""
+"""Rate of k in n trials, turns, answers, calls or requests with its interval, compared with a target."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,15 +13,15 @@ _SHARE_TOLERANCE = 1e-9  # shares that differ by less count as equal
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share of trials with its interval, compared with a target.
+    """A share of trials, turns, answers, calls or requests with its interval, compared with a target.
 
     Attributes:
-        k: number of trials that count, such as those that passed.
-        n: number of all trials.
+        k: the numerator, such as the number of trials that passed.
+        n: the denominator, such as the number of trials with an answer.
         low: lower end of the interval, as a fraction.
         high: upper end of the interval, as a fraction.
         target: percent; None without a target.
-        distinct: number of distinct answers among the `n`; None if they were not counted.
+        distinct: number of distinct answers; None if they were not counted.
         withheld: whether no interval is shown, because a deterministic endpoint repeats its answers.
         error: error probability of the anytime-valid interval; None for a 95 % interval of `method`.
         method: name of the method of a 95 % interval.
@@ -51,7 +51,7 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """The rate as a fraction, with equally weighted scenarios if they were weighted; 0 without trials."""
+        """The rate as a fraction, with equally weighted scenarios if they were weighted; 0 if `n` is 0."""
         return self.weighted_share if self.weighted_share is not None else self.k / self.n if self.n else 0.0
 
     @property
@@ -73,8 +73,8 @@ class Rate:
     def percent(self) -> str:
         """The share as text in whole percent.
 
-        If it would be 0 or 100 although some trials count and some do not, it has one decimal, and "<0.1" or ">99.9" at
-        the ends.
+        If it would be 0 or 100 although `k` is neither 0 nor `n`, it has one decimal, and is "<0.1" or ">99.9" if that
+        would still be 0 or 100.
         """
         exact = 100 * self.share
         whole = format_rounded(exact)
@@ -151,8 +151,8 @@ def build_rate(
     """Build the rate of `k` in `n` with the interval for the stopping design.
 
     Args:
-        k: number of trials that count, such as those that passed.
-        n: number of all trials.
+        k: the numerator, such as the number of trials that passed.
+        n: the denominator, such as the number of trials with an answer.
         target: percent; None without a target.
         distinct: number of distinct answers; None if they were not counted.
         withheld: whether the interval is not shown; then the stopping design is ignored.

@@ -56,7 +56,8 @@ class RetryCounts:
         trials_5xx: trials with an answer with status 5xx.
         trials_retried: trials with a retry.
         backoff_ms: sum of the waits before retries.
-        retries_known: False if the counts are incomplete, because a step lacks its status.
+        retries_known: False if the counts are incomplete: a step lacks its status, answered trials have no counted
+            request, or a cell could not be computed.
     """
 
     answers_429: int = 0

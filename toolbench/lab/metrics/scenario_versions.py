@@ -126,7 +126,7 @@ def build_omission_notice(versions: Sequence[str]) -> str:
 def is_version_tokens(text: str) -> bool:
     """Return whether the text is a comma list of tokens: `slug@version` or `slug@version:kind`.
 
-    An empty text is one.
+    The list may be empty.
     """
     return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _split_tokens(text))
 

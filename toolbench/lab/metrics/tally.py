@@ -122,7 +122,7 @@ class Tally(CellCounts):
         return self.build_rate(self.passed - self.late_passes, self.tried, target)
 
 
-# Numbers of cells by field of Tally: columns of a query with `build_aggregates`, and of CellPool.
+# Columns with numbers of cells, in rows of `build_aggregates` and of CellPool, by field of Tally.
 _CELL_COUNTS = {
     "cells": "sum_cells",
     "repeating_cells": "sum_repeating",

@@ -19,7 +19,7 @@ _STORED_TYPE = np.dtype(">f8")
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of trials with an answer.
+    """Times of trials with an answer. Quantiles are in milliseconds, and None without times.
 
     Attributes:
         durations: milliseconds as big-endian floats of 8 bytes, in any order.

@@ -21,8 +21,9 @@ class CounterSpec:
     Attributes:
         help: description of what is counted.
         expression: SQL over the rows of metrics/sql/recompute_cells.sql; "" sums the trial column of the same name.
-        counts_trials: True for a number of trials, which always fits its column; False for a sum over trials, which may
-            be out of range.
+        counts_trials: True for a count that columns of `trials` decide, which always fits its column; it is computed
+            even for a cell whose sums are unknown. False for a sum over trials, which may be out of range, and for a
+            number of trials that follows from costs or steps.
         column: class of the cell's column.
     """
 
@@ -251,7 +252,7 @@ def build_count_expressions(*, counts_trials: bool) -> dict[str, str]:
     """Return the SQL of each counter by its name.
 
     Args:
-        counts_trials: True for the counters that are numbers of trials, False for sums.
+        counts_trials: which counters to return, as in CounterSpec.
     """
     return {
         name: spec.expression or f"sum({name}) FILTER (WHERE tried)"

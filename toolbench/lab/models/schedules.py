@@ -92,7 +92,9 @@ class AlertRule(models.Model):
 
 
 class Alert(models.Model):
-    """An alert: a run met the condition of a rule. It is open until a later run does not meet it.
+    """An alert: a run met the condition of a rule.
+
+    The alert is open until a later run does not meet the condition, or until its own run is deleted.
 
     Constraints of the table allow one open alert for each rule and series, and one for each rule, series and run.
 

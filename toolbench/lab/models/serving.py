@@ -175,7 +175,7 @@ class GatewayTraceText(models.Model):
 
 
 class GatewaySpending(models.Model):
-    """What the requests of the gateway cost at one provider in one calendar month (UTC).
+    """Cost of the gateway's requests at one provider in one calendar month (UTC).
 
     Requests that were not stored as traces are included.
 

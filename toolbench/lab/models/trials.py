@@ -71,7 +71,7 @@ class Trial(models.Model, TrialColumns):
 
     # the plan
     index = models.PositiveIntegerField()  # repeat within the cell, from 1
-    block = models.PositiveIntegerField()  # number of the block, from 1; a block has one trial of every cell
+    block = models.PositiveIntegerField()  # number of the block, from 1; a block has at most one trial of each cell
     position = models.PositiveIntegerField()  # place in the order of the run, from 0
     scenario = models.CharField(max_length=60)
     scenario_version = models.PositiveSmallIntegerField(default=1)
@@ -118,7 +118,7 @@ class Trial(models.Model, TrialColumns):
     answer_hash = models.CharField(max_length=64, blank=True)  # digest of texts and normalised calls
 
     # times in milliseconds, and counts
-    duration_ms = models.FloatField(null=True)  # from its start, without time in the queue
+    duration_ms = models.FloatField(null=True)  # from its first turn, without waits for the rate control
     backoff_ms = models.FloatField(default=0)
     model_ms = models.FloatField(default=0)
     tool_ms = models.FloatField(default=0)

@@ -43,7 +43,7 @@ _ENDING_STATES = (*Run.ENDED, Run.State.CANCELLING)
 def needs_probe(capabilities: Capabilities) -> bool:
     """Return whether a probe has to find out if the model supports tools.
 
-    That is not so if this is known, or if the endpoint is known to refuse or drop the tools of requests.
+    No probe is needed if tool support is known, or if the endpoint is known to refuse or drop the tools of requests.
     """
     return capabilities.supports_tool_use is None and capabilities.tools_field in (None, "accepted")
 

@@ -249,7 +249,7 @@ def _assemble_plan(
     """Check the plan as a whole and add up its trials and requests.
 
     Raises:
-        LaunchError: there are too many trials, no cells, or only one configuration to find the best of.
+        LaunchError: there are too many trials or no cells, or rule "best" has no scenario with two configurations.
     """
     trials = len(cells) * request.trials
     if trials > MAX_RUN_TRIALS:

@@ -137,7 +137,10 @@ class LaunchChoices:
 
 
 def get_launch_choices() -> LaunchChoices:
-    """Read all choices, with seven queries. Providers without models are left out."""
+    """Read all choices. Providers without models are left out.
+
+    It takes six queries, and up to three more for each provider with a budget.
+    """
     return LaunchChoices(
         providers=_list_providers(),
         profiles=list_profile_choices(),

@@ -63,8 +63,8 @@ class PolicyKeyRow:
     """One setting.
 
     Attributes:
-        parts: (value as JSON, name of the layer that sets it): one for a plain value, one for each element of a list or
-            leaf of an object; before the value of a leaf stands its name.
+        parts: pairs of a value as JSON and the name of the layer that sets it: one pair for a plain value, one for each
+            element of a list or leaf of an object. The name of a leaf precedes its value.
         is_default: whether all parts have the default of the engine.
     """
 

@@ -140,7 +140,7 @@ def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:
 
 
 def reopen_run(run_id: int) -> None:
-    """Reopen a run that has open trials again; a paused run stays paused. Alert rules are checked again at its end.
+    """Reopen a run whose trials were queued; a paused run stays paused. Alert rules are checked again at its end.
 
     Call it in the transaction that queued the trials. Workers are notified after the commit.
 

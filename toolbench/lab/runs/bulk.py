@@ -15,7 +15,7 @@ MAX_RUNS_AT_ONCE = 200
 
 @transaction.atomic
 def label_runs(run_ids: Sequence[int], text: str) -> int:
-    """Set the label of these runs, or remove it for ""; return the number of runs.
+    """Set the label of these runs, or remove it if `text` is ""; return the number of runs.
 
     Raises:
         RunActionError: there are no or too many ids, or one of the runs does not exist.

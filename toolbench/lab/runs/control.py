@@ -44,7 +44,8 @@ _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
 # Failure classes of a wrong set-up, such as a missing key.
 SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 
-# Columns that are set when a trial is created or by users; all others have their default before the first execution.
+# Columns that a trial keeps when it is queued again: those that are set when it is created or by users, and the number
+# of its last execution. All others have their default before the first execution.
 _PLANNED_COLUMNS = frozenset({
     "id", "run", "config", "cell", "provider", "index", "block", "position", "scenario", "scenario_version",
     "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "queued_at",
@@ -56,7 +57,7 @@ def cancel_run(run_id: int) -> None:
     """Cancel a run.
 
     Queued trials end at once; worker sessions cancel trials in flight at their next check. Cells that sequential
-    stopping has not decided get no further rounds, also if trials of the run are queued again later.
+    stopping has not decided get no further rounds, unless `resume_cancelled_run` continues them.
     """
     with transaction.atomic():
         end_rounds(run_id)
@@ -133,8 +134,8 @@ def _lock_trials(trials: QuerySet[Trial]) -> list[tuple[int, int]]:
 def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
     """Requeue the cancelled trials, and return their number.
 
-    Manually added trials and trials of deleted providers are left out. Each requeued trial gets a new
-    execution. Requests, tokens and steps of an earlier execution are kept and counted. Sequential stopping continues.
+    Manually added trials and trials of deleted providers are left out. Each requeued trial gets a new execution.
+    Requests, tokens and steps of an earlier execution are kept and counted. Sequential stopping continues.
 
     Args:
         run_id: the run.
@@ -323,7 +324,7 @@ def _check_repeatable(run_id: int, confirmed_requests: int) -> Run:
 
 
 def set_label(run_id: int, text: str) -> None:
-    """Set the label of a run, or remove it for ""."""
+    """Set the label of a run; remove it if `text` is ""."""
     get_run(run_id)
     Run.objects.filter(pk=run_id).update(label=clean_text(text, MAX_LABEL_CHARACTERS))
 

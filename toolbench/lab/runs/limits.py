@@ -17,7 +17,8 @@ from toolbench.lab.worker.request_budget import correct_request_counts
 def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, confirmed_requests: int = 0) -> None:
     """Set both limits of a run; its state does not change.
 
-    Used requests and tokens are counted anew from the stored trials first.
+    A count of used requests that is below the number of stored attempts is corrected first. Used tokens are not
+    counted anew.
 
     Args:
         run_id: the run.
@@ -26,7 +27,7 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: a limit is too low or too high, or a scenario or the engine has changed.
+        RunActionError: there is no such run, a limit is too low or too high, or a scenario or the engine has changed.
         PaidRequestsUnconfirmedError: under a higher limit of requests, the open trials and the rounds that may follow
             may send more paid requests than were confirmed.
     """

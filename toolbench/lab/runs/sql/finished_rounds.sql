@@ -1,5 +1,5 @@
--- Find undecided cells whose round of trials is over. A round is over when its provider has no open trial of the run;
--- with rule "best", when no provider has one.
+-- Find undecided cells whose round of trials is over. The round of a cell is over when the cell's provider has no open
+-- trial of the run; with rule "best", when no provider has one.
 --
 -- Parameters: none.
 -- Returns: run, cell; in the order of their ids.

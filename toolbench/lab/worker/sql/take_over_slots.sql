@@ -2,8 +2,8 @@
 --
 -- Parameters: ids of the trials that take over slots and of those that end or are queued again; ids of the former,
 -- their leases.
--- Locks: all these trials by id, so that renew_leases.sql, which locks them in the same order, can run at the same time;
--- call it before other trials or cells are locked.
+-- Locks: all these trials by id, so that renew_leases.sql, which locks them in the same order, can run at the same
+-- time; call it before other trials or cells are locked.
 WITH locked AS (
     SELECT id FROM lab_trial WHERE id = ANY(%s::bigint[]) AND state = 'running' ORDER BY id FOR NO KEY UPDATE
 )
