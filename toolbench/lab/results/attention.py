@@ -22,11 +22,11 @@ class AttentionItem:
     """Problem that the home page points out.
 
     Attributes:
-        mark: outcome whose shape and colour it gets.
+        mark: outcome whose shape and colour the item has.
         text: the problem in one sentence.
         detail: further facts.
         page: URL name of the page about it.
-        page_id: argument of that URL; None if it has none.
+        page_id: argument of that URL; None if the URL has none.
     """
 
     mark: str
@@ -38,7 +38,7 @@ class AttentionItem:
 
 @dataclass(frozen=True, slots=True)
 class StaleModel:
-    """Model whose newest probe is older than `PROBE_AGE`."""
+    """Model in use whose newest probe is older than `PROBE_AGE`."""
 
     id: int
     name: str
@@ -62,7 +62,7 @@ class SiteState:
 
 
 def read_site_state() -> SiteState:
-    """Return the state of workers, cells and models. One query."""
+    """Return the state of workers, cells and models, with one query."""
     parameters = (HEARTBEAT_TIMEOUT.total_seconds(), timezone.now() - PROBE_AGE, MAX_STALE_MODELS)
     with connection.cursor() as cursor:
         cursor.execute(load_statement("results/site_problems"), parameters)
@@ -74,7 +74,7 @@ def read_site_state() -> SiteState:
 def list_attention(
     runs: Sequence[RunRow], providers: Sequence[ProviderRow], state: SiteState
 ) -> tuple[AttentionItem, ...]:
-    """Return the problems of runs, cells, providers and models. No query."""
+    """Return the problems of runs, cells, providers and models, without a query."""
     return (*_iter_runs(runs), *_iter_cells(state), *_iter_providers(providers), *_iter_stale_models(state))
 
 

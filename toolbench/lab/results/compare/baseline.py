@@ -67,8 +67,8 @@ class SideFigures:
         p50: median duration of answered trials in milliseconds; None without one.
         p95: 95th percentile of these durations; None without one.
         tokens_out: output tokens per trial, rounded; 0 without trials.
-        end_to_end_successes: number of trials that passed without a retry of an error.
-        cost: dollars per end-to-end success; None if it is unknown or there is none.
+        end_to_end_successes: number of trials that passed and that no user had retried after an error.
+        cost: dollars per end-to-end success; None if the cost is unknown or there is no such success.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
         overloaded_trials: number of trials measured while this machine was overloaded.
@@ -95,11 +95,12 @@ class SideRow:
     Attributes:
         number: position of the side in the query; 0 is the baseline.
         name: name of the side.
-        rate: success in the strata that are compared; for the baseline and without a comparison, in all strata of the
-            side. `figures` count the same trials.
+        rate: success in the strata that are compared, in a paired comparison only of the shared instances; for the
+            baseline and without a comparison, success in all strata of the side.
         compared: comparison of the baseline with this side; None for the baseline itself, and if no comparison is
             possible.
         how: "paired" or "stratified"; "" without a comparison.
+        figures: figures of all trials in the strata of `rate`, also of instances that are not shared.
         left_out: number of strata that only this side or only the baseline has.
         shared_trials: number of trials that the baseline has too. If it is not 0, nothing is compared.
     """
@@ -120,7 +121,11 @@ class SideRow:
 
     @property
     def result(self) -> str:
-        """Return the result in words. Without a significant difference it is "cannot tell"."""
+        """Return the result in words.
+
+        It is "better" or "worse" for a significant difference, else "baseline", "shares trials", "nothing shared",
+        "withheld" or "cannot tell".
+        """
         if self.is_baseline:
             return "baseline"
         if self.compared is None:
@@ -203,7 +208,7 @@ def count_results(others: Sequence[ComparedSide]) -> Mapping[str, int]:
 def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
     """Return the comparison of all sides.
 
-    It takes two SQL queries, and one more for each side that has cells in common with the baseline.
+    The function sends two SQL queries, and one more for each side that has cells in common with the baseline.
     """
     side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
     strata = read_sides(side_trials)
@@ -302,7 +307,8 @@ def _estimate_cost(
     """Return the cost per end-to-end success.
 
     Returns:
-        None if the cost is unknown, a cell is stale, or a cell has trials that the side does not count.
+        None if the cost is unknown, a cell is stale or could not be computed, or a cell has trials that the side does
+        not count.
     """
     cells = frozenset[int]().union(*(stratum.cells for stratum in strata))
     paid = add_costs(costs[pk] for pk in cells if pk in costs)
@@ -310,7 +316,10 @@ def _estimate_cost(
 
 
 def _read_cell_costs(sides: Sequence[Sequence[StratumCounts]]) -> Mapping[int, CostSums]:
-    """Return the sums of costs by cell id, without stale cells. It takes one SQL query."""
+    """Return the sums of costs by cell id with one SQL query.
+
+    Cells that are stale or could not be computed are left out.
+    """
     ids = {pk for side in sides for stratum in side for pk in stratum.cells}
     cells = Cell.objects.filter(pk__in=ids, stale=False, compute_error="").order_by()
     tried = F("passed") + F("failed") + F("infra")

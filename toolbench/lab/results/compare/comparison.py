@@ -69,7 +69,8 @@ class Comparison:
         required_trials: trials needed to detect a difference of `query.points`.
         noise: difference, as a fraction, that equal sides of this size exceed in 5 of 100 comparisons.
         secondary: the secondary metrics, corrected for their number.
-        shared_trials: number of trials that are on both sides. If it is not 0, nothing is compared.
+        shared_trials: number of trials that are on both sides. If it is not 0, the sides are not comparable, and the
+            differences have no meaning.
         trials: the trials of the strata that both sides have, by side; without such strata, all trials of the scenario
             group and instance kind.
     """
@@ -121,7 +122,7 @@ class Comparison:
 def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
     """Return the comparison of the first two sides.
 
-    It takes at most fifteen SQL queries, whatever the number of trials.
+    The function sends at most 17 SQL queries, whatever the number of trials.
 
     Args:
         query: the sides.
@@ -153,7 +154,9 @@ def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]
 
 
 def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Sequence[StratumCounts]]) -> int:
-    """Return how many trials are on both sides. It takes one SQL query if the sides have a cell in common.
+    """Return how many trials are on both sides.
+
+    The function sends one SQL query if the sides have a cell in common, else none.
 
     Args:
         sides: the trials of both sides.
@@ -210,7 +213,8 @@ def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison
     Args:
         first: primary key of the first run.
         second: primary key of the second run.
-        query: its values for all sides hold for both runs, except those of RUN_SPECIFIC_AXES and the dates.
+        query: its values and its filter for all sides hold for both runs, except RUN_SPECIFIC_AXES, the dates and the
+            newest run. Its own sides are ignored.
     """
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     chosen = replace(query.chosen, after=None, before=None, upto=None)
@@ -277,7 +281,7 @@ def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrial
 def build_side_names(query: CompareQuery) -> tuple[str, ...]:
     """Return a name for each side, from the values that do not hold for all sides.
 
-    If a side has no such values, its name consists of all its values.
+    The name of a side without such values consists of all its values; it is "nothing chosen" if there are none.
     """
     return tuple(_describe_axes(values or side) for values, side in zip(query.side_values, query.sides, strict=True))
 

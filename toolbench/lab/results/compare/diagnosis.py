@@ -18,7 +18,7 @@ MAX_WEAK_SHARE = 0.9  # if the intervals of both sides lie below, the model itse
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPreset:
-    """A preset that may fix the most frequent failure of the worse side that has a preset.
+    """Preset that may fix the most frequent of those failures of the worse side for which there is a preset.
 
     Attributes:
         preset: its name.
@@ -143,10 +143,10 @@ def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[Fai
 def _find_suggested_preset(
     comparison: Comparison, worse_side: int, failures: Sequence[FailureClassCount]
 ) -> SuggestedPreset | None:
-    """Return the preset for the most frequent failure that has one.
+    """Return the preset for the most frequent of those failures for which there is a preset.
 
     Returns:
-        None if no failure has a preset, the preset was deleted, or the models of the side were deleted.
+        None if there is no preset for any failure, the preset was deleted, or the models of the side were deleted.
     """
     preset_names = load_class_presets()
     failure = next((failure for failure in failures if preset_names.get(failure.failure_class)), None)

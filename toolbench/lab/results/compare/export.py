@@ -82,7 +82,7 @@ def export_pair(comparison: Comparison) -> ExportTable:
     """Return the comparison of two sides as a table.
 
     Differences are fractions, the second side less the first. None is a value that is unknown or was not computed.
-    Only the row of all trials has durations.
+    Only the row of all trials has durations. The table has no rows if the sides are not comparable.
     """
     return ExportTable(
         f"{comparison.names[1]} against {comparison.names[0]}",
@@ -137,7 +137,8 @@ def _build_time_values(comparison: Comparison) -> tuple[Value, ...]:
 def _build_row(labels: tuple[Value, Value, Value], compared: RateComparison, simulated: bool) -> tuple[Value, ...]:
     """Return the columns up to `difference_shown`.
 
-    `low`, `high` and `p` are those of the comparison alone; the last columns are corrected for its family.
+    `low`, `high` and `p` are those of the comparison alone. `p_corrected`, `says`, `difference_shown` and the
+    simultaneous bounds are corrected for the number of comparisons in its family.
 
     Args:
         labels: values of the columns `what`, `scenario` and `stratum`.

@@ -32,9 +32,9 @@ class InstanceCell:
         distinct_answers: number of different answers.
         trial_count: number of trials in any state.
         trials_query: query string of the list of these trials.
-        trial_pair: primary keys of a trial of this side and of one of the baseline, if possible with different
-            outcomes; None for the baseline, and if a side has no trial that passed, failed or had an infrastructure
-            error.
+        trial_pair: primary keys of a trial of this side and of one of the baseline, if possible one that passed and
+            one that did not; None for the baseline, and if either side has no trial that passed, failed or had an
+            infrastructure error.
     """
 
     k: int
@@ -58,7 +58,8 @@ class InstanceRow:
 
     Attributes:
         instance: seed of the instance; None for the published wording and for test cases.
-        cells: a cell for each side, the baseline first; None for a side without a trial.
+        cells: a cell for each side, the baseline first; None for a side without a trial that passed, failed or had an
+            infrastructure error.
     """
 
     scenario: str
@@ -190,12 +191,14 @@ def _build_grid_row(
 def _choose_trial_pair(side: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return a trial of the side and one of the baseline, if possible one that failed and one that passed.
 
+    An infrastructure error counts as a failure.
+
     Args:
         side: values of _TRIAL_AGGREGATES for the side.
         baseline: values of _TRIAL_AGGREGATES for the baseline.
 
     Returns:
-        The primary keys of both trials; None if either has no trial with one of these outcomes.
+        The primary keys of both trials; None if the side or the baseline has no trial with one of these outcomes.
     """
     for side_name, baseline_name in (("failed_id", "passed_id"), ("passed_id", "failed_id")):
         if side[side_name] and baseline[baseline_name]:

@@ -21,7 +21,7 @@ class ComparisonCounts:
         kind: the instance kind that is compared.
         groups: scenario groups that both sides have, the most frequent first.
         kinds: instance kinds that both sides have in the scenario group, the most frequent first.
-        differing: names of STRATUM_FIELDS in which the sides have no value in common, so that these are compared.
+        differing: names of STRATUM_FIELDS in which the sides have no value in common; strata do not depend on these.
         first: the counts of the first side by stratum.
         second: the counts of the second side by stratum.
         left_out: number of strata that only one side has, without those of `left_out_versions`.
@@ -98,7 +98,8 @@ def match_sides(
     """Group the counts of both sides by the strata in which they can be compared.
 
     Groups of scenarios are never pooled, nor are drawn instances with the published wording. If the sides have a
-    version of a scenario in common, versions are separate strata; otherwise each side counts its newest version.
+    version of any scenario in common, versions are separate strata; otherwise each side counts one version of each
+    shared scenario, the newest in the strata that both sides have.
 
     Args:
         first: counts of the first side.
@@ -174,9 +175,9 @@ def _group_by_stratum(strata: Iterable[StratumCounts], shared: Sequence[str]) ->
 
 
 def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataByKey:
-    """Return the side with only one version of each scenario that has strata on both sides.
+    """Return the side with only the newest version of each scenario that has strata on both sides.
 
-    It is the newest version in these strata. Other scenarios keep all their versions.
+    Versions in other strata do not count as the newest. Other scenarios keep all their versions.
     """
     newest: dict[str, int] = {}
     for scenario, version in _list_versions(stratum for key in side if key in other_side for stratum in side[key]):

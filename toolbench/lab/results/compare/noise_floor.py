@@ -1,6 +1,6 @@
 """A/A noise: a run compared with its repeat at equal settings.
 
-Such a difference comes from chance and from changes of the provider over time.
+The difference between the two runs comes from chance and from changes of the provider over time.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,8 @@ class NoiseMeasurement:
 def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
     """Return the newest A/A comparisons of the runs of both sides, at most MAX_NOISE_PAIRS.
 
-    Their intervals are corrected for their number. The pair of runs that `comparison` itself compares is omitted.
+    The intervals are corrected for the number of comparisons.
+    The pair of runs that `comparison` itself compares is omitted.
     """
     run_ids = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
     compared_ids = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)
@@ -45,8 +46,8 @@ def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
 def find_aa_pairs(run_ids: list[int]) -> tuple[tuple[int, int], ...]:
     """Return the primary keys of runs and their finished A/A repeats, as pairs, the newest repeat first.
 
-    One run of each pair is in `run_ids`. There is at most one pair more than MAX_NOISE_PAIRS, since `measure_noise` may
-    omit one.
+    At least one run of each pair is in `run_ids`, and neither was deleted. At most MAX_NOISE_PAIRS + 1 pairs are
+    returned, since `measure_noise` may omit one.
     """
     repeats = Run.objects.filter(
         purpose=NOISE_PURPOSE, state=Run.State.FINISHED, deleted_at=None, repeat_of__deleted_at=None

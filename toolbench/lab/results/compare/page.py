@@ -134,7 +134,7 @@ def _add_diagnosis(pair: ComparePage) -> ComparePage:
 
 
 def _list_changed_instances(comparison: Comparison, change: str) -> tuple[ChangedInstance, ...]:
-    """Return the instances with this change, "regressed" or "fixed", with two queries if there are any."""
+    """Return the instances with this change, "regressed" or "fixed", with two queries, or none without any."""
     keys = find_instances_by_change(comparison.counts, change, MAX_CHANGED_INSTANCES)
     if not keys:
         return ()

@@ -52,7 +52,7 @@ class PublishedSide:
 
     @property
     def result(self) -> str:
-        """Return the result in words. Without a significant difference it is "cannot tell"."""
+        """Return "baseline", or "better" or "worse"; "cannot tell" without a significant difference."""
         if self.compared is None:
             return "baseline"
         return self.compared.result_text if self.compared.differs else "cannot tell"
@@ -72,7 +72,7 @@ class PublishedComparison:
         rows: the sides, the baseline first; only the baseline if no other side was chosen.
         other_values: (key, name) of the rows that are not sides and can be added.
         next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
-        is_default: whether the sides were chosen by their number of passes, because the URL names none.
+        is_default: whether the sides were chosen by their success, because the URL names none.
         required_trials: the trials that each side needs to detect a difference of `query.points`.
         scenarios: (scenario, success of each side), the control last; None if a success was not published.
     """
@@ -118,11 +118,11 @@ def name_published_row(row: PublishedRow) -> str:
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
-    """Compare the published rows that the query names; without any, those of `_list_default_keys`.
+    """Compare the published rows that the query names; if it names none, rows with the highest success.
 
     Returns:
-        The comparison; None without a published matrix, if a row is unknown, named twice or not applicable, or if a
-        side is not a published row.
+        The comparison; None without a published matrix or an applicable row, if a named row is unknown, named twice or
+        not applicable, or if a side is not a published row.
     """
     published = get_published_matrix()
     if published is None:

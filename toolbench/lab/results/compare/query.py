@@ -34,7 +34,7 @@ INSTANCE_KIND_LABELS = {"parity": "fixed instances", "drawn": "drawn instances"}
 DEFAULT_POINTS = 7
 MAX_POINTS = 50
 RUN_AXES = ("run", "config")  # their values are ids, separated by commas
-MAX_VALUE_CHARS = 1_000  # a longer value is ignored: truncated, a list of ids would end in the id of another run
+MAX_VALUE_CHARS = 1_000  # a longer value is ignored, since a truncated list of ids could end in another id
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class CompareQuery:
 
     @property
     def is_published(self) -> bool:
-        """Return whether a side is a row of the published matrix, or no side is named in its scope."""
+        """Return whether a side is a published row, or no side is named and the scope is "published"."""
         return any("published" in side for side in self.sides) or (self.is_published_scope and not self.has_named_sides)
 
     def with_sides(self, sides: Sequence[Mapping[str, str]]) -> "CompareQuery":

@@ -25,7 +25,7 @@ class ScopeSides:
         query: the query with its sides; without sides if no axis has several values.
         axis: the axis whose values are the sides; "" if the sides differ in none or in several axes.
         axes: axes with several values in the scope, of which the user can choose one for the sides.
-        other_values: values of the axis that are not sides, in the order of `get_scope_sides`.
+        other_values: values of the axis that are not sides, in the order in which `get_scope_sides` prefers them.
         next_letter: prefix of the parameter that adds a side; "" if there are MAX_SIDES sides.
     """
 
@@ -48,8 +48,8 @@ def get_scope_sides(query: CompareQuery) -> ScopeSides:
     """Return the sides that the query names, or else the sides of its scope, with at most two queries.
 
     Without named sides, the baseline is the value with the most trials in scenarios in which another value was tried
-    too. The other sides are the next values that share a scenario with the baseline, at most MAX_SCOPE_SIDES with it.
-    If no values share a scenario, the sides are those with the most trials.
+    too. The other sides are the next values that share a scenario with the baseline. There are at most
+    MAX_SCOPE_SIDES sides, the baseline included. If no values share a scenario, the sides are those with the most trials.
     """
     scenarios_by_axis = _read_scenarios_by_axis(query)
     values_by_axis = {axis: tuple(scenarios) for axis, scenarios in scenarios_by_axis.items()}

@@ -39,7 +39,7 @@ class TimeDifference:
 
     Attributes:
         name: "p50" or "p95".
-        difference: of milliseconds, the second side less the first; None if a side has no answered trial.
+        difference: milliseconds of the second side less those of the first; None if a side has no answered trial.
     """
 
     name: str

@@ -15,7 +15,10 @@ SEED_SUPPORT_TEXTS = {
 
 
 def describe_seed_support(comparison: Comparison) -> str:
-    """Return sentences about the support for the sampling seed; "" if nothing is paired. Four queries."""
+    """Return sentences about the support for the sampling seed; "" if nothing is paired.
+
+    The function sends three SQL queries, or up to six for many models, and none if nothing is paired.
+    """
     if comparison.how != "paired":
         return ""
     config_ids = {pk for side in comparison.sides for pk in side.config_ids}

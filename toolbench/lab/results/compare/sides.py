@@ -37,20 +37,20 @@ class Median(Aggregate):
 class Side:
     """Figures and settings of a side beside the counts by stratum.
 
-    All of them are of trials that passed, failed or had an infrastructure error. Tuples are sorted.
+    All figures count only trials that passed, failed or had an infrastructure error. Tuples are sorted.
 
     Attributes:
-        trials: number of the trials.
+        trials: number of these trials.
         tokens: number of input and output tokens, those of lost executions included.
         cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
         cost_source: source of the cost, or the reason why it is unknown.
-        end_to_end_successes: number of trials that passed without a retry of an error.
+        end_to_end_successes: number of trials that passed and that no user had retried after an error.
         first_start: start of the first trial; None without trials.
         last_start: start of the last trial; None without trials.
-        concurrency: median number of trials in flight when they were claimed; None if it was not measured.
+        concurrency: median, over the trials, of the trials in flight when each was claimed; None if not measured.
         overloaded_trials: number of trials measured while this machine was overloaded.
         manual_trials: number of trials that were added manually after results were seen.
-        errors_retried: number of trials that were queued again after an infrastructure error.
+        errors_retried: number of trials that a user retried after an error.
         simulated: whether any trial has a simulated model.
         local: whether any trial has a model that shares this machine.
         policy_hashes: hashes of the frozen settings.
@@ -97,11 +97,11 @@ def filter_side_trials(
     """Return the trials of a side, unordered and without controls.
 
     Args:
-        axes: values of the side by axis. If they name runs or configurations, imported and simulated trials are
-            included.
-        demo: whether the trials of other sides are the simulated ones, instead of the real ones.
+        axes: values of the side by axis. If they name runs or configurations, trials of imported, simulated and
+            playground runs are included.
+        demo: whether a side that names no runs and configurations has simulated trials, instead of real ones.
         chosen: filter for all sides.
-        is_finished: False to include queued, running and cancelled trials.
+        is_finished: False to include queued and running trials. Cancelled trials are included in both cases.
     """
     trials = Trial.objects.filter(chosen.condition, run__deleted_at=None, cell__control=False)
     if is_finished:

@@ -23,7 +23,8 @@ MIN_PAIRS = 10  # shared instances of a paired comparison
 class OutcomeChanges:
     """Numbers of instances by the change of their outcome from the first side to the second.
 
-    An instance passes on a side if all its trials there succeed by the metric of the comparison.
+    Only drawn instances count. An instance passes on a side if all its trials there succeed by the metric of the
+    comparison.
 
     Attributes:
         regressed: passes on the first side only.
@@ -154,7 +155,7 @@ def build_side_rate(strata: Sequence[StratumCounts], metric: str) -> Rate:
 
 
 def choose_and_compare(counts: ComparisonCounts, *, how: str = "") -> tuple[RateComparison, str, OutcomeChanges]:
-    """Compare the shared strata, by pairs of instances if `is_worth_pairing` says so.
+    """Compare the shared strata, by pairs of instances if `how` and `is_worth_pairing` allow it.
 
     Args:
         counts: counts of both sides.
@@ -184,8 +185,8 @@ def _combine_stopping(strata: Iterable[StratumCounts]) -> StoppingDesign:
 def _sum_clusters(strata: Iterable[StratumCounts], metric: str) -> ClusterSums:
     """Return the sums of a metric over clusters.
 
-    The trials of a drawn instance are a cluster. For the published wording, each trial is a cluster of its own, and
-    for RATIO_COLUMNS the calls of each trial are one.
+    The trials of a drawn instance are a cluster. For the published wording and test cases, each trial is a cluster. For
+    metrics of RATIO_COLUMNS, the calls of each trial are a cluster.
     """
     total = ClusterSums()
     for stratum in strata:
@@ -246,7 +247,7 @@ def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> dict[int, 
 
 
 def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
-    """Count the instances in the strata that both sides have, by the change of their outcome."""
+    """Count the drawn instances in the strata that both sides have, by the change of their outcome."""
     changes: Counter[str] = Counter()
     for key in counts.keys:
         first = _sum_by_instance(counts.first[key], counts.metric)

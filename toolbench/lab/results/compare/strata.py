@@ -68,13 +68,13 @@ class StratumCounts:
         answered: trials that passed or failed, without those over the deadline.
         tried: trials that passed, failed or had an infrastructure error.
         first_attempt_passes: trials that passed without a retry after model output.
-        retried_passes: trials that passed only after a retry of an error.
+        retried_passes: trials that passed after a user had retried them because of an error.
         repeating: whether a deterministic endpoint gave the same answer more than once.
         cells: primary keys of the counted cells.
         error: smallest error probability of the cells with sequential stopping; None if no cell used it.
         durations: milliseconds of the answered trials, without the time in the queue.
         first_start: start of the first trial; None if no trial has started.
-        last_start: start of the last trial; None likewise.
+        last_start: start of the last trial; None if no trial has started.
         overloaded_trials: trials measured while this machine was overloaded.
         manual_trials: trials that were added manually after results were seen.
         ratios: sums of each metric of RATIO_COLUMNS, with trials as clusters; only counts for secondary metrics have
@@ -117,7 +117,7 @@ def read_sides(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, .
 def join_sides(
     sides: Sequence[QuerySet[Trial]], keys: Sequence[str], expressions: Mapping[str, Any], aggregates: Mapping[str, Any]
 ) -> Iterable[dict[str, Any]]:
-    """Group the tried trials of all sides by keys, with one query.
+    """Group the trials of all sides that passed, failed or had an infrastructure error, with one query.
 
     Args:
         sides: the trials of each side; a trial may be on several sides.

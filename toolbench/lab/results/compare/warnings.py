@@ -57,9 +57,9 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
 
 
 def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
-    """Return whether the first or the last trials of the sides started too far apart.
+    """Return whether the first or the last trials of the sides started more than MAX_TIME_BETWEEN_RUNS apart.
 
-    They did if more than MAX_TIME_BETWEEN_RUNS lies between them. False if a side has no trials.
+    The result is False if a side has no trials.
     """
     if not (first.first_start and second.first_start and first.last_start and second.last_start):
         return False

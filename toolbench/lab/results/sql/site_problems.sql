@@ -1,9 +1,10 @@
--- Read what the home page points out beside its runs and providers.
+-- Read the problems that the home page points out beside those of its runs and providers.
 --
 -- Parameters: seconds after which a worker without a heartbeat counts as gone; the time before which a probe is old;
--- the most models to list.
--- Returns: one row with whether a worker is alive; how many cells of runs that are not deleted could not be computed;
--- and a JSON array of id, name, provider and time of the newest probe of the models with the oldest newest probes.
+-- maximum number of models.
+-- Returns: one row with whether a worker is alive; the number of cells of runs that are not deleted that could not be
+-- computed; and a JSON array of the models that are not retired and whose newest probe is old, the oldest probe first,
+-- each as id, name, provider and time of that probe.
 SELECT
     EXISTS (
         SELECT FROM lab_process
