@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 0.4  # an older value is read again in the background when it is used
 MAX_AGE_SECONDS = 0.9  # a request waits for the refresh of an older value, so that changes count within a second
-# Counted from the start of a refresh. A request waits for it no longer than this, then uses the older value.
+# From the start of a refresh. A request waits for the refresh no longer than this, then uses the older value.
 MAX_WAIT_SECONDS = 2.0
 MAX_OUTAGE_SECONDS = 300.0  # an older value is not used any more, also if the database does not answer
 RETRY_AFTER_SECONDS = 5  # header of the error
@@ -32,7 +32,7 @@ def build_unavailable_error() -> GatewayError:
 
 
 class CachedRead(Generic[_Value]):
-    """Value that requests share. At most one read of it is under way. Bound to one event loop.
+    """Value that requests share, bound to one event loop. At most one read of the value is under way.
 
     A value that is used often enough is refreshed before it is too old, so that no request waits for the database.
     """

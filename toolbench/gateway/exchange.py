@@ -98,14 +98,15 @@ class ClientExchange:
         return [step for outcome in self.outcomes for step in outcome.steps]
 
     def count_body_bytes(self) -> int:
-        """Return the number of bytes of the bodies that `add_bodies` adds."""
+        """Return the number of bytes of the client's bodies and of those of the last step, before truncation."""
         upstream_bytes = sum(len(step.request_body) + len(step.response_body) for step in self._list_steps()[-1:])
         return len(self.body) + len(self.response) + upstream_bytes
 
     def add_bodies(self, trace: GatewayTrace, target: ServedAlias) -> None:
-        """Add the bodies to the trace, with the secrets of the target's provider masked.
+        """Add the bodies to the trace, truncated to MAX_KEPT_BYTES and with the provider's secrets masked.
 
-        The bodies of the steps are masked already. This function may be called in a thread.
+        Without an endpoint, the target has no secrets to mask. The bodies of the steps are masked already. This
+        function may be called in a thread.
         """
         steps = self._list_steps()
         masker = build_endpoint_masker(target.endpoint) if target.endpoint else None

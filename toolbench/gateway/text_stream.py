@@ -20,10 +20,10 @@ _JSON_START = re.compile(r"[{\[`]")
 class CertainText:
     """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
-    It sends text of the first attempt with text only: a client appends all text that it gets, so it would append the
-    text of a retry or of a re-prompt to that of the first attempt. If the method reads the text, or calls may be
-    written in it, it does not send inline reasoning and blanks before the text, and withholds blanks after it until
-    they are known to belong to the final text.
+    Only the text of the first attempt that has text is sent: a client appends all text that it gets, so it would append
+    the text of a retry or of a re-prompt to that of the first attempt. If the method reads calls from the text, or if
+    the text may contain calls, the listener does not send inline reasoning and blanks before the text, and it withholds
+    blanks after the text until they are known to belong to the final text.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
@@ -93,12 +93,13 @@ class CertainText:
         self._send(text)
 
     def find_rest(self, answer: GatewayAnswer) -> str | None:
-        """Find the end of the final text that was not sent.
+        """Find the text that still has to be sent after the turn.
 
         Returns:
-            The end; "" if an answer with calls has other text than was sent in the same attempt, or no text. If the
-            answer of the same attempt has no calls and other text than was sent, the text that was withheld; "" for
-            none. None if a later attempt has other text, so that the client has text that the answer does not have.
+            The rest of the final text if it begins with the text that was sent. Otherwise: "" for an answer with calls
+            that has no text or is that of the attempt whose text was sent; the withheld text, "" for none, for any
+            other answer of that attempt; None for any other answer of a later attempt, because the client then has text
+            that the answer lacks.
         """
         text = answer.text.lstrip()
         for part_count in (0, self._reasoning_part_count):

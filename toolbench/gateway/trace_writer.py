@@ -29,7 +29,8 @@ class TraceWriter:
     """Queue of traces, sums of costs, and the task that stores both.
 
     Attributes:
-        lost_count: number of traces that were not stored, because the queue was full or the database refused them.
+        lost_count: number of traces that were not stored, because the queue was full, or the database refused them or
+            was unavailable for too long.
     """
 
     def __init__(self, run_in_thread: Callable[[Callable[[], None]], Awaitable[None]]) -> None:
@@ -59,7 +60,7 @@ class TraceWriter:
             self._spending[provider_id] = self._spending.get(provider_id, Spending()) + spending
 
     def put(self, trace: GatewayTrace) -> None:
-        """Queue a trace; drop the bodies if the queue has too many bytes, the trace if it has too many."""
+        """Queue a trace; drop its bodies if too many bytes wait, and the trace if too many traces wait."""
         if len(self._waiting) >= MAX_WAITING_TRACES:
             self.lost_count += 1
             self._count_drop()

@@ -39,7 +39,7 @@ class ChatRequest:
     Attributes:
         seed: the seed, None for none.
         instructions: all system texts, one per line.
-        question: the user message with the current task.
+        question: the user message with the current task; without one, the first message; "" without messages.
         functions: the functions of the tools; () if tool_choice is none.
         reports: results of tools since the question.
         turns: number of answers since the question.
@@ -158,7 +158,7 @@ def _list_required_tools(choice: object, functions: Sequence[JsonObject]) -> tup
 def _find_task_start(messages: Sequence[Message]) -> int:
     """Return the index of the message with the current task.
 
-    It is the last user message that is neither a tool's result nor a request for a final answer.
+    It is the last user message that is neither a tool's result nor a request for a final answer; 0 if there is none.
     """
     for index in range(len(messages) - 1, 0, -1):
         if messages[index].get("role") != "user" or _find_envelopes(join_content(messages[index])):

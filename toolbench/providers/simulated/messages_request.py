@@ -18,6 +18,7 @@ def parse_messages_request(body: JsonObject) -> JsonObject:
 
     Raises:
         ValueError: Anthropic would refuse the request; the text is one sentence.
+        KeyError, TypeError, AttributeError: a field is missing or has a value of another type.
     """
     turns = [(str(turn["role"]), _list_blocks(turn.get("content"))) for turn in _list_turns(body)]
     _check_rules(body, turns)

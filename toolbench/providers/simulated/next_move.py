@@ -19,9 +19,11 @@ class Move:
     Attributes:
         calls: the calls; empty for a text.
         text: the text; "" with calls.
-        place: first, middle, last (the script's last message), final (a text after calls), control (a text without
-            earlier calls) or tight (control with a limit of at most `MAX_TIGHT_TOKENS`).
-        has_failed_before: whether the same message was sent before without success.
+        place: first, middle, last (the script's last message, even if it is also the first), final (a text after an
+            earlier answer), control (a text as the first answer) or tight (control with a limit of at most
+            `MAX_TIGHT_TOKENS`).
+        has_failed_before: whether the same message was sent before without success; for a text, whether the client
+            asks again after a blank answer.
         remaining_calls: calls of the script after this move.
     """
 

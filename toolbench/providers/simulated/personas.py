@@ -20,18 +20,18 @@ class Persona:
         title: name on pages.
         sentence: description on pages.
         drift: name of its fault, "" for none.
-        rate: share of trials in which the fault occurs, 0 to 1.
+        rate: share of trials, 0 to 1, that have the fault; in these it occurs at each of `places`.
         places: values of `Move.place` at which the fault occurs, or "any".
         once: whether the fault occurs only at the first attempt at a move, so that the model recovers.
         median_ms: median of its lognormal latency.
         spread: standard deviation of the logarithm of its latency.
         wires: wire formats in which the fault can occur; in any other one the model is correct.
         workarounds: presets that the strategy production adds.
-        true_rates: success by scenario and strategy, as `/v1/models` publishes it. `drift` is the share of trials in
-            which the fault can occur. `infrastructure` says whether these trials have no answer. Every other key is a
-            scenario's slug or its group's name (the slug takes precedence); its value is the probability of end-to-end
-            success with the native method by strategy: raw, baseline and production. `streamed` has the rates that
-            differ in streams.
+        true_rates: success by scenario and strategy, as `/v1/models` publishes it. `drift` is the same number as
+            `rate`. `infrastructure` says whether the fault causes infrastructure errors and no failures of the model.
+            `streamed` has the rates that differ in streams. Every other key is a scenario's slug or its group's name
+            (the slug takes precedence); its value is the probability of end-to-end success with the native method by
+            strategy: raw, baseline and production.
     """
 
     slug: str

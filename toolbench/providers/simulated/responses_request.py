@@ -17,6 +17,7 @@ def parse_responses_request(body: JsonObject) -> JsonObject:
 
     Raises:
         ValueError: OpenAI would refuse the request; the text is one sentence.
+        KeyError, TypeError, AttributeError: a field is missing or has a value of another type.
     """
     items = _list_items(body.get("input"))
     _check_rules(body, items)

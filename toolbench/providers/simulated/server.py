@@ -1,8 +1,8 @@
 """HTTP server of the simulated models.
 
 Its routes are `/health`, `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/responses` and `/v1/messages`.
-The header `x-simulated` of a response names the model and the faults that changed the response. It is
-`simulated` for errors that occur before a model is found.
+The header `x-simulated` of a model's response names the model and the faults that changed the response. For errors that
+occur before a model is found, the header is `simulated`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class SimulatedServer:
             port: 0 selects a free port.
 
         Raises:
-            OSError: the port is in use.
+            OSError: the server cannot listen on the port, which may be in use.
         """
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_get("/health", self.answer_health)

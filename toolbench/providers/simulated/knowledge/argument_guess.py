@@ -37,8 +37,10 @@ Guesses = Iterator[tuple[Any, TextValue | None]]  # a value, and the text of the
 def list_best_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
     """Return the tools that share the most words with the question, in their order in `tools`.
 
-    It is [] if no tool shares a word. Several tools are returned only if they have the same score.
     Words of a tool's name count twice, words of its description once.
+
+    Returns:
+        Several tools only if they have the same score; [] if no tool shares a word with the question.
     """
     question_words = set(_split_words(question[:MAX_QUESTION_CHARS]))
     scores = [

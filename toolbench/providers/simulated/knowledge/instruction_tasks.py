@@ -22,8 +22,8 @@ class KnownSentence:
 
     Attributes:
         patterns: its wordings in all versions of the scenarios.
-        calls: the calls that it requires, with `$names` from this sentence or an earlier one.
-        names: the names of these `$names`.
+        calls: the calls that it requires; a `$name` in them stands for a value from this sentence or an earlier one.
+        names: the names in `calls`, without the `$`.
         shares_message: whether its calls and those of the next sentence are in one message.
         omitted_arguments: arguments that no call of the task may have.
     """

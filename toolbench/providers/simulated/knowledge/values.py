@@ -16,7 +16,7 @@ def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
     """Return the required arguments of a tool, or all arguments if it does not list the required ones.
 
     Returns:
-        None if an argument has no known value, or if the tool has no arguments.
+        None if one of these arguments has no known value, or if there are none.
     """
     parameters = get_object(tool.get("parameters"))
     properties = get_object(parameters.get("properties"))
