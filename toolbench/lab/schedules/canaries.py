@@ -37,7 +37,7 @@ def create_canary(
 def check_canaries() -> int:
     """Store the first alarm of each current binding.
 
-    A binding with `returns_on_alarm` is then replaced by the last good one.
+    A binding with `returns_on_alarm` is then replaced by the last good one, if there is one.
 
     Returns:
         The number of bindings with a new alarm.
