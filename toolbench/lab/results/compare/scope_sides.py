@@ -49,7 +49,8 @@ def get_scope_sides(query: CompareQuery) -> ScopeSides:
 
     Without named sides, the baseline is the value with the most trials in scenarios in which another value was tried
     too. The other sides are the next values that share a scenario with the baseline. There are at most
-    MAX_SCOPE_SIDES sides, the baseline included. If no values share a scenario, the sides are those with the most trials.
+    MAX_SCOPE_SIDES sides, the baseline included. If no values share a scenario, the sides are the values with the most
+    trials.
     """
     scenarios_by_axis = _read_scenarios_by_axis(query)
     values_by_axis = {axis: tuple(scenarios) for axis, scenarios in scenarios_by_axis.items()}

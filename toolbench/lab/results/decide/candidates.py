@@ -105,7 +105,8 @@ def find_candidate_version(query: DecideQuery) -> UUID | None:
     """Return the version of the stored sums of the query's runs, with one query.
 
     Returns:
-        The version, which changes with any figure of the runs; None while a run in scope is not in the stored sums.
+        The version, which changes with any figure of the runs; None while the figures must not be cached, because a run
+            in scope is not in the stored sums or the sums are not usable.
     """
     return find_pool_version(_build_run_condition(query))
 
@@ -114,7 +115,7 @@ def get_candidate_pool(query: DecideQuery, version: UUID | None = None) -> Candi
     """Return the candidates of the query with at most six queries, whatever the number of runs.
 
     Controls and confirmation runs are excluded. A candidate counts, for each scenario, only the newest version that it
-    was tried with. The result is kept in memory for the version.
+    was tried with. The result is kept in memory until the version changes.
 
     Args:
         query: the scope.
@@ -148,7 +149,7 @@ class _ScenarioCoverage:
     """Scenarios that any candidate was tried with.
 
     Attributes:
-        scenarios: their slugs.
+        scenarios: slugs of these scenarios.
         newest_versions: the newest version with finished trials, by instance kind and scenario.
     """
 

@@ -45,10 +45,10 @@ def build_rule(record: DecisionRecord) -> DecisionRule:
 def count_trials_needed(record: DecisionRecord) -> int:
     """Return the number of trials per scenario that a confirmation needs; 0 without a leader.
 
-    It is at most MAX_CELL_TRIALS. With so many trials, the lower bound of success reaches the target at the observed
-    share, and p95 has an upper bound if the rule depends on p95. The share is the mean over scenarios, because a
-    confirmation tries all of them equally often. If the share does not exceed the target, no number of trials suffices;
-    then the number of the leader's trials is used.
+    With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper bound
+    if the rule depends on p95. This does not hold if the number is limited to MAX_CELL_TRIALS, or if the share does not
+    exceed the target, so that no number of trials suffices: then the leader's number of trials takes the place of the
+    first one. The share is the mean over scenarios, because a confirmation tries all of them equally often.
     """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:
@@ -74,8 +74,8 @@ def launch_confirmation(
 
     Raises:
         NewTrialsError: the number is out of range, the record has a confirmation or no leader, or the same settings
-            cannot be tried.
-        LaunchError: the plan cannot be launched.
+            and scenario versions cannot be tried.
+        LaunchError: the plan cannot be launched, or the stored request of the leader's run cannot be read.
         PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
             allowed without confirmation.
     """
@@ -102,7 +102,8 @@ def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunReq
         trials: trials per scenario.
 
     Raises:
-        NewTrialsError: the record has no leader, or the settings would differ.
+        NewTrialsError: the record has no leader, or the same settings and scenario versions cannot be tried.
+        LaunchError: the stored request of the leader's run cannot be read.
     """
     row = find_leader_row(record)
     if row is None:
@@ -116,7 +117,7 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
     """Return the state of the confirmation; manually added trials do not count.
 
     Returns:
-        None if there is no confirmation run or it was deleted.
+        None if there is no confirmation run, it was deleted, or the record has no leader.
     """
     run, leader = record.confirmation, find_leader_row(record)
     if run is None or run.deleted_at is not None or leader is None:
@@ -135,7 +136,8 @@ def save_confirmation(record: DecisionRecord) -> None:
     """Save the figures of the confirmation in the record, unless the record has such figures already.
 
     Raises:
-        NewTrialsError: there is no confirmation, it has not finished, or none of its trials was tried.
+        NewTrialsError: there is no confirmation, it has not finished, a planned trial was cancelled, or no trial has a
+            result.
     """
     confirmation = get_confirmation(record)
     if confirmation is None or confirmation.assessment is None or not confirmation.is_finished:

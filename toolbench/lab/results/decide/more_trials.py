@@ -37,8 +37,8 @@ class MissingTrialsPlan:
         trials: number of trials of each of `scenarios`, for each configuration.
         request: request of the run; None if it cannot be launched.
         refusal: reason why it cannot be launched; "" if it can.
-        shown: hash of this plan and of the numbers of trials it is based on. A launch names it, so that it fails if
-            the plan has changed since the user saw it.
+        shown: hash of this plan and of the numbers of trials it is based on. A launch sends this hash and fails if the
+            plan has changed since the user saw it.
     """
 
     labels: tuple[str, ...]
@@ -107,7 +107,7 @@ def _check_shown_plan(plan: MissingTrialsPlan | None, shown: str) -> RunRequest:
     """Return the request of the plan.
 
     Raises:
-        NewTrialsError: there is no plan, it cannot be launched, or it is not the one that was shown.
+        NewTrialsError: there is no plan, the plan cannot be launched, or it is not the one that was shown.
     """
     if plan is None:
         raise NewTrialsError(
@@ -126,6 +126,7 @@ def _build_request(query: DecideQuery, candidates: tuple[Candidate, ...], more: 
     Raises:
         NewTrialsError: the decision would not count the run, there are too many trials, or the same settings cannot be
             tried.
+        LaunchError: the stored request of the first candidate's run cannot be read.
     """
     if query.chosen.excludes_new_runs:
         raise NewTrialsError(

@@ -13,7 +13,7 @@ from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunReq
 
 
 class NewTrialsError(Exception):
-    """Raised if new trials cannot be planned or saved; the message says why, for users."""
+    """Error for new trials that cannot be planned or whose result cannot be saved; the message is for users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class NewTrialsRequest:
 def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, purpose: str) -> RunRequest:
     """Return the request of a run of new trials, with a new seed.
 
-    Everything that `trials_request` does not name is taken from the run of the first configuration.
+    The run does not use sequential stopping. All other settings that `trials_request` does not name are those of the
+    run of the first configuration.
 
     Args:
         trials_request: what to try.
@@ -44,8 +45,9 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose: `Run.purpose` of the run.
 
     Raises:
-        NewTrialsError: a configuration was deleted, the run cannot be planned, or its settings or tasks would differ
-            from those that were measured.
+        NewTrialsError: a configuration or its model was deleted, the run cannot be planned, or its settings or tasks
+            would differ from those that were measured.
+        LaunchError: the stored request of the run of the first configuration cannot be read.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
     measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
@@ -92,7 +94,7 @@ def _check_plan(
         tried_versions: (scenario, version) of each of their cells.
 
     Raises:
-        NewTrialsError: it cannot be planned, or it would try other settings or other versions.
+        NewTrialsError: the request cannot be planned, or it would try other settings or newer scenario versions.
     """
     try:
         plan = build_plan(request)

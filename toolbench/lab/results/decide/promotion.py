@@ -17,7 +17,7 @@ class PromotionSource:
     """A configuration that can be promoted.
 
     Attributes:
-        config: the configuration; for a confirmed record, that of the confirmation run.
+        config: the configuration; for a confirmed record, that of the confirmation run if it still exists.
         record: the decision record; None without one.
         canary_plan: the plan of the canary's runs; None if there can be no canary.
         refusal: reason why there can be no canary; "" if there can be one.
@@ -38,11 +38,14 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
     """Return the source of a promotion.
 
     Args:
-        config_id: a configuration; ignored if there is a record.
-        record_id: a decision record, whose leader is promoted.
+        config_id: a configuration; ignored if the record exists.
+        record_id: a decision record, whose leader is promoted; None, or an id without a record, for `config_id`.
 
     Returns:
         None if there is no such configuration, its model was deleted, or the record has no leader.
+
+    Raises:
+        LaunchError: the stored request of the configuration's run cannot be read.
     """
     record = DecisionRecord.objects.filter(pk=record_id).first() if record_id else None
     if record is not None:
@@ -61,7 +64,7 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
 def _find_config_id(record: DecisionRecord) -> int | None:
     """Return the id of the leader's configuration; None without a leader.
 
-    It is that of the confirmation run if the record is confirmed and the run still has it, else that of the evidence.
+    A confirmed record has that of the confirmation run, if it still exists; otherwise that of the evidence is returned.
     """
     row = find_leader_row(record)
     if row is None:
@@ -78,6 +81,7 @@ def _build_canary_plan(config: RunConfig) -> RunRequest:
     Raises:
         NewTrialsError: the run of the configuration has not finished or was deleted, or its settings cannot be measured
             again.
+        LaunchError: the stored request of the run cannot be read.
     """
     if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
         raise NewTrialsError("The run of this configuration has not finished or was deleted, so there is no baseline.")

@@ -52,9 +52,10 @@ class Recommendations:
     """Recommendations of a scope.
 
     Attributes:
-        published_matrix: the published matrix if the recommendations are computed from it; else None.
+        published_matrix: the published matrix from which the recommendations are computed; None for measured trials,
+            and if it is not loaded.
         overlap: (best, other): `best` is the published rate with the highest lower bound, `other` the first rate of
-            exactly 90 %. None if their intervals do not overlap, if either does not exist, or for measured trials.
+            exactly 90 %. None if their intervals do not overlap, if either does not exist, and for measured trials.
     """
 
     query: DecideQuery
@@ -153,10 +154,7 @@ def _build_measured_result(row: DecideRow) -> ProfileResult:
 
 
 def _shorten_label(label: str) -> str:
-    """Return only the profile if strategy and method are the defaults.
-
-    Published profiles are named like this.
-    """
+    """Return the label without strategy and method if these are the defaults, as published profiles are named."""
     return label.removesuffix(" · production · native")
 
 

@@ -39,8 +39,8 @@ class RecordChange:
 
     Attributes:
         label: name of the configuration, or "The answer" for the sentence of the decision.
-        then: text of the record.
-        now: text of the result now.
+        then: text in the record; "not there" for a configuration that the record lacks.
+        now: text of the current result; "not there" for a configuration that it lacks.
     """
 
     label: str
@@ -98,8 +98,8 @@ def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
 def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
     """Return the end-to-end success of a row of evidence.
 
-    Records of earlier versions lack some values: their interval is Wilson's over all trials, and withheld if a reason
-    names repeated answers.
+    Records of earlier versions of Toolbench lack some values: their interval is Wilson's over all trials, and it is
+    withheld if a reason names repeated answers.
     """
     repeats = any(reason["name"] == "repeats" for reason in row["reasons"])
     successes = row.get("delivered", row["passed"])
@@ -116,7 +116,8 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
     """Return the differences between a record and the result of the same query now.
 
     Returns:
-        The differences, that of the decision's sentence first; () if no configuration differs.
+        The differences, that of the decision's sentence first; () if no configuration differs, even if the sentence
+            does.
     """
     page = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
     now_by_key = {row.assessment.measured.key: row_to_json(row) for row in page.rows}

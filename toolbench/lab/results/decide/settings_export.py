@@ -84,7 +84,7 @@ def build_exported_settings(config: RunConfig) -> ExportedSettings:
 def _build_base_url(config: RunConfig) -> str:
     """Return the base URL without user name, password, query and known secrets.
 
-    For a local server it is the current address, or DEFAULT_BASE_URL if it does not run.
+    Without a stored base URL, that is the current address of the local server, or DEFAULT_BASE_URL if none is known.
     """
     base_url = config.provider.base_url if config.provider else ""
     if not base_url:
