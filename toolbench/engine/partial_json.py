@@ -16,7 +16,7 @@ _INCOMPLETE_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z
 class JsonEndFinder:
     """Finder of the end of a JSON object or list in a text that arrives in chunks.
 
-    The time is linear in the length of the text. The grammar is not checked.
+    The time is linear in the length of the text. Whether the text is valid JSON is not checked.
 
     Attributes:
         has_started: whether an object or a list has begun.

@@ -148,7 +148,11 @@ def sort_keys(value: Any) -> Any:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy of a value of JSON types."""
+    """Return a deep copy of a value of JSON types.
+
+    Raises:
+        ValueError: a part has a type that `marshal` does not know, or is nested too deeply for it.
+    """
     return marshal.loads(marshal.dumps(value))
 
 

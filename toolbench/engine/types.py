@@ -1,8 +1,9 @@
 """Value types that the engine shares with other packages.
 
-All values are frozen. A message is a plain dict in OpenAI's format, so that unknown fields are kept and sent back
-unchanged. The field names of Usage, Finding, TransformChange, ParseError, SchemaError and Envelope are keys of the
-stored step details, so they cannot be changed.
+The dataclasses are declared with `light`: type checkers treat them as frozen, but assignments are not refused at run
+time. A message is a plain dict in OpenAI's format, so that unknown fields are kept and sent back unchanged. The field
+names of Usage, Finding, TransformChange, ParseError, SchemaError and Envelope are keys of the stored step details, so
+they cannot be changed.
 """
 
 from dataclasses import field
@@ -25,7 +26,8 @@ class ReadArguments:
     Attributes:
         status: ok, invalid_json or too_large.
         size_bytes: UTF-8 bytes of the trimmed text without a code fence, of the inner text if it is double-encoded, or
-            of an object or list as compact JSON; 0 for other values and for JSON that is nested too deeply.
+            of an object or list as compact JSON; 0 for other values, and for objects and lists that are nested too
+            deeply or cannot be written as JSON.
         arguments: the object; None unless the status is ok.
         problem: why there is no object; "" if the status is ok.
     """
@@ -144,8 +146,8 @@ class Turn:
         text: the text of the answer without its calls.
         calls: the calls that the loop dispatches, each with an id that is unique in the turn.
         calls_found: all calls that the method read from the answer, before tool call transforms, repairs and limits.
-        ignored_call_count: the number of calls dropped by the limit per turn, because tools are off or because the
-            stream was truncated.
+        ignored_call_count: the number of calls that were dropped because of the limit per turn, because tools are off,
+            or because the stream was truncated.
         finish_reason: the reason in OpenAI's terms, such as `stop`, or an unknown one; None if the answer has none.
         usage: the tokens and cost; None if the endpoint reports none.
         method_used: the method used: tool_use, json_fallback, constrained, template or text.
@@ -251,5 +253,5 @@ def remove_calls(message: Message) -> Message:
 class ResultMessage(dict[str, Any]):
     """A user message that carries a tool's result.
 
-    The type distinguishes it from a message of the user with the same text.
+    The type distinguishes it from a message that the user wrote.
     """

@@ -17,7 +17,7 @@ _DATA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.j
 
 MAX_TOOLS = 128
 MAX_BYTES = 200_000  # of all definitions as compact JSON in OpenAI's format
-STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters: OpenAI's limit, the highest limit
+STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters: OpenAI's limit; the highest known limit
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 # Keywords of JSON Schema by their value: an object of schemas by name, a list of schemas, one schema.
@@ -133,7 +133,7 @@ def _lint_schema_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]
 
 
 def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a schema and all schemas inside it with their paths. Names of properties are not keywords."""
+    """Yield a schema and all schemas inside it with their paths; a property named like a keyword is no keyword."""
     if not isinstance(schema, Mapping):
         return
     yield path, schema

@@ -29,6 +29,8 @@ class PythonTool:
     def call(self, arguments: JsonObject) -> object:
         """Call the function and return its value; for an async function, its coroutine.
 
+        Exceptions that the function raises are passed on.
+
         Raises:
             ToolArgumentError: the arguments do not fit; the function is not called.
         """
@@ -45,7 +47,8 @@ def python_tool(
 ) -> PythonTool:
     """Return a tool for a function.
 
-    Its parameters follow from the types, with Annotated descriptions, defaults, enums and models.
+    The schema of the tool is built from the types of the function's parameters. It includes defaults, descriptions in
+    `Annotated`, enums and pydantic models.
 
     Args:
         function: the function; partials and callable objects need a name.

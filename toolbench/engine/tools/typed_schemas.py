@@ -1,6 +1,6 @@
 """JSON Schemas of Python types and signatures, in the form that endpoints accept.
 
-They have no titles, and references to recursive types only.
+The schemas have no titles, and references only for recursive types.
 """
 
 import inspect
@@ -25,7 +25,7 @@ def build_schema(python_type: Any) -> JsonObject:
     """Return the JSON Schema of a Python type.
 
     Raises:
-        PlanError: JSON cannot hold the type.
+        PlanError: the type has no JSON Schema.
     """
     try:
         return tidy_schema(TypeAdapter(python_type).json_schema())
@@ -37,8 +37,8 @@ class Signature:
     """The parameters of a typed function: their JSON Schema, and the conversion of arguments.
 
     Raises:
-        PlanError: a JSON object cannot hold the arguments: *args, positional-only parameters, parameters without a
-            type.
+        PlanError: the signature cannot be read, or a JSON object cannot hold the arguments: *args, a positional-only
+            parameter, or a parameter without a type or of a type without a JSON Schema.
     """
 
     def __init__(self, function: Callable[..., object]) -> None:

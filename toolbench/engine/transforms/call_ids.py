@@ -61,7 +61,7 @@ def _iterate_candidates(original_id: str, tool_name: str, replacement_index: int
     Args:
         original_id: the id that does not match the pattern.
         tool_name: the tool's name in the call; "" for a result whose call did not precede it.
-        replacement_index: the number of ids replaced before; Kimi's form ends with it.
+        replacement_index: the number of unfitting ids before this one; Kimi's form ends with it.
     """
     digest = hashlib.sha256(original_id.encode("utf-8", "surrogatepass")).hexdigest()
     yield digest[:9]

@@ -25,7 +25,7 @@ class TransformContext:
         tools: the tools of the turn.
         text_format: name of the text format in which calls are searched for; `auto` for all.
         id_pattern: pattern that the endpoint's ids of calls must match as a whole; "" for none.
-        guess_untyped: read a tagged value without a schema as JSON where it is valid JSON; else it stays text.
+        guess_untyped: whether a tagged value without a schema is read as JSON if it is valid JSON; else it stays text.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -42,7 +42,9 @@ class UnknownTransformError(EngineError):
 
 
 class TransformKind(Generic[Value]):
-    """All transforms of one kind by name. The name is that of the function, the description its docstring.
+    """All transforms of one kind by name.
+
+    The name of a transform is the name of its function; its description is the docstring of the function.
 
     Attributes:
         kind: name of the kind, as in `TransformChange`.

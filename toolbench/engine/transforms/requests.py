@@ -64,7 +64,7 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
 def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
     """Send the effort of a reasoning object as reasoning_effort, as OpenAI requires.
 
-    A budget in the object is left out, since OpenAI has no field for it.
+    Other members of the object, such as a budget, are left out, since OpenAI has no fields for them.
     """
     reasoning = body.get("reasoning")
     if not isinstance(reasoning, dict) or "effort" not in reasoning:

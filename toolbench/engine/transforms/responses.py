@@ -69,8 +69,8 @@ def assistant_content_tool_call_tags_to_tool_calls(message: Message, context: Tr
 def tool_calls_from_text(message: Message, context: TransformContext) -> Message:
     """Turn calls that the model wrote into its text into tool calls, if there are none.
 
-    The text is in the policy's text_format, or in any known format. Reasoning before the calls moves into
-    reasoning_content.
+    Only calls in the policy's text_format are read; with the value auto, calls in any known format. Reasoning in the
+    text becomes reasoning_content; it is dropped if the message already has some.
     """
     if message.get("tool_calls") or message.get("function_call"):
         return message

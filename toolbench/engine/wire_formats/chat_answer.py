@@ -156,7 +156,8 @@ def get_error_text(error: Any) -> str:
 def _join_content(message: Message) -> tuple[Message, tuple[Finding, ...]]:
     """Return the message with its content as text.
 
-    A content that is neither text nor null nor a list with thinking gets a finding.
+    A content that is neither text nor null gets a finding, unless it is a list of thinking and text parts with at least
+    one thinking part.
     """
     message = split_content_parts(message)
     content = message.get("content")

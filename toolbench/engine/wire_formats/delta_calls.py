@@ -56,7 +56,7 @@ class CallAssembler:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the arguments are complete and, if they are a text, valid JSON."""
+        """Whether the arguments are complete and, if they are a text, valid JSON other than null."""
         if not self.is_closed or self.arguments_chunks is None:
             return self.is_closed
         try:
@@ -71,7 +71,7 @@ class CallAssembler:
     def add_delta(self, delta_call: JsonObject) -> str:
         """Add a delta and return its part of the arguments text; "" if it has none.
 
-        A name is appended to the name so far, unless it repeats it.
+        A received name is appended to the name so far, unless both are equal.
         """
         function = get_called_function(delta_call)
         call_id, call_type = delta_call.get("id"), delta_call.get("type")
@@ -145,7 +145,7 @@ class CallListAssembler:
     def to_json(self) -> list[JsonObject]:
         """Return the calls in OpenAI's format, in the order of their indexes.
 
-        If indexes are missing or repeated, they are in the order received.
+        If indexes are missing or repeated, the calls are in the order in which they began.
         """
         indexes = [call.index for call in self.calls if call.index is not None]
         are_indexes_distinct = len(self.calls) == len(indexes) == len(set(indexes))
@@ -153,7 +153,7 @@ class CallListAssembler:
         return [call.to_json() for call in calls]
 
     def _find_or_open_call(self, delta_call: JsonObject) -> CallAssembler:
-        """Return the call that a delta continues, or a new one if it begins one."""
+        """Return the call that a delta continues, or a new call if the delta begins one."""
         index, call_id = delta_call.get("index"), _find_id(delta_call)
         if isinstance(index, bool) or not isinstance(index, int):
             self.fault_codes["stream_index_missing"] = None
@@ -180,8 +180,8 @@ class CallListAssembler:
 def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
     """Return whether a delta begins the next call instead of continuing `call`.
 
-    If both have an id, it does if the ids differ. Otherwise it does if it has a name and arguments, while `call` has a
-    name and complete arguments.
+    If both have an id, the delta begins the next call if the ids differ. Otherwise the delta begins it if the delta has
+    a name and arguments while `call` has a name and complete arguments.
     """
     call_id = _find_id(delta_call)
     if call_id and call.id:

@@ -12,8 +12,9 @@ _FIXED_FIELDS = ("type", "id", "index", "format", "role")
 def merge_chunks(chunks: Sequence[Any], key: str = "") -> Any:
     """Return the value of a field from its chunks; nulls are ignored.
 
-    Texts are joined, objects merged, and list items with equal `index` and `type` too; of other values the last one
-    is returned. Texts of a fixed field (`type`, `id` …) are not joined; nor are equal texts outside of JOINED_FIELDS.
+    Texts are joined. Objects are merged, and so are list items with equal `index` and `type`. Of other or mixed values
+    the last one is returned. Texts of a fixed field (`type`, `id` …), and equal texts of a field outside of
+    JOINED_FIELDS, are not joined: the last one that is not empty is returned.
 
     Args:
         chunks: the received values, in order.

@@ -53,7 +53,8 @@ class EventAssembler(Protocol):
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
+            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
+                was not truncated.
         """
         ...
 
@@ -218,7 +219,8 @@ class ChatAssembler:
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
+            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
+                was not truncated.
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
@@ -257,7 +259,8 @@ class ChatAssembler:
 def _join_chunks(key: str, chunks: list[Any]) -> Any:
     """Return the value of a message's field from its chunks.
 
-    Texts are always joined, except the role; the content may have parts; other fields are merged.
+    Texts are always joined, except those of the role. A content with parts is joined part by part. All other values are
+    merged.
     """
     if len(chunks) > 1 and all(isinstance(chunk, str) for chunk in chunks) and key != "role":
         return "".join(chunks)

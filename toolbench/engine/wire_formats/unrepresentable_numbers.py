@@ -1,8 +1,7 @@
 """Answers with numbers that cannot be represented.
 
-They are not JSON (NaN, Infinity) or too large for Python (1e400, more than 4,300 digits). A field of statistics (usage,
-timings, creation time) may contain one: the number is read as unknown. In any other field it makes the answer invalid
-JSON.
+Such a number is not JSON (NaN, Infinity) or is too large for Python (1e400, more than 4,300 digits). In a field of
+statistics (usage, timings, creation time), it is read as unknown. In any other field, it makes the answer invalid JSON.
 """
 
 import json

@@ -20,7 +20,7 @@ class UsageReader:
     """Reader of the figures of one usage object, within their bounds.
 
     Attributes:
-        findings: findings for implausible figures, which count as unknown; null and missing figures have none.
+        findings: findings for implausible figures, which count as unknown. Null and missing figures get no finding.
         has_usage: whether there is a usage object.
     """
 

@@ -111,7 +111,7 @@ def _to_chat_call(block: JsonObject, *, is_cut_off: bool) -> JsonObject:
     """Return a tool_use block as a call in chat format.
 
     An input that is an object becomes JSON text, a missing one becomes `{}`; any other input is unchanged. If the token
-    limit cut the answer off in this block, an empty input is one that the model did not begin: it becomes "".
+    limit truncated the answer in this block, an empty input becomes "", since the model did not begin to write it.
     """
     call_input = block.get("input")
     call_input = {} if call_input is None else call_input

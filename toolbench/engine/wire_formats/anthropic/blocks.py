@@ -70,7 +70,8 @@ def _is_failed_result(content: Any) -> bool:
 def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
     """Return the blocks of an assistant's turn.
 
-    They are the received blocks with the kept calls, or, if there are none, text and calls.
+    If the message has received blocks, they are returned with the current calls of the message; otherwise blocks are
+    built from its text and its calls.
 
     Args:
         message: the message in chat format.

@@ -29,7 +29,7 @@ _HANDLED_KEYS = (
     "max_tokens",
     "max_completion_tokens",
 )
-# Keys with another name or place in Messages, except `stream_options`: streams of Messages need none.
+# Keys with another name or place in Messages, and `stream_options`, which is dropped: streams of Messages need none.
 _RENAMED_KEYS = ("stop", "user", "seed", "response_format", "reasoning_effort", "stream_options")
 
 

@@ -65,7 +65,7 @@ class BlockAssembler:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the block is a call whose input is incomplete or not an object."""
+        """Whether the block is a call that was not closed, or whose input is not an object."""
         return self.call_index is not None and not (self.is_closed and isinstance(self._build_input(), dict))
 
     def to_json(self) -> JsonObject:
@@ -79,8 +79,8 @@ class BlockAssembler:
     def _build_input(self) -> Any:
         """Return the input so far.
 
-        It is the JSON value of the received chunks, their text if that is not JSON, or, without any, the input of the
-        block's first event.
+        It is the JSON value of the received chunks, or their text if the text is not JSON. Without chunks, it is the
+        input in the first event of the block; {} if that event has none.
         """
         input_text = "".join(self._input_chunks)
         if not input_text.strip():
@@ -174,7 +174,8 @@ class MessagesAssembler:
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
+            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
+                was not truncated.
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")

@@ -61,7 +61,7 @@ class ItemAssembler:
     def close(self, final_item: JsonObject | None = None) -> Iterator[Delta]:
         """End the item and yield its last Deltas for the listener.
 
-        They are the whole content if no delta was received, and the end of a call.
+        If no delta was received before, one Delta has the whole content. For a call, one more marks the end.
 
         Args:
             final_item: the complete item; None if the event has none.
@@ -75,7 +75,7 @@ class ItemAssembler:
         self.is_closed = True
 
     def _build_item_deltas(self, item: JsonObject) -> Iterator[Delta]:
-        """Yield the whole content of an item as one Delta, unless it is blank."""
+        """Yield the whole content of an item as one Delta; none if it is no call and has neither text nor reasoning."""
         if self.call_index is not None:
             yield Delta(call_index=self.call_index, name=self._get_name(), arguments=get_text(item.get("arguments")))
             return

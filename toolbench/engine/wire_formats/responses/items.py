@@ -68,7 +68,8 @@ def build_result_item(wire_id: str, message: Message | None) -> JsonObject:
 def build_assistant_items(message: Message, wire_ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
     """Return the items of an assistant's turn.
 
-    They are the received items with the kept calls, or, if there are none, text and calls.
+    If the message has received items, they are returned with the current calls of the message; otherwise items are
+    built from its text and its calls.
 
     Args:
         message: the message in chat format.

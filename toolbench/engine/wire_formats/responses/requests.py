@@ -35,8 +35,9 @@ _CONVERTED_KEYS = (
 def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
     """Return the body in the format of Responses, and the changes beyond the conversion.
 
-    Unless the option `store` is set, the endpoint does not store the answer: reasoning comes back encrypted and is sent
-    again with the next request. Options that Responses does not have are left out; unknown options are sent.
+    Unless the option `store` is true, the endpoint is asked not to store the answer. Reasoning is then received
+    encrypted and is sent again with the next request. Options that Responses does not have are left out; unknown
+    options are sent.
     """
     changes = WireChanges()
     unsupported_options = RESPONSES_DATA["left_out"]
@@ -65,7 +66,7 @@ def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
 def _disable_storage(options: JsonObject) -> JsonObject:
     """Return the field that switches storage off; {} if the options ask for storage.
 
-    Without storage, encrypted reasoning is requested by `include`, which is changed in `options`.
+    If storage is switched off, `include` in `options` is changed, so that it requests encrypted reasoning.
     """
     if options.get("store"):
         return {}

@@ -121,7 +121,8 @@ class ResponsesAssembler:
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
+            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
+                was not truncated.
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
