@@ -13,7 +13,7 @@ from toolbench.engine.types import JsonObject
 class ToolArguments(BaseModel):
     """Base class of the arguments of a tool.
 
-    They are valid if they fit the JSON Schema of the tool, which is also the schema of the model.
+    Arguments are valid if they fit the JSON Schema of the tool, which is also the schema of the model.
 
     Attributes:
         definition: the tool; `build_argument_model` sets it for each subclass.

@@ -36,7 +36,9 @@ def build_case(
 
 
 def build_simulated_tools(document: Mapping[str, Any]) -> PythonTools:
-    """Return simulated tools of a test case: they return the results that it defines, and share its state.
+    """Return the simulated tools of a test case.
+
+    The tools return the results that the test case defines, and share one state.
 
     Args:
         document: the JSON object of a case, as in a line of an exported file.

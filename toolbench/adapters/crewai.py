@@ -26,7 +26,7 @@ def read_tools(tools: Iterable[BaseTool]) -> PythonTools:
     """Return CrewAI's tools as a set of Python tools.
 
     Raises:
-        PlanError: a name is not an identifier, or two tools have the same name.
+        PlanError: a name is not allowed for a tool (see `ToolDefinition`), or two tools have the same name.
     """
     return PythonTools.of(*map(read_tool, tools))
 
@@ -37,7 +37,7 @@ def read_tool(tool: BaseTool) -> PythonTool:
     CrewAI sends names in lower case with underscores, and marks every argument as required.
 
     Raises:
-        PlanError: the name is not an identifier.
+        PlanError: the name is not allowed for a tool (see `ToolDefinition`).
     """
 
     def call(**arguments: Any) -> object:

@@ -16,7 +16,7 @@ def read_tools(tools: Iterable[BaseTool]) -> PythonTools:
     """Return LangChain's tools as a set of Python tools.
 
     Raises:
-        PlanError: a name is not an identifier, or two tools have the same name.
+        PlanError: a name is not allowed for a tool (see `ToolDefinition`), or two tools have the same name.
     """
     return PythonTools.of(*map(read_tool, tools))
 
@@ -25,7 +25,7 @@ def read_tool(tool: BaseTool) -> PythonTool:
     """Return a tool of LangChain as a Python tool with the definition that LangChain sends to OpenAI.
 
     Raises:
-        PlanError: the name is not an identifier.
+        PlanError: the name is not allowed for a tool (see `ToolDefinition`).
     """
     is_async = isinstance(tool, StructuredTool) and tool.func is None
     definition = build_tool_definition(convert_to_openai_tool(tool))

@@ -40,7 +40,8 @@ def read_tool(tool: BaseTool) -> PythonTool:
     LlamaIndex adds `additionalProperties: false` to the JSON Schema when it sends the definition.
 
     Raises:
-        PlanError: the name is not an identifier, or the tool needs the context of a workflow.
+        PlanError: the name is not allowed for a tool (see `ToolDefinition`), or the tool needs the context of a
+            workflow.
     """
     definition = build_tool_definition(tool.metadata.to_openai_tool(skip_length_check=True))
     definition = replace(definition, parameters={**definition.parameters, "additionalProperties": False})
@@ -81,7 +82,7 @@ def _build_async_call(tool: FunctionTool) -> Any:
 
 
 def _read_output(output: ToolOutput) -> object:
-    """Return the tool's value, or the text for the model if that is another text than that of the value.
+    """Return the tool's value, or the text for the model if it is not just the value as text or JSON.
 
     Raises:
         RuntimeError: the tool reported an error.

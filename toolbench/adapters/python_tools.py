@@ -32,7 +32,7 @@ def build_tool_definition(openai_tool: Mapping[str, Any]) -> ToolDefinition:
         openai_tool: an object with the member `function`. Missing parameters stand for no parameters.
 
     Raises:
-        PlanError: the name is not an identifier.
+        PlanError: the name is not allowed for a tool (see `ToolDefinition`).
     """
     function = openai_tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
@@ -53,8 +53,8 @@ def render_result(value: object) -> str:
 class ToolRunner:
     """Runner of a tool for agent frameworks, which call `run` or `run_async` with keyword arguments.
 
-    Arguments are checked against the schema of the tool first. `timeout_seconds` and `alone` of the definition are
-    settings of Toolbench's loop and have no effect here.
+    Arguments are checked against the schema of the tool first. Exceptions of the tool's function are passed on.
+    `timeout_seconds` and `alone` of the definition are settings of Toolbench's loop and have no effect here.
     """
 
     tool: PythonTool
@@ -62,10 +62,11 @@ class ToolRunner:
     def run(self, /, **arguments: Any) -> object:
         """Run the tool and return its result as JSON values (`to_plain_value`).
 
-        An async tool must not be run by this function from a running event loop.
+        Must not be called from a running event loop if the function of the tool is async.
 
         Raises:
             ToolArgumentError: the arguments do not fit the schema.
+            RuntimeError: the function is async and an event loop runs.
         """
         value = self._call(arguments)
         return to_plain_value(asyncio.run(_wait_for(value)) if inspect.isawaitable(value) else value)

@@ -18,7 +18,8 @@ def up() -> None:
     """Start all processes and supervise them until a stop signal.
 
     Raises:
-        RunnerError: Toolbench runs already, an option is invalid, the disk is nearly full, or a process cannot start.
+        RunnerError: Toolbench runs already, an option is invalid, the port or the database cannot be used, the disk is
+            nearly full, or a process cannot start.
     """
     paths = Paths(get_var_folder())
     paths.create()
@@ -36,11 +37,11 @@ def up() -> None:
 
 
 def link() -> None:
-    """Print a new sign-in link. This process is replaced by the program that does so.
+    """Print a new sign-in link. This process is replaced by the management command `link`.
 
     Raises:
-        RunnerError: Toolbench does not run, and the environment does not name both servers or the database does not
-            answer.
+        RunnerError: Toolbench does not run, and DATABASE_URL or REDIS_URL is not set, the database does not answer, or
+            an option in the environment is invalid.
     """
     _exec_with_servers(build_manage_command("link")[1:])
 
@@ -49,14 +50,14 @@ def worker() -> None:
     """Run a worker in addition to those of `make up`. This process is replaced by the worker.
 
     Raises:
-        RunnerError: Toolbench does not run, and the environment does not name both servers or the database does not
-            answer.
+        RunnerError: Toolbench does not run, and DATABASE_URL or REDIS_URL is not set, the database does not answer, or
+            an option in the environment is invalid.
     """
     _exec_with_servers(build_worker_command(f"extra-{os.getpid()}")[1:])
 
 
 def reset() -> None:
-    """Delete all data after a confirmation, which YES=1 replaces.
+    """Delete all data after a confirmation. The environment variable YES=1 skips the question.
 
     Raises:
         RunnerError: Toolbench still runs, or the user did not confirm.
@@ -90,8 +91,8 @@ def _exec_with_servers(arguments: list[str]) -> None:
         arguments: arguments of the Python interpreter.
 
     Raises:
-        RunnerError: Toolbench does not run, and the environment does not name both servers or the database does not
-            answer.
+        RunnerError: Toolbench does not run, and DATABASE_URL or REDIS_URL is not set, the database does not answer, or
+            an option in the environment is invalid.
     """
     paths = Paths(get_var_folder())
     state = read_state(paths.state)
@@ -112,7 +113,7 @@ VERBS = {command.__name__: command for command in (up, link, worker, reset)}
 
 
 def run_verb(name: str) -> int:
-    """Run a verb and return the exit code."""
+    """Run a verb and return the exit code: 0, 1 after a RunnerError, 130 after Ctrl-C or the end of input."""
     try:
         VERBS[name]()
     except RunnerError as error:

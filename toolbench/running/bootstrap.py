@@ -2,7 +2,7 @@
 
 Usage: `python3 bootstrap.py requirements/run.txt`
 It must report a Python that is too old, so it uses old syntax and imports only the standard library. An environment
-that was made from the same list is not changed.
+that was made from the same list by the same Python is not changed.
 """
 
 import hashlib
@@ -57,14 +57,17 @@ def check_machine() -> None:
 
 
 def make_environment() -> None:
-    """Create the virtual environment."""
+    """Create the virtual environment, or end the program if that fails."""
     process = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if process.returncode != 0:
         fail(f"python3 could not make a virtual environment: {process.stdout.decode(errors='replace')}")
 
 
 def install_packages(path: str) -> None:
-    """Install the packages of a list, each checked against its hash; other dependencies are not installed."""
+    """Install the packages of a list, each checked against its hash, without dependencies that are not in the list.
+
+    End the program if that fails.
+    """
     logs = os.path.join(ROOT, "var", "log")
     os.makedirs(logs, exist_ok=True)
     log = os.path.join(logs, "pip.log")

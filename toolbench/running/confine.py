@@ -1,4 +1,4 @@
-"""Script that runs a command which ends with its parent process, as another user if root starts it.
+"""Script that runs a command so that it ends with its parent process, as another user if an option says so.
 
 Usage: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] -- COMMAND…`
 The command replaces the script in the same process and keeps its number.
@@ -40,7 +40,8 @@ def drop_to_user(uid: int, gid: int) -> None:
 def die_with_parent(parent_pid: int, signal_number: int) -> None:
     """Make the kernel send a signal to this process when its parent ends; do nothing on systems other than Linux.
 
-    Call it after a change of user, which would cancel it. The process is killed at once if its parent has ended.
+    Call it after a change of user, which would cancel the request to the kernel. If the parent has already ended, the
+    process is killed at once.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""User as which PostgreSQL runs: it refuses to run as root, so root has to start it as another user."""
+"""User as which PostgreSQL runs: the server refuses to run as root, so root has to start it as another user."""
 
 import hashlib
 import os
@@ -30,9 +30,9 @@ class ProcessUser:
 def build_confined_command(
     command: list[str], *, death_signal: signal.Signals, user: ProcessUser | None = None
 ) -> list[str]:
-    """Build a command that runs `command` as another user and ends it together with this process.
+    """Build a command that runs `command` as `user` and, on Linux, ends it together with this process.
 
-    Start it from the main thread: on Linux it ends with the thread that started it.
+    Start it from the main thread: on Linux the command ends with the thread that started it.
 
     Args:
         command: the program and its arguments.
@@ -63,7 +63,8 @@ def find_unprivileged_user() -> ProcessUser:
 def ensure_program_reachable(folder: Path, user: ProcessUser, *, program: str) -> Path:
     """Return a folder from which the user can run programs: `folder`, or a copy of it below /var/lib.
 
-    A folder in root's private home is copied, for instance, with the libraries beside its package.
+    The copy includes the package of `folder` and the libraries beside it. It is needed if root's private home contains
+    the package, for instance.
 
     Args:
         folder: folder with the programs.
@@ -82,7 +83,7 @@ def ensure_program_reachable(folder: Path, user: ProcessUser, *, program: str) -
 
 
 def ensure_data_reachable(data: Path, user: ProcessUser) -> None:
-    """Make the user the owner of the data folder, which must exist.
+    """Make the user the owner of the data folder, which must exist; do nothing if `user.owner` is None.
 
     A folder that the user cannot reach is moved below /var/lib and replaced by a symbolic link.
     """

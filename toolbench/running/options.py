@@ -78,9 +78,10 @@ class StartOptions:
 
     @property
     def base(self) -> str:
-        """URL at which people reach the site: `public_url`, else one of the first allowed host or of `host`.
+        """URL at which people reach the site: `public_url`, or else one with the first allowed host or `host`.
 
-        The names of cookies contain its port.
+        An allowed host `*` is skipped, and a `host` that stands for all addresses is replaced by 127.0.0.1. The names
+        of cookies contain the port of this URL.
         """
         if self.public_url:
             return self.public_url

@@ -101,7 +101,7 @@ def remove_sockets(state: State) -> None:
 
 
 class Lock:
-    """Lock on a file, which the kernel releases when the last process with the open file has ended.
+    """Lock on a file, which the kernel releases when no process has the open file any more.
 
     Attributes:
         handle: descriptor of the open file. A child process that inherits it holds the lock, too.
@@ -115,7 +115,7 @@ class Lock:
 
         Args:
             seconds: 0 for a single attempt.
-            on_wait: called once if the lock is not free at the first attempt.
+            on_wait: called once before the first wait; not called for a single attempt.
         """
         deadline = time.monotonic() + seconds
         is_waiting_reported = False

@@ -114,7 +114,7 @@ class _Registration:
 class ServiceRegistrar:
     """Registrar of the addresses of local servers, which removes the address of a child that has ended.
 
-    It repeats failed registrations. None of its methods waits for another process.
+    Failed registrations are repeated. No method waits for another process, except for one that it has just killed.
     """
 
     def __init__(

@@ -25,14 +25,16 @@ from toolbench.running.errors import RunnerError
 
 _BASE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
 _MEGABYTE = 1_048_576
-# PostgreSQL's default is 128 MB, which is less than the indexes of the lists over a million trials.
+# Smallest and largest shared_buffers. The smallest is PostgreSQL's default; the indexes of the lists over a million
+# trials are larger.
 _BUFFERS_MB = (128, 512)
 _MEMORY_PER_BUFFERS = 8
-# PostgreSQL's default is 4 MB; a larger sort or hash table is written to a temporary file. Each connection may need it
-# several times at once.
+# Smallest and largest work_mem. The smallest is PostgreSQL's default. A larger sort or hash table is written to a
+# temporary file. Each connection may use this memory several times at once.
 _WORK_MB = (4, 32)
 _MEMORY_PER_WORK = 256
-# Hash tables that parallel workers share. Without it they are in /dev/shm, which has 64 MB in a container by default.
+# Memory for hash tables that parallel workers share. Without this setting they are in /dev/shm, which has 64 MB in a
+# container by default.
 _PARALLEL_MEMORY = "256MB"
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -41,7 +43,7 @@ def check_database(url: str) -> None:
     """Check that the database of DATABASE_URL accepts a connection.
 
     Raises:
-        RunnerError: it accepts none; the text does not contain the password.
+        RunnerError: the database accepts none; the message does not contain the password.
     """
     try:
         psycopg.connect(url, connect_timeout=5).close()
@@ -83,7 +85,7 @@ def build_memory_settings(memory_mb: int) -> Mapping[str, str]:
 
 
 def read_memory_mb(limits: tuple[Path, ...] = _CGROUP_LIMITS) -> int:
-    """Return the memory of this machine, or of the container, in megabytes.
+    """Return the memory of this machine, or the limit of the container if that is smaller, in megabytes.
 
     Args:
         limits: files that may hold the limit of the container in bytes, or "max" without one.
@@ -122,6 +124,9 @@ class Postgres:
             data: folder of the data.
             sockets: folder of the socket; its path must be short and without spaces.
             is_durable: False for a faster server that may lose data when the machine crashes; for tests only.
+
+        Raises:
+            RunnerError: the package with PostgreSQL is not installed.
         """
         self._data = data
         self._sockets = sockets

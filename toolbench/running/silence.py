@@ -12,14 +12,14 @@ MAX_LIMIT_FACTOR = 8.0
 class HeartbeatTimer:
     """Timer of the silence of one child, through all its restarts.
 
-    Until the first sign of life after a start, only `max_start_seconds` applies. Each replacement doubles both limits.
-    They return to normal after signs of life without a gap of more than `max_silent_seconds`, for `SETTLED_SECONDS` or
-    the doubled limit, whichever is longer.
+    Until the first sign of life after a start, only `max_start_seconds` applies. Each replacement doubles both limits,
+    up to `MAX_LIMIT_FACTOR` times the normal ones. The limits return to normal after signs of life without a gap of
+    more than `max_silent_seconds`, for `SETTLED_SECONDS` or the current limit of silence, whichever is longer.
 
     Attributes:
         max_silent_seconds: seconds without a sign of life after which the child has to be replaced.
         max_start_seconds: seconds that a start may take.
-        limit_factor: factor by which both limits are increased now.
+        limit_factor: factor by which both limits are multiplied now.
         has_heartbeat: whether the child has shown a sign of life since its start.
     """
 
@@ -39,7 +39,7 @@ class HeartbeatTimer:
     def record_heartbeat(self, heartbeat_at: float) -> None:
         """Record a sign of life.
 
-        One from before the start is ignored, because it is from an earlier process with the same number.
+        A sign of life from before the start is ignored: it is from an earlier process with the same number.
         """
         if heartbeat_at < self._started_at:
             return

@@ -23,8 +23,8 @@ class SupervisedChild:
         heartbeat_timer: measures how long the child is silent.
         child: the running process; None while it waits for its restart or if there will be none.
         started_at: time of the last start, on the supervisor's clock.
-        restart_seconds: the last pause before a restart. The next one is twice as long, or `MIN_RESTART_SECONDS` if the
-            process ran for more than `SETTLED_SECONDS`.
+        restart_seconds: the last pause before a restart. The next one is twice as long, at most `MAX_RESTART_SECONDS`,
+            or `MIN_RESTART_SECONDS` if the process ran for more than `SETTLED_SECONDS`.
         is_killed: whether the running process was killed for its silence and has not ended yet.
         restart_at: time of the next restart, on the supervisor's clock; None if there will be none.
     """
@@ -38,7 +38,10 @@ class SupervisedChild:
     restart_at: float | None = None
 
     def is_alive(self, now: float) -> bool:
-        """Return whether the child runs and, if it writes heartbeats, has written one recently."""
+        """Return whether the child runs and, if it writes heartbeats, has written one recently.
+
+        Recently means less than half of `max_silent_seconds` ago.
+        """
         if self.child is None or not self.spec.has_heartbeats:
             return self.child is not None
         timer = self.heartbeat_timer
@@ -117,8 +120,9 @@ class Supervisor:
     def restart_silent(self, silent_seconds: Mapping[int, float] | None, queried_at: float) -> None:
         """Kill children that have shown no sign of life for too long; `tick` restarts them.
 
-        The silence of a child is ignored while the database cannot be queried or a child on which it depends is not
-        alive. A local server is not killed before its ready line, because a large model takes long to load.
+        The silence of a child that writes heartbeats is ignored while the database cannot be queried or a child on
+        which it depends is not alive. A local server is not killed before its ready line, because a large model takes
+        long to load.
 
         Args:
             silent_seconds: seconds since the last heartbeat by process number; None if the database cannot be queried.
