@@ -99,9 +99,9 @@ def has_call_tag(answer: Turn) -> bool:
 def count_trial(loop_result: LoopResult) -> JsonObject:
     """Return the numerators and denominators of rates for one trial, by the names of the trial's columns.
 
-    Calls refused for their size are in neither `calls` nor `valid_calls`, because their arguments were not parsed. A
-    call that needed a repair is in `calls` but not in `valid_calls`. `calling_answers` and `calling_turns`
-    are the same count, the denominators of different rates.
+    Calls refused for their size are in neither `calls` nor `valid_calls`, because it is not known whether their
+    arguments follow the schema. A call that needed a repair is in `calls` but not in `valid_calls`. `calling_answers`
+    and `calling_turns` are the same count, the denominators of different rates.
     """
     checked = [call.result for call in iter_calls(loop_result) if call.result.parse_status != "too_large"]
     answers = [(record, record.answer) for record in loop_result.turns if record.answer]

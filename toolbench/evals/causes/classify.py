@@ -56,9 +56,9 @@ class TrialEnd:
     """The end of a trial and the requirements of its task.
 
     Attributes:
-        outcome: As in Verdict.
-        end: The value of its EndReason.
-        failure_class: As in Verdict.
+        outcome: pass, fail, infra, na or cancelled.
+        end: The value of the EndReason of the trial.
+        failure_class: A code of evals/data/failure_classes.json; "" for a pass.
         call_expected: Whether a call was needed; None if that is not known or no tool was offered.
         needs: The requirements of the task.
     """
@@ -100,12 +100,12 @@ def remove_indices(path: str) -> str:
 
 
 def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
-    """Return the key of a failure group: code, scenario, path, turn (from 1)."""
+    """Return the key of a failure group: code, scenario, path without list indices (truncated), turn (from 1)."""
     return f"{cause.code} · {scenario} · {remove_indices(cause.path)[:120]} · turn {cause.turn + 1}"
 
 
 class _LaterSteps:
-    """The positions of calls and answers of an execution, which tell whether one follows a step.
+    """The positions of calls and answers of an execution, from which it is known whether one follows a step.
 
     Attributes:
         first_call: The index of the first call with a result; the number of steps if there is none.

@@ -5,14 +5,14 @@ The first of these rules that applies gives the cause:
 1. Failure class: some classes are a cause by themselves, for instance a trial that could not be started, or tools that
    the server's template dropped.
 2. Broken off: without any step the cause is `never_sent`. If the trial deadline passed, the cause is
-   `deadline_passed`. If the provider ended the trial, the cause is the last one found at a failed exchange.
+   `deadline_passed`. If the provider ended the trial, the cause is the last one found at a failed exchange, if any.
 3. Needless call: if the task needs no call and one was made, the call is the cause.
 4. Unrecovered problem: the cause is the first candidate of the last turn that has one. For instance, a truncated answer
    explains arguments that cannot be read. Candidates are problems from which no later step recovered and which are not
    harmless (`healed`), if they are
-   - a problem of an answer; a blank answer, or a truncated one without a call, only if a call or a text was still
-     needed or the needed tools are not known; a call in the text or the reasoning, readable or not, only if a call was
-     still needed or the needed tools are not known, since a text may also quote a call;
+   - a problem of a failed exchange or of an answer; a blank answer, or a truncated one without a call, only if a call
+     or a text was still needed or the needed tools are not known; a call in the text or the reasoning, readable or not,
+     only if a call was still needed or the needed tools are not known, since a text may also quote a call;
    - a failed call of a tool that the task needs, or, if a call was still needed, of a tool that does not exist;
    - any failed call, if the needed tools are not known or the run ended with TOOL_ERROR;
    - a failed call of any other tool if a call was still needed and the model made no call in a later turn.

@@ -1,7 +1,8 @@
 """The four possible causes of calls in text, each with its likelihood, evidence and a suggested fix.
 
-A cause is likely with two or more signs, and possible with one. A structured call that was received rules out every
-cause, except that the model writes calls as text if the trial that is examined has a call in its text.
+A cause is likely with two or more signs, possible with one and unknown without any. A structured call that was received
+rules out every cause; but if the examined trial has a call in its text, the cause remains that the model writes calls
+as text. A call in a text, or native calls at another provider, rule out that the model does not support tool calling.
 """
 
 from dataclasses import dataclass

@@ -14,15 +14,16 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 MAX_SEARCHED_CHARACTERS = 4000  # from the end of the reasoning
 MAX_TOOL_NAMES = 40
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
-_CALL_MARKS = ("<", "[")  # every text format except plain JSON begins a call with one of them
+# Most text formats begin a call with one of them; plain or fenced JSON, ReAct and Functionary do not.
+_CALL_MARKS = ("<", "[")
 _CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the end marker `<tool_call|>` of another family
 
 
 def classify_written_call(answer: Turn, finding: Finding) -> str:
     """Return the cause for an answer in whose text the engine found a call.
 
-    It depends on whether the call is in the reasoning and whether it can be read. The tools offered are not known here,
-    so that any word may be the name of a tool; a name in the message of the finding is tried first.
+    The cause depends on whether the call is in the reasoning and whether it can be read. The tools offered are not
+    known here, so any word may be the name of a tool; a name in the message of the finding is tried first.
     """
     text = remove_partial_reasoning(answer.text)
     names = _find_tool_names(answer.text, finding.message)
@@ -51,7 +52,10 @@ def classify_unknown_tool(name: str) -> str:
 
 
 def _has_call(text: object) -> bool:
-    """Return whether a text contains a call; one in plain JSON may be missed, so that most texts need no parsing."""
+    """Return whether a text contains a call.
+
+    Only texts with one of _CALL_MARKS are parsed, because most texts have none. A call without a mark is missed.
+    """
     if not isinstance(text, str) or not any(mark in text for mark in _CALL_MARKS):
         return False
     searched = text[-MAX_SEARCHED_CHARACTERS:]

@@ -26,11 +26,11 @@ class Behaviour:
         name: The behaviour as the text of a check; "" for a scenario without a behaviour.
         has_occurred: Returns whether the behaviour occurred; None for a scenario without a behaviour.
         rule: Sentences that are added to the rule of a pass, with a leading space.
-        required_for_pass: Whether a task without the behaviour fails.
+        required_for_pass: Whether a trial without the behaviour fails.
         required_by_case_study: Whether a trial without the behaviour fails by the case study's rule.
         avoidable: Whether the behaviour is an error that a model may avoid and still pass.
         expected_codes: Error codes of the behaviour.
-        provoked_causes: The causes that it leads to in a trial that passes.
+        provoked_causes: The causes that the behaviour leads to in a trial that passes.
         parallel_calls: The number of calls that must be in one message.
         failure_class: The failure class of a trial that fails only because the behaviour did not occur.
         missing: The sentence about such a failure.

@@ -1,4 +1,4 @@
-"""Judging of tasks by their expected calls, each made once, and by the required reply."""
+"""Judging of tasks by their expected calls and the required reply."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -114,7 +114,7 @@ def build_expected_calls(expected: TaskExpectation, provoked_causes: Sequence[st
 
     Args:
         expected: The expected calls and reply.
-        provoked_causes: As in TaskNeeds.
+        provoked_causes: Codes of causes that the task itself provokes, one entry per occurrence.
     """
     calls = tuple(
         ExpectedToolCall(
@@ -247,7 +247,7 @@ def _render_rule(expected: TaskExpectation) -> str:
 
 
 def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> Problem:
-    """Return the problem of a trial that fails although the record shows no problem."""
+    """Return the problem of a failed trial whose run shows no problem."""
     if not expected.calls and has_calls(loop_result):
         turn = next(record.turn for record in loop_result.turns if count_calls(record))
         return Problem(

@@ -127,7 +127,7 @@ class PackScenario:
         )
 
     def _list_provoked_causes(self) -> tuple[str, ...]:
-        """Return the cause of each fault with an error code, `times` times (once if that is absent)."""
+        """Return the cause of each fault with an error code, `times` times (once if `times` is absent)."""
         causes = (classify_envelope(code) for code in self.fault_codes)
         counts = (fault.get("times", 1) for fault in self.faults)
         return tuple(cause for cause, count in zip(causes, counts, strict=False) for _ in range(count))
@@ -156,13 +156,14 @@ def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
 
 
 def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return the JSON value with every placeholder `$name` replaced.
+    """Return the JSON value with every placeholder `$name` replaced; `$$` becomes `$`.
 
     A string that is only a placeholder becomes the value itself, which may be a number. In the member `tool` of an
     object underscores replace spaces.
 
     Raises:
         KeyError: A placeholder has no value.
+        ValueError: A `$` is followed neither by a name nor by another `$`.
     """
     if isinstance(value, str):
         match = _PLACEHOLDER.fullmatch(value)

@@ -22,7 +22,7 @@ class ExpectedSingleCall:
     Attributes:
         field: The name of the only argument that is compared.
         value: The right value of that argument.
-        loose: Whether case and outer white space of the value are ignored.
+        loose: Whether the case of the argument and the white space around it are ignored.
     """
 
     tool: str

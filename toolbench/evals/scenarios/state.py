@@ -78,7 +78,7 @@ class StateScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return that a call of state_patch is needed, with the requirements of the behaviour."""
+        """Return the expectation of a call of state_patch, with the requirements of the behaviour."""
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
         return ExpectedCalls(
             True,
@@ -164,7 +164,7 @@ def _check_state(instance: Instance, workspace: Workspace) -> Check:
 
 
 def _find_problem(instance: Instance, loop_result: LoopResult, state_check: Check, behaviour: Behaviour) -> Problem:
-    """Return the problem of a trial that fails although the record shows no problem."""
+    """Return the problem of a failed trial whose run shows no problem."""
     if not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
     if state_check.ok:

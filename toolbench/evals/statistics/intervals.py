@@ -58,6 +58,9 @@ def compute_interval(k: int, n: int, stopping: StoppingDesign = FIXED_STOPPING) 
     It is the 95 % Wilson interval if every number of trials was fixed. With sequential stopping it is the anytime-valid
     interval at the design's error: that of one rate for one cell, that of the mean rate for several cells. Without
     trials it is (0, 1).
+
+    Raises:
+        ValueError: The counts do not satisfy 0 <= k <= n, or the design's error is not between 0 and 1.
     """
     if stopping.error is None:
         return compute_wilson_interval(k, n)

@@ -116,6 +116,9 @@ def decide_cells(rule: StoppingRule, counts: Sequence[CellCount]) -> tuple[str, 
     Returns:
         For each cell: `above` or `below` with `threshold`, `narrow` with `width`, `best` or `beaten` with `best`; "" if
         the cell is not decided.
+
+    Raises:
+        ValueError: The counts of a cell do not satisfy 0 <= k <= n, or its error is not between 0 and 1.
     """
     intervals = [compute_anytime_interval(count.k, count.n, count.error) for count in counts]
     if rule.rule == "threshold":
