@@ -219,7 +219,7 @@ class StopRun:
 LoopInput = Turn | FailedExchange | tuple[Outcome, ...] | StopRun
 """The driver's reply to a step.
 
-It replies to `Ask` with a turn or a failed exchange, to `Execute` with one outcome per call, and to either with
+The driver replies to `Ask` with a turn or a failed exchange, to `Execute` with one outcome per call, and to either with
 `StopRun` if it ends the run early.
 """
 

@@ -39,7 +39,7 @@ def select_tools(tools_json: Sequence[JsonObject], tool_choice: RequestChoice) -
 
 
 def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
-    """Return whether a final answer is allowed: not if the choice is `required` or names a tool."""
+    """Return whether a final answer is allowed: not if the choice is `required` or an object, which names a tool."""
     return not isinstance(tool_choice, dict) and tool_choice != "required"
 
 

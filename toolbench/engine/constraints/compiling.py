@@ -73,7 +73,7 @@ def compile_constraint(
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
-    """Return the tools as bytes, by `pickle`, since it is faster than JSON.
+    """Return the tools as bytes. They are pickled, since `pickle` is faster than JSON.
 
     `fast` turns off references to objects that occur twice, so that equal tools give equal bytes.
     """

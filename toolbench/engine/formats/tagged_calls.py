@@ -167,7 +167,7 @@ class TaggedReader:
     def _convert_value_text(
         self, tool_name: str, start: re.Match[str], text: str, offered_tools: ToolSchemas, convert: ConvertValue
     ) -> Any:
-        """Convert the text from the beginning of a value to that of the next one, as the format decodes it."""
+        """Convert the value at the beginning of `text`, which extends to the beginning of the next value."""
         end = text.rfind(self.value_end)
         value_text = text[:end] if end >= 0 else self._remove_call_end(text)
         if self.strips_line_breaks:

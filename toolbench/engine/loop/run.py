@@ -204,7 +204,7 @@ class _LoopRun:
         self.setup = self._setups[0]
         self._further_messages = plan.further_messages
         self._message_index = 0
-        self._unsent_text = ""  # text of the current user message if it is a further one, until a request has it
+        self._unsent_text = ""  # text of the current further user message until a request carries it
         self._first_turn = 0  # of the current user message
         history = self.setup.call_method.render_history([_to_message(item) for item in plan.history])
         self.state = RunState(plan.policy, history)
