@@ -105,8 +105,8 @@ class ClientExchange:
     def add_bodies(self, trace: GatewayTrace, target: ServedAlias) -> None:
         """Add the bodies to the trace, truncated to MAX_KEPT_BYTES and with the provider's secrets masked.
 
-        Without an endpoint, the target has no secrets to mask. The bodies of the steps are masked already. This
-        function may be called in a thread.
+        For a target without an endpoint, the client's bodies are not masked. The bodies of the steps are masked
+        already. This function may be called in a thread.
         """
         steps = self._list_steps()
         masker = build_endpoint_masker(target.endpoint) if target.endpoint else None

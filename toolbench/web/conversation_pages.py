@@ -70,7 +70,7 @@ def send_message(
         slug: slug of the conversation; "" for a new one.
 
     Returns:
-        The redirect; None if a form has errors.
+        The redirect; None if a form has errors, or if the launch key cannot be used and a message says so.
 
     Raises:
         Http404: the conversation was deleted.

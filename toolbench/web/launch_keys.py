@@ -25,13 +25,14 @@ _FIELDS_OF_ONE_REQUEST = (KEY_FIELD, "agreed", "csrfmiddlewaretoken")
 
 @contextmanager
 def use_form_key(request: HttpRequest) -> Iterator[LaunchKey]:
-    """Provide the launch key of a sent form, as `use_launch_key` does; if it was used before, say so on the page.
+    """Provide the launch key of a sent form, as `use_launch_key` does.
 
-    The tag `new_launch_key` writes the key into a field of the form, or into the URL of a button. The block is one
-    transaction. A form without a key launches a run each time, without a transaction.
+    If a run was launched with the key before, a message on the page says so. The tag `new_launch_key` writes the key
+    into a field of the form, or into the URL of a button. The block is one transaction. A form without a key launches a
+    run each time, without a transaction.
 
     Raises:
-        LaunchKeyError: the form was sent before with other content, or its run was deleted.
+        LaunchKeyError: the form was sent before with other content, or its run or test case was deleted.
     """
     user = find_user(request)
     assert user is not None  # only a signed-in operator can launch runs
@@ -48,6 +49,8 @@ def launch_form_once(
     request: HttpRequest, form: forms.Form, run_request: RunRequest | None, *, start: StartMode = StartMode.ALL
 ) -> LaunchResult:
     """Start the run that a sent form requests, as `plan_or_launch` does, once for each launch key.
+
+    If the key cannot be used, a message on the page says so and the run is only planned.
 
     Returns:
         The run, which may have been started before, or the plan, or neither, as in `plan_or_launch`.

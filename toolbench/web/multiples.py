@@ -67,7 +67,7 @@ def build_multiples(page: TrendPage) -> tuple[Multiple, ...]:
 def _find_axis_top(largest: float) -> float:
     """Return the smallest of 1, 2 and 5 times powers of ten that is at least `largest`.
 
-    It is 1 if `largest` is not positive.
+    If `largest` is not positive, return 1.
     """
     if largest <= 0:
         return 1.0

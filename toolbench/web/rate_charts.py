@@ -27,7 +27,7 @@ class RateBar:
 
     Attributes:
         x: coordinate of the middle of the bar.
-        y: coordinate of its top; it ends at the time axis.
+        y: coordinate of the top of the bar, which ends at the time axis.
         title: the time and the number of rejections, in words.
     """
 

@@ -45,8 +45,8 @@ def choose_local_path(path: str, default: str = "/") -> str:
 def build_link(request: HttpRequest, path: str) -> str:
     """Return a link for another person to a path of this site.
 
-    It begins with the site's address. If only this machine can reach that, as without TOOLBENCH_BASE, it begins with
-    the address of the request.
+    The link begins with the site's address. If only this machine can reach that address, as without TOOLBENCH_BASE, the
+    link begins with the address of the request.
     """
     if is_loopback(urlsplit(settings.BASE_URL).hostname or ""):
         return request.build_absolute_uri(path)

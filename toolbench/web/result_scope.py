@@ -10,7 +10,7 @@ from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
-# The kinds that a URL names; without any of them it means own results.
+# The kinds that a URL names; a URL without any of them means own results.
 KINDS_IN_URLS = (SIMULATED, IMPORTED, PUBLISHED)
 _UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
 # Query strings by kind and page. A page that is missing cannot show the kind; links to it show own results.
@@ -65,7 +65,8 @@ class ResultScope:
         """Return the query string, with its question mark, that gives the page at `url` this scope.
 
         Returns:
-            The query string; empty if the page has no scope or cannot show this kind, or the scope is the default.
+            The query string, without a kind that the page cannot show; empty if the page has no scope or nothing
+            differs from the default.
         """
         if url in _UNSCOPED_PAGES:
             return ""

@@ -49,7 +49,7 @@ class RoleMiddleware:
         """Check the user's role before the view runs.
 
         Raises:
-            PermissionDenied: the user does not have the required role, which the message names.
+            PermissionDenied: a signed-in user does not have the required role, which the message names.
         """
         role = get_required_role(view, request.method or "GET")
         if getattr(view, "login_required", True) and request.user.is_authenticated and not has_role(request.user, role):

@@ -21,7 +21,7 @@ def get_trace_context(request: HttpRequest, trial_id: int) -> tuple[Trace, dict[
 
 
 def refresh_when_done(request: HttpRequest, response: HttpResponse, *, is_done: bool) -> HttpResponse:
-    """Return the response; make htmx reload the whole page if it has a part and nothing runs any more."""
+    """Return the response; if it is a part of a page and `is_done`, make htmx reload the whole page."""
     if is_done and is_part_request(request):
         response.headers["HX-Refresh"] = "true"  # the page shows more than the part, such as the verdict
     return response

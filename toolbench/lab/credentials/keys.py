@@ -1,7 +1,8 @@
 """Reading and encryption of the secrets of providers.
 
-An API key comes from the worker's environment or is encrypted in the database. Extra headers, the login of a proxy and
-the private key of a client certificate are encrypted too. The encryption key is in a file of mode 0600.
+An API key comes from the environment of the process that uses it, or is encrypted in the database. Extra headers, the
+login of a proxy and the private key of a client certificate are encrypted too. The encryption key is in a file of mode
+0600.
 """
 
 import json
@@ -19,11 +20,11 @@ from toolbench.providers.endpoint import NetworkAccess
 
 
 class KeyUnavailableError(Exception):
-    """Raised if a secret of a provider cannot be read; the message says what to do."""
+    """Failure to read a secret of a provider; the message says what to do."""
 
 
 class KeyFileLostError(KeyUnavailableError):
-    """Raised if a stored secret cannot be decrypted, because the key file is missing or has changed.
+    """Failure to decrypt a stored secret, because the key file is missing or has changed.
 
     Args:
         provider: name of the provider.
@@ -38,7 +39,7 @@ class KeyFileLostError(KeyUnavailableError):
 
 
 class KeyNotInEnvironmentError(KeyUnavailableError):
-    """Raised if the worker's environment lacks the variable for the key."""
+    """Failure to read a key from the environment of this process, where its variable is not set or empty."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(
@@ -48,7 +49,11 @@ class KeyNotInEnvironmentError(KeyUnavailableError):
 
 
 def encrypt(secret: str) -> bytes:
-    """Encrypt a secret for the database."""
+    """Encrypt a secret for the database; create the key file if it does not exist.
+
+    Raises:
+        ValueError: the key file contains no valid key.
+    """
     return Fernet(ensure_key_file().strip()).encrypt(secret.encode())
 
 

@@ -68,7 +68,11 @@ def _list_key(provider: Provider) -> list[str]:
 
 
 def _list_stored_secrets(provider: Provider) -> list[str]:
-    """Return the secret headers, the proxy login and the private key; some of them may be ""."""
+    """Return the secret headers, the proxy login and the private key, whole and in parts; some may be "".
+
+    Raises:
+        KeyUnavailableError: the headers, the login or the private key cannot be decrypted.
+    """
     values = [str(value) for name, value in read_endpoint_headers(provider).items() if not is_public_header(name)]
     # A body may contain the token of a header without the scheme before it, such as Bearer.
     tokens = [value.partition(" ")[2].strip() for value in values]

@@ -27,11 +27,11 @@ class AliasChoice:
 
     Attributes:
         model: primary key of the model; 0 for that of `config`.
-        profile: sampling profile; "" for that of `config`, without one for `default`.
-        strategy: as in a plan; "" for that of `config`, without one for `production`.
-        method: as in a plan; "" for that of `config`, without one for `native`.
-        config: primary key of the measured configuration whose frozen settings are served, with which `model`,
-            `profile`, `strategy` and `method` may not differ; None to serve these.
+        profile: sampling profile; "" for that of `config`, or for `default` without `config`.
+        strategy: as in a plan; "" for that of `config`, or for `production` without `config`.
+        method: as in a plan; "" for that of `config`, or for `native` without `config`.
+        config: primary key of the measured configuration whose frozen settings are served; `model`, `profile`,
+            `strategy` and `method` may then have no other values. None to serve the settings in these fields.
         repairs: whether the gateway repairs calls and re-prompts once.
         fallbacks: names of the aliases that are tried after a failure, in order.
         keep_percent: share of requests that get a trace, 0 to 100.
@@ -78,8 +78,8 @@ def save_alias(
 ) -> ModelAlias:
     """Create an alias, or change `alias` if it is given.
 
-    Settings are frozen if they are new or were changed, and added to the alias' history if they differ from those that
-    it has. If the name changes, the fallbacks of the other aliases get the new name.
+    Settings are frozen if they are new or were changed, and added to the alias' history if they differ from its current
+    settings. If the name changes, the fallbacks of the other aliases get the new name.
 
     Args:
         choice: the settings.
@@ -144,10 +144,10 @@ def _has_choice(alias: ModelAlias, choice: AliasChoice) -> bool:
 
 
 def _check_same_settings(choice: AliasChoice, alias: ModelAlias) -> None:
-    """Check that the choice gives no other settings than its configuration, which the alias has.
+    """Check that the choice gives no other settings than those of its configuration, which the alias has.
 
     Raises:
-        InvalidFieldsError: it does.
+        InvalidFieldsError: the choice gives other settings.
     """
     served = {"model": alias.model_id, "profile": alias.profile, "strategy": alias.strategy, "method": alias.method}
     errors = {
@@ -219,11 +219,12 @@ def freeze_config(config_id: int) -> JsonObject:
 
 
 def promote_config(name: str, config_id: int, change: BindingChange, *, owner: AbstractBaseUser | None) -> ModelAlias:
-    """Give the alias of a name the settings of a measured configuration; a new name becomes an alias.
+    """Give the alias of this name the settings of a measured configuration; create the alias if there is none.
 
     Raises:
-        InvalidFieldsError: the name is not valid.
-        LaunchError: as in `freeze_config`.
+        InvalidFieldsError: the name of a new alias is not valid, there is no such configuration, or its model was
+            deleted.
+        ModelAlias.DoesNotExist: the alias was deleted meanwhile.
     """
     alias = ModelAlias.objects.filter(name=name).first()
     if alias is None:

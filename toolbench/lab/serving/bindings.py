@@ -52,7 +52,7 @@ class BindingRow:
 
 
 def has_settings(alias: ModelAlias, settings: Mapping[str, Any]) -> bool:
-    """Return whether the alias has these settings already, which are values by column."""
+    """Return whether the alias already has these settings; `settings` has a value for each column."""
     return all(getattr(alias, name) == settings[name] for name in _COMPARED_COLUMNS)
 
 
@@ -78,6 +78,9 @@ def bind_alias(alias: ModelAlias, settings: Mapping[str, Any], change: BindingCh
         alias: the alias.
         settings: a value for each of SETTING_COLUMNS.
         change: the reason.
+
+    Raises:
+        ModelAlias.DoesNotExist: the alias was deleted meanwhile.
     """
     with transaction.atomic():
         row = ModelAlias.objects.select_for_update().get(pk=alias.pk)
@@ -106,7 +109,8 @@ def roll_back(alias: ModelAlias, binding_id: int, *, who: str) -> AliasBinding:
     """Give an alias the settings of an earlier binding, with its decision and its canary.
 
     Raises:
-        RollbackError: the alias has no such binding, it is the current one, or its model was deleted.
+        RollbackError: the alias has no such binding, the binding is the current one, or its model was deleted.
+        ModelAlias.DoesNotExist: the alias was deleted meanwhile.
     """
     with transaction.atomic():
         ModelAlias.objects.select_for_update().get(pk=alias.pk)
@@ -121,8 +125,8 @@ def roll_back(alias: ModelAlias, binding_id: int, *, who: str) -> AliasBinding:
 def return_to_last_good(alias: ModelAlias, alerting_ids: Iterable[int] = ()) -> AliasBinding | None:
     """Give an alias the settings of its last good binding again.
 
-    It is the newest binding with a model, without an alarm, and with other settings than every binding after it. Call
-    this function in a transaction that has locked the alias.
+    That binding is the newest one that has a model, no alarm, and other settings than every newer binding. Call this
+    function in a transaction that has locked the alias.
 
     Args:
         alias: the alias whose current binding is replaced.

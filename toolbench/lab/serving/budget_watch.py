@@ -12,7 +12,7 @@ from toolbench.lab.metrics.provider_budget import (
 )
 from toolbench.lab.models import Provider
 
-PAUSE_FACTOR = 20  # the watch spends at most a twentieth of the time on adding up trials
+PAUSE_FACTOR = 20  # the watch spends at most a twentieth of the time on adding up the trials of one provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class _TrialSum:
 
     Attributes:
         budget: the budget, of which `spent` has only the costs of trials, not those of the gateway.
-        due_at: when the trials are added up again, in seconds of the clock of the watch.
+        due_at: time from which the trials are added up again, in seconds of the clock of the watch.
     """
 
     budget: ProviderBudget

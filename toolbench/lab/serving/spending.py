@@ -30,7 +30,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SpendingBatch:
-    """Sums of one gateway process that are stored together, and once.
+    """Sums of one gateway process that are stored together and never twice.
 
     Attributes:
         writer: random id of the process.
@@ -44,10 +44,10 @@ class SpendingBatch:
 
 
 def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spending:
-    """Return what one request of a client cost.
+    """Return the cost of one request of a client.
 
     Args:
-        usages: usage of each answer that the model gave, None for an answer without usage; empty if it gave no answer.
+        usages: usage of each answer of the model, None for an answer without usage; empty without an answer.
         price: price of the model's tokens, for answers without a reported cost; None if none is known.
 
     Returns:
@@ -78,7 +78,10 @@ def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
 def add_spending(batch: SpendingBatch) -> None:
     """Add the sums of a batch to the current month; those of a deleted provider are ignored.
 
-    The call can be repeated: if the batch was stored and only the database's answer was lost, it is not added again.
+    The call can be repeated: a batch that is stored already is not added again, as after a lost answer of the database.
+
+    Raises:
+        django.db.Error: the database is unavailable or refuses the batch.
     """
     sums = batch.by_provider.values()
     parameters = [

@@ -55,7 +55,7 @@ class TraceBody:
 
 
 class TracesRefusedError(Exception):
-    """The database refused traces of a batch; the others are stored.
+    """Refusal of traces by the database; the other traces of the batch are stored.
 
     Attributes:
         count: number of the refused traces.
@@ -194,7 +194,7 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
     """Return the request and answer of a client as a JSON line of recorded traffic.
 
     Raises:
-        NoDraftError: the request failed, or its bodies were not kept or were truncated.
+        NoDraftError: the request failed, or its bodies were not kept, were truncated or cannot be read as traffic.
     """
     if not can_make_draft(trace):
         raise NoDraftError("The request failed or its bodies were not kept whole, so no draft can be created.")

@@ -71,7 +71,7 @@ class EntryForm(VersionForm, Generic[Entry]):
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of the fields for the content of an entry.
 
-        A form whose fields are not those of the content's columns overrides it.
+        A form whose fields are not those of the content's columns overrides this method.
         """
         return dict(content)
 

@@ -19,7 +19,7 @@ _MODEL_API_PATH = re.compile(r"/(v1/|chat/completions$|responses$)")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Return 413 with the limit if the request is too large, else 400. Django calls it."""
+    """Return 413 with the limit if the request is too large, else 400. Django calls this view."""
     if isinstance(exception, RequestDataTooBig):
         return _render_too_large(_describe_size(request.META.get("CONTENT_LENGTH", "")), SHORTEN_HINT)
     if isinstance(exception, TooManyFieldsSent):
@@ -37,7 +37,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """Return 404 as a page, or for an address of a model API as JSON that names the gateway.
 
-    Django calls it.
+    Django calls this view.
     """
     if not _MODEL_API_PATH.match(request.path):
         return defaults.page_not_found(request, exception)
@@ -52,7 +52,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return 503 if the database does not answer, else 500.
 
-    Django calls it. The page needs neither a session nor the database.
+    Django calls this view. The page needs neither a session nor the database.
     """
     is_database_down = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
     status = 503 if is_database_down else 500

@@ -49,7 +49,7 @@ def wrong_types(move: Move, request: ChatRequest, generator: random.Random) -> M
 
 
 def wrong_value(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Replace the last argument of each call that is not a reason by "something else"."""
+    """Replace in each call the last argument other than a reason by "something else"."""
     return replace(move, calls=tuple(Call(call.name, _change_last_value(call.arguments)) for call in move.calls))
 
 
