@@ -351,7 +351,7 @@ def _list_field_errors(settings: ConnectionSettings, secrets: tuple[str, ...]) -
 
 
 def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider:
-    """Set all columns of the provider, save it and return it. Its pause ends."""
+    """Set all columns of the provider, clear `paused_reason`, save the provider and return it."""
     provider.name = settings.name.strip()
     provider.template = settings.template
     provider.wire = settings.wire

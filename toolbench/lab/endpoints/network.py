@@ -85,7 +85,7 @@ def list_network_errors(
 def is_rerouted(settings: NetworkSettings, provider: Provider) -> bool:
     """Return whether the settings let another machine read a stored key.
 
-    That is so with another CA file, and with another proxy if the stored URL has no TLS.
+    A new CA file does, and a new proxy if the stored URL has no TLS. Removing either does not.
     """
     with suppress(NetworkSettingsError):
         address = split_proxy(settings.proxy)[0] if settings.proxy.strip() else ""

@@ -122,8 +122,8 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 def _build_cache_key(provider: Provider) -> str:
     """Return the cache key of the list.
 
-    It changes with address, key, headers and network settings, since another endpoint or account has another list. A
-    key from the environment counts by the name of its variable.
+    The cache key changes with address, API key, headers and network settings, since another endpoint or account has
+    another list. An API key from the environment counts by the name of its variable.
     """
     address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
     access = (provider.key_source, provider.key_env, provider.key_header, _read_bytes(provider.key_encrypted))

@@ -191,7 +191,7 @@ class CellTimes(models.Model):
     cell also writes them.
 
     Attributes:
-        durations: milliseconds from start to end, as ascending big-endian floats of 8 bytes.
+        durations: `Trial.duration_ms`, as ascending big-endian floats of 8 bytes.
         first_tokens: times to the first token of streamed trials, in the same form.
         longest_ms: the largest value of both; None without values. If it is out of range, the cell cannot be computed
             (`Cell.compute_error`).

@@ -94,7 +94,8 @@ class AlertRule(models.Model):
 class Alert(models.Model):
     """An alert: a run met the condition of a rule.
 
-    The alert is open until a later run does not meet the condition, or until its own run is deleted.
+    The alert is open until a later finished run does not meet the condition, or its own run is deleted. An alert about
+    the end of a run is resolved at once.
 
     Constraints of the table allow one open alert for each rule and series, and one for each rule, series and run.
 

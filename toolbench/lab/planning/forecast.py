@@ -241,7 +241,7 @@ def _apply_limits(
 def _compute_share(limit: int | None, total: _RangeSum) -> float:
     """Return the limit divided by the upper end, which may be above 1.
 
-    It is 1 without a limit or if the upper end is 0.
+    The result is 1 without a limit or if the upper end is 0.
     """
     return 1.0 if limit is None or not total.high else limit / total.high
 

@@ -17,9 +17,9 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
     """Return the maximum number of requests of one trial.
 
-    It assumes that every turn of each user message is used, and that every request uses all its attempts. If the policy
-    repeats a turn without tools after the endpoint refused them, it assumes that in every turn. If the policy repeats a
-    request without a parameter that the endpoint refused, it assumes that once for each optional parameter.
+    Every turn of each user message and every attempt of each request are assumed to be used. If the policy repeats a
+    turn without tools after the endpoint refused them, a repetition of every turn is assumed. If the policy repeats a
+    request without a parameter that the endpoint refused, one repetition for each optional parameter is assumed.
     """
     requests_per_turn = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
     optional_count = len(_list_optional_parameters(policy, provider, instance, stream=stream))
@@ -54,7 +54,7 @@ def resolve_frozen_policy(cell: Cell) -> Policy:
 
     Raises:
         KeyError: the scenario no longer exists.
-        PolicyError: the installed engine does not accept them.
+        PolicyError: the installed engine does not accept the layers.
     """
     layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
     return resolve_policy((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy

@@ -61,7 +61,7 @@ def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKe
 
     Args:
         owner: the user who launches the run.
-        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" for a row without a run that is not saved.
+        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" for an empty row, which is not saved.
         body: the request body; a later request with the same key must have an equal one.
 
     Raises:

@@ -226,7 +226,7 @@ def get_local_demo() -> LocalDemo:
 def _is_between_runs(run: Run, intent_run: Run | None) -> bool:
     """Return whether the intent run may soon start, so that the page has to keep polling.
 
-    That is so until the first run has ended, and for INTENT_START_GRACE after its end.
+    The intent run may start until INTENT_START_GRACE has passed since the end of the first run.
     """
     finished_at = run.finished_at
     return intent_run is None and (finished_at is None or timezone.now() - finished_at < INTENT_START_GRACE)
@@ -306,7 +306,7 @@ def _get_main_failures(run_ids: Sequence[int]) -> dict[int, str]:
 def _estimate_seconds_left(started_at: datetime, done: int, total: int) -> tuple[float | None, float | None]:
     """Estimate the range of remaining seconds from the pace so far.
 
-    It is (None, None) before two trials are done and after the end.
+    The range is (None, None) before two trials are done and after the end.
     """
     if done < 2 or done >= total:
         return None, None

@@ -36,7 +36,7 @@ class ServedElsewhereError(Exception):
 
 
 class ScenarioChangedError(Exception):
-    """Scenario that is no longer available in the run's version; the message names it and the present one."""
+    """Scenario that is no longer available in the run's version; the message names the scenario and both versions."""
 
 
 class ServerNotReadyError(Exception):
@@ -76,7 +76,11 @@ class FrozenConfig:
         )
 
     def resolve_policy(self, layer: JsonObject) -> tuple[Policy, str]:
-        """Return the policy with a scenario's layer on top, and its JSON text."""
+        """Return the policy with a scenario's layer on top, and its JSON text.
+
+        Raises:
+            PolicyError: the engine does not accept the layers.
+        """
         key = json.dumps(layer, sort_keys=True)
         if key not in self.policies:
             policy = resolve_policy((*self.layers, ("scenario", layer))).policy

@@ -28,11 +28,11 @@ CURVE_SECONDS = 60.0  # of use, until the concurrency limit is higher by CURVE_S
 RATE_CURVE_SECONDS = 40.0  # of use, until the rate, which begins lower by CURVE_SHARE, is the learned one
 CURVE_SHARE = 0.03
 MAX_UNAVAILABLE_SHARE = 0.03  # of the last minute's requests; fewer answers 503 may have other reasons than load
-PROVEN_SHARE = 0.9  # of the requests in flight that were accepted; the rate is the reason of rejections with fewer
+PROVEN_SHARE = 0.9  # of the requests in flight that were accepted; a rejection with fewer is due to the rate
 REACTION_SECONDS = 0.5  # until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0
-ACCEPTED_MARGIN = 1.02  # times the rate; with more accepted requests the last minute is from before the rate was set
+ACCEPTED_MARGIN = 1.02  # times the rate; more accepted requests show that the rate is newer than the last minute
 MIN_RATE_REQUESTS = 10  # accepted in the last minute, for a rate to be learned from them
 MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
 FIRST_SECONDS = 20.0  # after the first request, in which a rate is forgotten each time it is disproved; later once
@@ -246,7 +246,7 @@ def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState
 
 
 def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state without a tentative rate of which more requests were accepted in the last minute."""
+    """Return the state without its rate if the rate is tentative and more requests were accepted in a minute."""
     if state.rate is None or now >= state.tentative_until:
         return state
     in_flight = report.in_flight + state.count_others(report.session)

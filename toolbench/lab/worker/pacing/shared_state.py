@@ -37,7 +37,7 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
     Times to send that were reserved under another limit of requests or tokens a minute no longer count.
 
     Returns:
-        What the session is allowed now; None if the provider was deleted.
+        The limits of the session until its next report; None if the provider was deleted.
     """
     first_limit = min(FIRST_LIMIT, settings.max_concurrency) if settings.adaptive else settings.max_concurrency
     with transaction.atomic(), connection.cursor() as cursor:

@@ -102,8 +102,9 @@ class PaceState:
         hold_seconds: last pause after such a rejection; the next one doubles it.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
-        tentative_until: end of the time in which a new rate is forgotten if more requests are accepted: a minute after
-            the first request without a known rate that follows a minute without requests, or when a rate was forgotten.
+        tentative_until: time until which a rate is forgotten once more requests than it were accepted: a minute after
+            the first report that follows a minute without requests, if no rate is known then. When a rate is forgotten,
+            this time may become earlier (FIRST_SECONDS in controller.py).
         answered_peak: most requests in flight when an answered one was sent.
         low_load_rejections: times of the newest rejections since the load became low, in order.
         is_answered: whether a request was answered that was sent after the last of `low_load_rejections`.
