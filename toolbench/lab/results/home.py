@@ -43,7 +43,7 @@ class HomePage:
         templates: templates of the providers that can be connected.
         connected: providers that are connected.
         published: the newest published matrix; None if none is loaded.
-        failures: newest failed trials, each of another failure class.
+        failures: newest failed trials of different failure classes, at most MAX_FAILURES_SHOWN.
         recent: newest runs with real models, without imported and demonstration runs.
         attention: problems to point out.
         has_worker: whether a worker has sent a heartbeat within a minute; without one, trials stay queued.

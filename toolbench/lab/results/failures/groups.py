@@ -23,19 +23,20 @@ class FailureGroup:
     """Failed trials with the same cause, path and turn.
 
     Attributes:
-        signature: stored text with code, scenario, path and turn; "" for a group of several scenarios.
+        signature: stored text with code, scenario, path and turn; "" for a group that may span several scenarios.
         cause: cause or failure class; None if the current table lacks it.
-        scenario: slug; "" for a group of several scenarios.
-        version: version of the scenario; 0 for a group of several scenarios.
+        scenario: slug; "" for a group that may span several scenarios.
+        version: version of the scenario; 0 for a group that may span several scenarios.
         place: path and turn as in the signature; signatures of failure classes have no turn.
         count: number of trials.
         models: names of the models, most trials first.
         runs: number of runs.
         first_seen: when the first of the trials finished; None if no time is known.
         exemplar: primary key of the first trial.
-        sentence: what went wrong first in that trial.
+        sentence: what went wrong first in the exemplar.
         is_infra: whether all trials had an infrastructure error.
-        nearest: primary key of a passed trial that is similar to it; None if its run has none.
+        nearest: primary key of the passed trial to compare the exemplar with; None if no trial of its scenario passed
+            in its run.
         query: query string that lists the trials.
     """
 
@@ -81,7 +82,7 @@ class FailureGroups:
 def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureGroups:
     """Return the largest groups, most trials first.
 
-    It takes SQL queries only for the examples and their nearest passes.
+    SQL queries are sent only for the examples and their nearest passes.
     """
     groups: dict[GroupKey, list[CauseLine]] = {}
     build_key = _choose_key_builder(query)

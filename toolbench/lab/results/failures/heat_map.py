@@ -63,7 +63,7 @@ class HeatCell:
     """One cause at one model.
 
     Attributes:
-        rate: share of the model's trials that failed by this cause.
+        rate: share of the model's trials that failed by this cause, infrastructure errors included.
         heat: 100 times the square root of the share, from 0 to 100, so that rare causes are visible.
         query: query string that lists the trials.
     """
@@ -116,7 +116,7 @@ class HeatMap:
 
     @property
     def total(self) -> int:
-        """Return the number of trials in all rows."""
+        """Return the number of trials in all rows, in the newest version of each scenario."""
         return self.failed + self.infra
 
 
@@ -127,7 +127,7 @@ def load_heat_causes(query: FailuresQuery) -> Mapping[str, HeatCause]:
 
 
 def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mapping[ModelKey, StoppingDesign]) -> HeatMap:
-    """Return the heat map. Sends no SQL query.
+    """Return the heat map, without an SQL query.
 
     Args:
         query: the scope, and whether causes or failure classes are counted.

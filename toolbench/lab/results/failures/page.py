@@ -58,7 +58,7 @@ class FailuresPage:
         version: version of the table of causes by which all shown causes were classified.
         current_version: current version of the table of causes.
         uncounted_failures: number of failed trials that `version` has not classified; they are not counted.
-        can_reclassify: whether reclassification would change any trial.
+        can_reclassify: whether reclassification would classify any failed trial by the current version.
         omission_notice: sentences about the scenario versions that the heat map does not count; "" for none.
     """
 
@@ -84,7 +84,7 @@ _pages: VersionCache[FailuresPage] = VersionCache(max_entries=8)
 
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
-    """Return the failures page. It takes at most ten SQL queries, whatever the number of runs and trials.
+    """Return the failures page with at most ten SQL queries, whatever the number of runs and trials.
 
     A page over ended runs is kept in memory until their trials change.
     """
@@ -114,7 +114,7 @@ def _build_page(query: FailuresQuery, scope: CauseScope, sums: CauseSums) -> Fai
 
 
 def _find_stopping(scope: CauseScope) -> Mapping[ModelKey, StoppingDesign]:
-    """Return the stopping design of each model with sequential stopping. It takes at most two SQL queries."""
+    """Return the stopping design of each model with sequential stopping, with at most two SQL queries."""
     cells = Cell.objects.filter(scope.chosen.condition, run__in=scope.filter_runs()).order_by()
     sequential = cells.filter(error__isnull=False).values("config__provider_name", "config__model_name")
     if not (designs := list(sequential.annotate(error=Min("error")))):

@@ -1,4 +1,4 @@
-"""Query of the failures page. It ignores values that it cannot read, and lists their names."""
+"""Query of the failures page. Values that cannot be read are ignored, and the names of their parameters listed."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

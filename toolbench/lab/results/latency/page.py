@@ -57,7 +57,7 @@ class LatencyRow:
         first_token: median milliseconds to the first token; None without streamed trials.
         counts: counts of the trials in the shown scenarios.
         trials_query: query string of the list of the trials.
-        is_partial: whether only the newest runs were read.
+        is_partial: whether times of older runs were not read.
     """
 
     config_id: int
@@ -146,7 +146,7 @@ _pages: VersionCache[LatencyPage] = VersionCache(max_entries=8)
 def get_latency(query: LatencyQuery, *, all_rows: bool = False) -> LatencyPage:
     """Return the latency page with at most seven queries. Only trials with an answer count.
 
-    The page is kept in memory until a figure of a run in scope changes.
+    The page is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
 
     Args:
         query: scope, metric and number of the page.

@@ -41,7 +41,7 @@ class LatencyQuery:
         runs: primary keys of the only runs to show, of any scope; () for all runs of the scope.
         metric: a key of TIME_METRICS.
         by: "scenario" adds figures by scenario to the table; "" does not.
-        group: a scenario group; the default group is shown if it is not in scope.
+        group: a scenario group; "" and a group that is not in scope stand for the default group.
         page: number of the page, from 1.
         chosen: models, profiles, strategies, scenarios and times.
         ignored: names of the parameters that could not be read.
@@ -102,10 +102,10 @@ class LatencyQuery:
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:
-        """Return the query string of the first page, without default values.
+        """Return the query string without default values, for the first page of the list.
 
         Args:
-            changes: new values by parameter.
+            changes: new values by parameter; `page` chooses another page.
         """
         values = {name: getattr(self, name) for name in ("scope", "metric", "by", "group")}
         values |= {"run": ",".join(map(str, self.runs))}

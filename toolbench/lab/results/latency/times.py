@@ -23,7 +23,7 @@ def read_times(
         rows: rows of the matrix.
         scenarios: for each row, the scenarios and versions that count.
         metric: a key of TIME_METRICS.
-        max_answers: number of answers of a row at which no older run is read; None reads all runs.
+        max_answers: once a row has this many answers, no older run is read for it; None reads all runs.
     """
     cell_keys = _choose_cells(rows, scenarios, max_answers)
     times_by_row = tuple(defaultdict[str, list[float]](list) for _ in rows)

@@ -27,7 +27,7 @@ class CaseStudyFigures:
         control_ok: number of passed trials of the control.
         controls: number of trials of the control.
         p95_ms: nearest-rank p95 of the times of all trials, controls included; None without times.
-        failed_scenarios: number of failed trials of tool scenarios by scenario.
+        failed_scenarios: number of trials of tool scenarios that failed or had an infrastructure error, by scenario.
         failure_categories: number of the same trials by the case study's category.
     """
 
@@ -42,7 +42,7 @@ class CaseStudyFigures:
     def list_values(self) -> tuple[Value, ...]:
         """Return the values of the columns after model and profile; None for a figure without trials.
 
-        The last value names the two scenarios and the category with the most failures, or is "-" without failures.
+        The last value names the two scenarios and the category with the most failures; it is "-" without failures.
         """
         failures = (*_sort_by_count(self.failed_scenarios)[:2], *_sort_by_count(self.failure_categories)[:1])
         return (

@@ -65,7 +65,7 @@ def compute_column_value(column: RowColumn, metric_input: MetricInput, times: Ti
     """Compute the value of a column in one row.
 
     Args:
-        column: the column; the value of RETRIES is the number of retries, if it is known.
+        column: the column. The value of RETRIES is the number of retries; it is unknown if they were not counted.
         metric_input: counts of the row.
         times: times of the scenarios that the row's overall cell counts, for quantiles.
     """

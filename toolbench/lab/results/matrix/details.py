@@ -65,8 +65,8 @@ class RowDetails:
         options: request options of its newest configuration.
         policy_hash: hash of the frozen settings of that configuration.
         upstreams: names of upstream providers that answered.
-        more_trials: number of further trials that would decide about the target if the share stayed the same; None if
-            it is decided already, or if no number can be computed.
+        more_trials: number of further trials that would decide whether the target is met, if the share stayed the
+            same; None if that is decided already, or if no number can be computed.
         delivered: end-to-end success in tool scenarios.
         answered: answered success in tool scenarios.
     """
@@ -83,7 +83,7 @@ class RowDetails:
 
 
 def get_row_details(matrix: Matrix) -> RowDetails | None:
-    """Return the details of the open row. Four queries.
+    """Return the details of the open row, with four queries.
 
     Returns:
         None, without a query, if `Matrix.query` names no row of the matrix.

@@ -94,9 +94,9 @@ _tables: VersionCache[ExportTable] = VersionCache(max_entries=8)
 
 
 def export_measured(matrix: Matrix) -> ExportTable:
-    """Return the table of a measured matrix. One query, or none if the table is cached.
+    """Return the table of a measured matrix, with one query, or with none if the table is cached.
 
-    Its column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Therefore all
+    The column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Therefore all
     trials of the rows that did not pass are read, and the table is cached until the version of the matrix changes.
     """
     key = replace(matrix.query, layout=USUAL_LAYOUT)
@@ -210,7 +210,7 @@ def _format_figure(figure: Figure | None) -> Value:
 
 
 def _read_failures(matrix: Matrix) -> Mapping[str, Failures]:
-    """Return the failures of each row by the row's key, with one query; without any, they are empty."""
+    """Return the failures of each row by the row's key, with one query; a row without failures has empty ones."""
     # Both arrays are sent as text: psycopg takes as long to adapt lists of thousands of ids as PostgreSQL to answer.
     configs = ",".join(str(pk) for row in matrix.rows for pk in row.config_ids)
     rows = ",".join(str(index) for index, row in enumerate(matrix.rows) for _ in row.config_ids)

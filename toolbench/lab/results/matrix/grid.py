@@ -36,7 +36,7 @@ _causes: VersionCache[CauseCounts] = VersionCache(max_entries=8)
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Counts and times from which a row or a cell is computed, with its link.
+    """Counts and times from which a row or a cell is computed, and the link to its trials.
 
     Attributes:
         trials_query: query string that selects the trials; "" if none does.
@@ -55,7 +55,7 @@ class _Source:
 
 
 def get_grid(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
-    """Return a page of the grid of a matrix. It takes no SQL query.
+    """Return a page of the grid of a matrix, without an SQL query.
 
     Args:
         matrix: the matrix.
@@ -69,8 +69,8 @@ def get_grid(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> G
 def get_grid_with_causes(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
     """Return a page as `get_grid` does, with the causes of its failed trials.
 
-    It takes one SQL query if the causes are not cached. If the page counts more than MAX_CAUSE_TRIALS trials, no causes
-    are read, so that the page stays fast.
+    The function sends one SQL query if the causes are not cached. If the page counts more than MAX_CAUSE_TRIALS trials,
+    no causes are read, so that the page stays fast.
     """
     grid = get_grid(matrix, page, page_rows)
     cells = [cell for row in grid.shown_rows for cell in row.cells if cell]
@@ -117,7 +117,7 @@ def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) ->
 
 
 def _build_profile_grid(matrix: Matrix) -> Grid:
-    """Return one row for each model with equal settings; a cell is one profile over all tool scenarios."""
+    """Return a grid with one row for each model with equal settings; a cell is one profile over all tool scenarios."""
     profiles = sorted({row.profile for row in matrix.rows}, key=lambda profile: (profile != "default", profile))
     rows = []
     for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
@@ -135,7 +135,7 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
 
 
 def _build_strategy_grid(matrix: Matrix) -> Grid:
-    """Return one row for each scenario and kind of instance; a cell is one strategy over all models."""
+    """Return a grid with one row for each scenario and kind of instance; a cell is one strategy over all models."""
     strategies = sorted({row.settings["strategy"] for row in matrix.rows})
     newest = find_newest_versions(matrix.rows)
     controls = {
@@ -205,7 +205,8 @@ def _pool_scenario(
     Args:
         query: the query of the matrix.
         slug: the scenario.
-        newest: its newest version with finished trials; None if none has any, for the newest one of the rows.
+        newest: its newest version with finished trials. If it is None, since no version has any, the newest version of
+            the rows is used.
         rows: rows with the same kind of instance.
         strategy: the strategy that the link selects; "" for any.
         kind: the kind of instance that the link selects; "" for any.
@@ -339,7 +340,14 @@ def compute_tint(value: MetricValue, target: float | None) -> int:
 
 
 def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
-    """Return the state of a cell that counts a control or not: one of the states that `GridCell` lists."""
+    """Return the state of a cell, one of those that `GridCell` lists.
+
+    Args:
+        metric: the metric of the grid.
+        value: the value of the cell.
+        tally: counts of the cell's trials.
+        is_control: whether the cell counts a control, which is never compared with a target.
+    """
     if tally.not_applicable and tally.not_applicable == tally.ended:
         return "na"
     rate = value.rate

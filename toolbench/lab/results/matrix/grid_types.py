@@ -23,8 +23,9 @@ class GridCell:
     """One cell of the grid.
 
     Attributes:
-        state: "clears", "clean" (no failure, but too few answers to reach the target), "open", "below", "few" (fewer
-            than MIN_ANSWERS answers), "control", "plain" (the metric has no target), "unknown" (no value),
+        state: "clears" (the interval lies above the target), "below" (it lies below the target), "open" (neither, or no
+            interval is shown), "clean" (no failure, but too few answers to reach the target), "few" (fewer than
+            MIN_ANSWERS answers), "control", "plain" (the metric has no target), "unknown" (no value),
             "unpublished", "na" (no ended trial was applicable) or "waiting" (no value before the trials have ended).
         tint_percent: strength of the tint of a cell below the target, the larger the further below; 0 without tint.
         trials_query: query string that selects the trials of the cell; "" if none does.
@@ -134,7 +135,7 @@ class Grid:
     Attributes:
         corner: head of the column of row labels.
         rows: all rows, in their order.
-        overall: pooled rate of all rows; None if the metric is no rate.
+        overall: pooled rate of all rows; None if the metric is no rate, or if the rows have several kinds of instance.
         row_columns: columns after the cells.
         page: number of the page, from 1.
         page_rows: maximum number of rows on a page.

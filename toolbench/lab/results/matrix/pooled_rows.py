@@ -17,12 +17,12 @@ SCENARIO_KEY = ("scenario_group", "control", "scenario", "scenario_version")
 
 @dataclass(frozen=True, slots=True)
 class PooledRows:
-    """What the matrices of all metrics, targets, views and orders have in common.
+    """Sums and rows that the matrices of all metrics, targets, views and orders share.
 
     Attributes:
         sums: the sums by row, scenario and version.
         group: the group of scenarios that is shown.
-        is_default_group: whether it is shown without being chosen, so that links omit it.
+        is_default_group: whether `group` is the default one, so that links omit it.
         rows: the rows with the value of the default metric.
     """
 

@@ -1,4 +1,4 @@
-"""Query of the matrix page. It lists the parameters whose values it cannot read, and ignores them."""
+"""Query of the matrix page. Values that cannot be read are ignored, and the names of their parameters listed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class MatrixQuery:
     """Scope, metric, filter and layout of the matrix.
 
     Attributes:
-        scope: one of SCOPES; empty if the URL has none: then `table.choose_scope` sets "real" or "published".
+        scope: one of SCOPES; empty if the URL names none: then `table.choose_scope` sets "real" or "published".
         runs: primary keys of the runs of scope "runs".
         metric: name of the metric.
         target: target of the rates in percent.

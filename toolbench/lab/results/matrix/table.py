@@ -37,7 +37,8 @@ class MatrixSummary:
 
     Attributes:
         trials: number of trials that have ended, controls included.
-        ranked: number of rows that are compared; rows with an earlier version of a scenario than others are not.
+        ranked: number of rows that are compared; rows without a value, or with an older version of a scenario than
+            another row, are not.
         clears: number of ranked rows whose interval lies above the target; this and the next two are 0 if the metric is
             no rate.
         undecided: number of ranked rows whose interval includes the target or is withheld.
@@ -96,7 +97,7 @@ _cell_sums: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # calls sh
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
-    """Return the matrix. It takes at most six SQL queries, whatever the number of runs and trials.
+    """Return the matrix with at most six SQL queries, whatever the number of runs and trials.
 
     A matrix over ended runs is kept in memory until their sums change.
     """
@@ -164,7 +165,7 @@ def _build_matrix(query: MatrixQuery, pooled: PooledRows) -> Matrix:
 
 
 def choose_scope(query: MatrixQuery) -> MatrixQuery:
-    """Return the query with a scope. It takes at most one SQL query.
+    """Return the query with a scope, with at most one SQL query.
 
     The default is the runs of real providers if there are any, else the published figures.
     """
@@ -188,7 +189,7 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
 
 
 def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
-    """Return the runs of the scope. For scope `runs`: the runs that the form offers."""
+    """Return the runs of the scope; for the scope `runs`, the runs that the form offers."""
     existing_runs = Run.objects.filter(Run.COUNTED, deleted_at=None)
     if query.scope == "imported":
         return existing_runs.filter(imported=True)
@@ -196,7 +197,7 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
 
 def sum_matrix_rows(query: MatrixQuery) -> RunSums:
-    """Return the sums over the selected cells; several may have one configuration, scenario and version."""
+    """Return the sums over the selected cells; several sums may be of one configuration, scenario and version."""
     if query.scope == "runs" or query.prompt:
         version = find_pool_version(Q(pk__in=query.runs) if query.scope == "runs" else Q())
         key = (query.scope, query.runs, query.prompt, query.chosen)

@@ -1,7 +1,7 @@
 -- Count the causes that were found in the trials of a run, by code and JSON path.
 --
--- Parameters: id of the run; version of the table of causes (only trials classified by it are counted); maximum number of
--- rows.
+-- Parameters: id of the run; version of the table of causes (only trials classified by it are counted); maximum number
+-- of rows.
 -- Returns: code, JSON path without list indices, number of trials, number of occurrences, and number of trials with an
 -- occurrence from which the model recovered. The rows with the most trials are first.
 SELECT

@@ -1,8 +1,8 @@
--- Count the failed trials of the rows of a matrix by scenario version and category, and read the times of those that
--- had no answer.
+-- Count the trials of a matrix's rows that failed or had an infrastructure error, by scenario version and category, and
+-- read the times of those without an answer.
 --
 -- The index failed_trials has all columns, so that no row of the table is read.
--- Parameters: configs: ids of configurations; rows: the row of the matrix that each of them belongs to.
+-- Parameters: configs: ids of configurations; rows: for each of them, the index of its row of the matrix.
 -- Returns: row, scenario, version, category, number of trials, milliseconds of those without an answer or null.
 -- Locks: none.
 SELECT
