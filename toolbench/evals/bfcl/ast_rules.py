@@ -50,7 +50,7 @@ def find_mistake(
     Args:
         category: The category of the case.
         functions: The functions of the case, as BFCL writes them.
-        answers: As in BfclCase.
+        answers: For each expected call, {function name: {parameter name: accepted values}}.
         calls: The calls of the answer.
     """
     if len(calls) != len(answers):

@@ -30,7 +30,8 @@ _INVALID_NAME_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 class BfclScenario:
     """The scenario of a single-turn case of BFCL.
 
-    Function names are sent with `_` in place of a dot, as BFCL does, because many endpoints refuse dots.
+    Function names are sent with `_` for each character that endpoints may refuse, and truncated to 64 characters. BFCL
+    also replaces dots by `_`.
     """
 
     slug: str

@@ -62,7 +62,7 @@ class MeasuredConfig:
         tried: The number of all trials.
         answered: The number of trials without those that ended with an infrastructure error or at the trial deadline.
         times: The times of answered trials, in milliseconds.
-        cost: US dollars per end-to-end success; None if they are not known.
+        cost: US dollars per end-to-end success; None if the cost is not known.
         infra_errors: (failure class, count) of the infrastructure errors, the most frequent first.
         missing_scenarios: The scenarios that the decision counts and on which this configuration has no finished
             trial.

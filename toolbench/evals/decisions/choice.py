@@ -71,9 +71,10 @@ class Decision:
         assessments: The assessments of all configurations, the best first.
         front: The keys of the configurations on the Pareto front of the qualified ones, or of those to be confirmed if
             none qualifies.
-        verdict: NO_CANDIDATE, if no configuration qualifies; ONLY_CANDIDATE, if only the leader does; CLEAR_LEADER, if
-            the leader's interval does not overlap with that of another qualified configuration; UNCLEAR_LEADER, if it
-            does; CONFIRM_LEADER, if none qualifies and the leader has to be confirmed on new trials.
+        verdict: NO_CANDIDATE, if no configuration meets the rule; ONLY_CANDIDATE, if only the leader qualifies;
+            CLEAR_LEADER, if the leader's interval of the figure that the rule minimises does not overlap with that of
+            another qualified configuration; UNCLEAR_LEADER, if it does; CONFIRM_LEADER, if none qualifies and the
+            leader meets the rule, but has to be confirmed on new trials.
         leader: The best configuration; None with NO_CANDIDATE.
         sentence: The decision in words.
         chosen_among: The number of configurations compared.
@@ -231,7 +232,7 @@ def compute_cost_difference(
         comparisons: The number of comparisons whose intervals have to hold simultaneously at 95 %.
     """
 
-    # The interval of a cost is symmetric on the logarithm; the delta method gives its half width in dollars.
+    # The interval of a cost is symmetric on the logarithmic scale; the delta method gives its half width in dollars.
     def compute_half_width(estimate: IntervalEstimate) -> float:
         return (
             estimate.value * math.log(estimate.high / estimate.low) / 2

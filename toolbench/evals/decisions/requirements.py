@@ -88,7 +88,11 @@ def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[
 def _compute_shortfall(
     assessment: Assessment, rule: DecisionRule, names: Sequence[str], scenario_indices: tuple[int, ...]
 ) -> TrialShortfall | None:
-    """Return the smallest number of trials that decides the requirements; with more, one may be open again."""
+    """Return the smallest number of trials that decides the requirements; with more, one may be open again.
+
+    Returns:
+        The shortfall; None without names, or if no number of trials decides one of the requirements.
+    """
     count, most = -1, 0
     while count < most:
         count = most
@@ -159,7 +163,7 @@ def _check_repeats(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
-    """Return the reason if the answers are good enough, but too many trials had none."""
+    """Return the reason if the answers are good enough, but too many trials had no answer."""
     measured = assessment.measured
     is_only_answered = assessment.low < rule.target <= assessment.answered_low
     if not is_only_answered or (measured.answered == measured.tried and not measured.retried_passes):

@@ -121,7 +121,7 @@ def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
 
 
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
-    """Yield the tools of checks, as often as a check requires more calls than are expected anyway."""
+    """Yield the tools that checks require, once for each required call beyond the expected calls."""
     expected = Counter(call.name for call in case.expect.calls)
     for row in case.expect.checks:
         if tool := row.get("called"):

@@ -13,7 +13,7 @@ Rows about calls:
 
 - {"called": tool, "times": n}: the number of valid calls of the tool; without `times` at least one
 - {"not_called": tool}, or {"called": tool, "times": 0}: it is not called, not even by a call that is not valid
-- {"calls_at_most": n}
+- {"calls_at_most": n}: at most n calls are made, valid or not
 - {"before": [first, second]}: the tool `first` has a valid call, and before any call of the tool `second`
 - {"together": n}: one message has at least n calls
 """

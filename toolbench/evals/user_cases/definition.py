@@ -99,7 +99,7 @@ def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
 
 
 def case_to_json(case: UserCase) -> JsonObject:
-    """Return the case as plain data without empty optional members, which `parse.parse_case` reads."""
+    """Return the case as plain data, which `parse.parse_case` reads; empty optional members are omitted."""
     document: JsonObject = {
         "messages": list(case.messages),
         "tools": list(case.tools),

@@ -20,7 +20,8 @@ _OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", 
 def list_schema_violations(case: UserCase) -> tuple[str, ...]:
     """Return the violations of the expected calls as texts such as `cancel_order $.order: is required`.
 
-    The values of arguments that contain a matcher are not checked.
+    The values of arguments that contain a matcher are not checked. A missing argument is no violation if the call may
+    have further arguments.
     """
     tools = {tool.name: tool for tool in case.definitions}
     return tuple(

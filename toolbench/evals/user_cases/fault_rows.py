@@ -70,14 +70,14 @@ def list_fault_codes(case: UserCase) -> tuple[str, ...]:
 
 
 def list_fault_causes(case: UserCase) -> tuple[str, ...]:
-    """Return the cause of each fault of a case with an error code, `times` times (once if that is absent)."""
+    """Return the cause of each fault that makes calls fail, `times` times (once if `times` is absent)."""
     return tuple(classify_envelope(code) for code, times in _iter_codes(case) for _ in range(times))
 
 
 def _iter_codes(case: UserCase) -> Iterator[tuple[str, int]]:
     """Yield the error code of each fault that makes calls fail, and its `times` (1 if absent).
 
-    A slow tool that answers within the time limit, if there is one, makes no call fail.
+    A slow tool makes calls fail only if the case has a time limit of tools and the delay reaches it.
     """
     for entry in case.results.values():
         fault = entry.get("fault", {})

@@ -49,7 +49,7 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # a test of the v
 def build_settings_layer(settings: JsonObject) -> JsonObject:
     """Return the policy patch of a case's settings.
 
-    It is without the time limit of tools, which their definitions have.
+    The patch does not have the time limit of tools, because the tool definitions have it.
     """
     layer = {name: value for name, value in settings.items() if name not in ("max_tokens", TOOL_TIMEOUT)}
     if "max_tokens" in settings:

@@ -109,8 +109,8 @@ def _needs_no_tools(document: Mapping[str, Any], tools: list[Any]) -> bool:
 def parse_tools(document: Any) -> list[Any]:
     """Return the tools of a document as a list; they are not checked.
 
-    One tool becomes a list of it, and a function without its wrapper gets that of OpenAI's format. Any other value
-    gives an empty list.
+    A single tool becomes a list with this tool, and a function without the wrapper of OpenAI's format gets the wrapper.
+    Any other value gives an empty list.
     """
     tools = [document] if isinstance(document, Mapping) else document if isinstance(document, list) else []
     return [_wrap_function(tool) for tool in tools]

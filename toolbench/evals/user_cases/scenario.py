@@ -28,7 +28,7 @@ USER_CASE_GROUP = "own"
 def is_user_case_group(group: str) -> bool:
     """Return whether a group of scenarios consists of users' test cases.
 
-    Such a group is called `own`, or `own_` and the name of the cases' own group.
+    The name of such a group is `own`, or `own_` followed by the group that the cases name.
     """
     return group == USER_CASE_GROUP or group.startswith(f"{USER_CASE_GROUP}_")
 
@@ -164,7 +164,7 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
 
 
 def _check_no_call(expect: CaseExpectation, loop_result: LoopResult) -> tuple[Check, ...]:
-    """Return the check that no tool is called, and one for visible text unless another check needs some."""
+    """Return the check that no tool is called, and one for visible text unless another check requires text."""
     check = Check("no tool is called", not has_started_calls(loop_result))
     needs_text = any(kind.startswith("answer_") and kind != "answer_lacks" for row in expect.checks for kind in row)
     return (check,) if needs_text else (check, run_check({"answer_given": True}, loop_result))
@@ -179,7 +179,7 @@ def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
 def _find_problem(
     case: UserCase, loop_result: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]
 ) -> Problem:
-    """Return the problem of a trial that fails although the record shows no problem."""
+    """Return the problem of a failed trial whose run shows no problem."""
     if case.expect.calls and not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
     if case.expect.no_call and has_calls(loop_result):

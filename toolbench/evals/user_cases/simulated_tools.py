@@ -1,6 +1,7 @@
 """The simulated tools of a test case. Tools of users are never run.
 
-A tool returns its arguments unless the case's `results` have an entry under its name with one of these members:
+A tool returns {"simulated": true, "arguments": …} with its arguments, unless the case's `results` have an entry under
+its name with one of these members:
 
 - {"fixed": value}: the same answer every time
 - {"template": value}: an answer with placeholders (templates.py)
@@ -52,7 +53,7 @@ class SimulatedTools:
         """Return the tool's answer, and change the state by the tool's entry.
 
         A refusal and a fault do not change the state. A slow tool changes it before it answers. An answer with a member
-        `ok` is the data of a successful envelope, so that the loop does not read it as an envelope (`get_data`).
+        `ok` is returned as the data of a successful envelope, so that the loop does not read it as an envelope itself.
 
         Raises:
             ToolArgumentError: The workspace or a fault refuses the arguments.
@@ -232,7 +233,7 @@ def _build_value(value: Any, arguments: JsonObject) -> Any:
 
 
 def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
-    """Set the value at a JSON Pointer; parents that are neither object nor list are replaced by objects.
+    """Set the value at a JSON Pointer; a parent that is missing or neither object nor list becomes an object.
 
     Raises:
         PatchError: A list has no such index.

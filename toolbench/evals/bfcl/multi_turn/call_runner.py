@@ -92,7 +92,7 @@ class ClassesProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         """Start the process and wait until it is ready.
 
-        Its only environment variable is PATH, so that it has no secret of Toolbench.
+        The only environment variable of the process is PATH, so that it has no secret of Toolbench.
 
         Raises:
             NotInstalledError: BFCL is not installed.

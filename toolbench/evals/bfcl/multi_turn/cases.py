@@ -87,7 +87,13 @@ def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> 
 
 
 def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
-    """Return BFCL's calls for each message; positional arguments get the names of the parameters."""
+    """Return BFCL's calls for each message; positional arguments get the names of the parameters.
+
+    Raises:
+        SyntaxError: An answer is not a Python expression.
+        KeyError: An answer calls a function that the case does not have.
+        ValueError: An answer is not one call by name with literals.
+    """
     names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
     return tuple(tuple(_parse_call(text, names) for text in turn) for turn in case.answers)
 

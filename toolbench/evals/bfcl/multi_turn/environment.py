@@ -1,7 +1,7 @@
 """The process of BFCL's simulated classes.
 
-It is run by its path in isolated mode and imports no Toolbench module. It reads and writes one JSON object per line.
-The input has these members:
+This file is run by its path in isolated mode and imports no Toolbench module. The process writes the line `ready`, then
+reads and writes one JSON object per line. The input has these members:
 
 - `classes`: the names of the classes; `config`: the initial state of each class, by its name;
 - `long`: whether the initial state has the irrelevant content of the cases of long context;
@@ -12,8 +12,8 @@ The output is {turns: [{results: [{text, failed}], state}]}; `state` has the sta
 empty if it was not requested. Every line is run on new instances, so that no state of an earlier line remains. A call
 can only reach public methods of the named classes; no text is evaluated.
 
-A state is JSON in which an object {"$": kind, "of": ...} stands for a value of a type that JSON does not have. Of files
-and folders it has only the fields that BFCL compares.
+A state is JSON in which an object {"$": kind, "of": ...} stands for a value of a type that JSON does not have. A state
+has only those fields of files and folders that BFCL compares.
 """
 
 import copy

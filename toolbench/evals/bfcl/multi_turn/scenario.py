@@ -78,7 +78,7 @@ class MultiTurnScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return whether a call is needed, without calls, because different ones may lead to the same state."""
+        """Return only whether a call is needed: different calls may lead to the same state, so none is expected."""
         return ExpectedCalls(any(self.case.answers))
 
     def open(self, instance: Instance) -> Workspace:
@@ -202,7 +202,7 @@ def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Probl
 def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
     """Return the verdict with a turn's mistake as its problem.
 
-    Its own problem may be a failed call, which does not matter by BFCL's rules.
+    The problem of the given verdict may be a failed call, which does not matter by BFCL's rules.
     """
     return replace(
         verdict,
