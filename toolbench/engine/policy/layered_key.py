@@ -1,4 +1,4 @@
-"""Merging of policy layers, with the layer of each part of a value, and of request options."""
+"""Merging of policy layers, which records the layer of each part of a value, and merging of request options."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -9,7 +9,7 @@ from toolbench.engine.policy.keys import BY_LEAF, UNION, KeySpec
 from toolbench.engine.types import JsonObject
 
 ENGINE_LAYER = "engine"  # the layer of values that no patch sets
-# Keys of the request body that options cannot set, since the loop and its method set them.
+# Keys of the request body that options cannot set, since the loop and the method set them.
 RESERVED_KEYS = frozenset({"model", "messages", "tools", "tool_choice", "response_format"})
 
 

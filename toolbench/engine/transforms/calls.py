@@ -35,7 +35,7 @@ def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject
 
 @TOOL_CALL.register
 def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
-    """Remove leaked special tokens, all that follows them, and the namespace functions. from names."""
+    """Remove leaked special tokens, the text after them, and the prefix `functions.` from the names of tools."""
     cleaned_calls = [_clean_name(call) for call in calls]
     return cleaned_calls if any(old is not new for old, new in zip(calls, cleaned_calls, strict=True)) else calls
 

@@ -19,7 +19,7 @@ SKIP_VALIDATOR = "skip_thought_signature_validator"  # a signature that turns of
 
 @MESSAGE.register
 def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[Message]:
-    """Send assistant messages with calls and blank content with content null."""
+    """Set the content of assistant messages with calls to null if it is blank text."""
 
     def set_null(message: Message) -> Message:
         content = message.get("content")
@@ -30,7 +30,7 @@ def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[
 
 @MESSAGE.register
 def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[Message]:
-    """Send assistant messages with calls and content null, or without content, with an empty text."""
+    """Set the content of assistant messages with calls to an empty text if it is null or missing."""
 
     def set_empty(message: Message) -> Message:
         return message if message.get("content") is not None else {**message, "content": ""}
@@ -40,7 +40,7 @@ def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[
 
 @MESSAGE.register
 def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Message]) -> list[Message]:
-    """Send assistant messages with calls and without reasoning_content with an empty one."""
+    """Add an empty reasoning_content to assistant messages with calls that have none."""
 
     def add_reasoning(message: Message) -> Message:
         return message if "reasoning_content" in message else {**message, "reasoning_content": ""}

@@ -96,7 +96,7 @@ def _remove_reasoning(message: Message) -> Message:
 
 
 def _remove_item_id(item: JsonObject) -> JsonObject:
-    """Return an item without its id, because for an item with an id OpenAI also requires its reasoning."""
+    """Return an item without its id, since OpenAI accepts an item with an id only together with its reasoning."""
     return {name: value for name, value in item.items() if name != "id"}
 
 
