@@ -34,7 +34,7 @@ def _load_batch(trials: list[Trial]) -> Iterator[Trial]:
 
 
 def _set_bodies(steps: Iterable[Step], bodies: dict[int, StepBody]) -> None:
-    """Set the cached body of each step; None for a step without one, so that reading it needs no query."""
+    """Cache the body of each step, or that it has none, so that reading `step.body` sends no query."""
     relation = Step._meta.get_field("body")
     for step in steps:
         relation.set_cached_value(step, bodies.get(step.pk))

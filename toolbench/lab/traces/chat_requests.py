@@ -99,7 +99,7 @@ def _iter_messages(request: JsonObject) -> Iterator[Message]:
 
 
 def _split_message(message: JsonObject) -> Iterator[Message]:
-    """Yield a message for each tool result in the blocks of a message, then one for its text and calls."""
+    """Yield a message for each tool result in the blocks of a message, then one for its text and calls, if any."""
     role = str(message.get("role") or "")
     content = message.get("content")
     blocks = list_objects(content)

@@ -16,7 +16,7 @@ class CodeLine:
     """One line of a body.
 
     Attributes:
-        path: JSON path of the value that starts on the line; "" outside of JSON.
+        path: JSON path of the value that starts or ends on the line; "" outside of JSON.
         mark: "chg" for a line that differs, "bad" for one with a problem, "skip" for omitted lines, else "".
     """
 
@@ -31,7 +31,7 @@ class CodeView:
 
     Attributes:
         size: size of the complete body in bytes, or characters of a JSON value.
-        cut: True if lines or bytes after the displayed ones are omitted.
+        cut: True if lines or bytes after the displayed ones are omitted; not set by a long line, which is truncated.
     """
 
     lines: tuple[CodeLine, ...]
@@ -91,7 +91,7 @@ def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeVie
 def mark_bad_paths(code: CodeView, paths: Sequence[str]) -> CodeView:
     """Return the view with the lines at or below these JSON paths marked "bad".
 
-    A path to a value that is missing marks no line.
+    A path to a value that is missing marks no line, and neither do "" and "$".
     """
     bad_paths = [path for path in paths if path and path != "$"]
     lines = (replace(line, mark="bad") if is_below(line.path, bad_paths) else line for line in code.lines)

@@ -45,7 +45,7 @@ def list_steps(trial: Trial) -> tuple[StepWithDetails, ...]:
     """Return the steps of the current execution of a trial, in the order in which they were prefetched.
 
     Args:
-        trial: trial whose steps and their bodies are prefetched.
+        trial: trial whose steps and their bodies are prefetched; every step must have a body.
     """
     steps = (step for step in trial.steps.all() if step.execution == trial.execution)
     return tuple(StepWithDetails(step, load_details(step.body.facts)) for step in steps)

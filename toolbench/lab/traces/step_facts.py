@@ -1,15 +1,21 @@
 """Step details, stored as JSON in `StepBody.facts`, and conversion of values for database columns.
 
-`StepBody.facts` of an exchange has the keys: tools_sent, stream, said (a further message of the user, in the request
-that sends it first), left_out (names of parameters that the request leaves out), request_headers, request_changes,
-response_headers, response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
-requested), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
-usage, error, chunks ([offset ms, bytes] each), partial (the message so far, if a stream broke off). That of a tool
-execution has: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes. A call is
-{id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
+`StepBody.facts` of an exchange has these keys:
 
-`StepBody.request` of a tool execution holds the arguments as the model wrote them, `.response` the exact text of the
-result.
+- always: tools_sent, stream, request_headers, request_changes, response_headers, error (null for none), chunks
+  ([offset ms, bytes] each), partial (the message so far, if a stream broke off, else {});
+- if there is any: left_out (names of parameters that the request leaves out), said (a further message of the user, in
+  the first attempt of the request that sends it first);
+- with an answer: response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
+  requested), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
+  usage.
+
+`StepBody.facts` of a tool execution has: call, arguments, parse_status, executed, envelope, schema_errors,
+output_replaced, changes. A call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code,
+message, path}.
+
+`StepBody.request` of a tool execution holds the arguments as the model wrote them, or as JSON if they came parsed;
+`.response` holds the exact text of the result. `.facts` is {} once the bodies of a trial were removed.
 """
 
 import json
@@ -121,14 +127,22 @@ def load_details(facts: bytes | memoryview) -> JsonObject:
 
 
 def build_stored(kind: type[Stored], members: JsonObject) -> Stored:
-    """Build a dataclass from its stored members, without those that this version does not know; lists become tuples."""
+    """Build a dataclass from its stored members, without those that this version does not know; lists become tuples.
+
+    Raises:
+        TypeError: A field without a default is missing.
+    """
     names = {field.name for field in fields(kind)}
     known = {name: value for name, value in members.items() if name in names}
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
 
 
 def load_exchange_error(details: JsonObject) -> ExchangeError | None:
-    """Return the error in the details of an exchange, without keys that this version does not know, or None."""
+    """Return the error in the details of an exchange, without keys that this version does not know; None without one.
+
+    Raises:
+        TypeError: The stored error has no code or no message.
+    """
     error = get_object(details.get("error"))
     return build_stored(ExchangeError, error) if error else None
 

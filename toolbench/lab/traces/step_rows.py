@@ -44,7 +44,10 @@ _NULLABLE_COLUMNS = ("first_byte_ms", "first_token_ms", "first_call_ms", "status
 
 
 def build_step_row(step: AnyStep) -> JsonObject:
-    """Return the STEP_COLUMNS of a step, except trial_id and execution."""
+    """Return the STEP_COLUMNS of a step, except trial_id and execution.
+
+    For a tool execution, the columns of status, tokens, cost and times of a response are absent.
+    """
     row = _build_exchange_row(step) if isinstance(step, ExchangeStep) else _build_tool_row(step)
     return {
         "ordinal": step.ordinal,

@@ -41,7 +41,7 @@ def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
 
     Args:
         trial: a finished trial with its configuration.
-        steps: tool name and arguments of each call, and ("", body) for the first request; without bytes after the
+        steps: tool name and arguments of each call, and ("", body) for the first request; the bytes are empty after the
             bodies were removed.
     """
     config = trial.config
