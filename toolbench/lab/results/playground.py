@@ -51,7 +51,7 @@ class ConversationPage:
     Attributes:
         trials: its newest trials, at most MAX_TRIALS, the oldest of them first.
         shown: the trial that the page shows and after which the conversation goes on; None before the first one.
-        draft: fields for the next message, or for one that was not answered or not sent yet.
+        draft: fields for the next message, or for a message that was not answered or not sent yet.
         settings: settings of the shown trial; the default settings if there is none.
         is_sent: whether the newest message was sent.
     """
@@ -88,7 +88,8 @@ def get_conversation(slug: str, trial_id: int | None = None) -> ConversationPage
         trial_id: the trial to show; None for the newest one.
 
     Raises:
-        UnknownCaseError: there is no such conversation, or no such trial in it.
+        UnknownCaseError: there is no such conversation, or no such trial among its newest MAX_TRIALS.
+        KeyError: the version of the conversation that the shown trial answered no longer exists.
     """
     case = get_case(slug)
     if case.set.kind != CaseSet.Kind.DRAFT:

@@ -1,4 +1,4 @@
-"""Published matrix: figures of the case study, as published and as Toolbench computes them from these."""
+"""Published matrix: figures of the case study as published, and figures that Toolbench computes from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -105,14 +105,14 @@ class PublishedMatrix:
 
     @property
     def best(self) -> PublishedRow | None:
-        """Return the applicable row with the highest success, or None."""
+        """Return the applicable row with the highest success, the first of several; None without one."""
         return max((row for row in self.rows if not row.not_applicable), key=lambda row: row.tool.axis, default=None)
 
     @property
     def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
         """Return the rows with fewer passes than the best that do not differ significantly from it.
 
-        The most passes are first. Of several rows with as many passes, only the last is returned.
+        The row with the most passes is first. Of several rows with equally many passes, only the last is returned.
         """
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
@@ -132,7 +132,8 @@ _matrices: VersionCache[PublishedMatrix] = VersionCache(max_entries=4)
 def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
     """Return the newest published matrix, or None if no snapshot is loaded.
 
-    One query, and two more if the matrix is not in memory, where it is kept until the snapshot is loaded again.
+    The function sends one query, and two more if the matrix is not in memory. The matrix is kept there until a snapshot
+    is loaded.
 
     Args:
         target: target of the rates in percent; None for no target.

@@ -15,13 +15,13 @@ ADDED_MANUALLY = "Trials were added manually after results were seen: confirm de
 def list_run_choices(
     runs: QuerySet[Run], chosen: Collection[int] = (), *, newest: int = DEFAULT_RUN_COUNT
 ) -> tuple[Run, ...]:
-    """Return the runs that a page offers. One query.
+    """Return the runs that a page offers, with one query.
 
     Args:
         runs: the runs that the page may offer.
         chosen: primary keys of chosen runs. They come first, also old ones, so that a form keeps them.
-        newest: number of other runs, the newest first, which follow. For each chosen key without a run in `runs`, one
-            more follows.
+        newest: number of other runs, the newest first, which follow the chosen ones; one more follows for each chosen
+            key that is not in `runs`.
     """
     rank = Case(When(pk__in=chosen, then=0), default=1)
     return tuple(runs.order_by(rank, "-pk")[: newest + len(chosen)])

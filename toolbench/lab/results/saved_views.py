@@ -57,7 +57,7 @@ class ViewMenu:
 
 
 def read_view_menu(user: User) -> ViewMenu:
-    """Return the menu of a user. One query."""
+    """Return the menu of a user, with one query."""
     visible = SavedView.objects.filter(Q(owner=OuterRef("pk")) | Q(shared=True)).order_by("name", "pk")
     names = {name: name for name in ("id", "name", "address", "shared", "owner_id")}
     views = visible.values(document=JSONObject(**names, owner_name="owner__username"))
@@ -67,7 +67,7 @@ def read_view_menu(user: User) -> ViewMenu:
 
 
 def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView:
-    """Save a page under a name. It replaces the user's view with the same name.
+    """Save a page under a name, in place of the user's view with the same name.
 
     Raises:
         SavedViewError: the name is empty, the address is not that of a page of results or is too long, or the user has
@@ -101,8 +101,8 @@ def delete_view(user: User, view_id: int) -> str:
     """Delete a view and return its name.
 
     Raises:
-        SavedViewError: the view does not exist, or it belongs to another user. Owners of the site may delete shared
-            views of others.
+        SavedViewError: the view does not exist, or it belongs to another user. Users with the role OWNER may delete
+            shared views of others.
     """
     view = SavedView.objects.filter(pk=view_id).first()
     if view is None or not (view.owner_id == user.pk or (view.shared and has_role(user, Role.OWNER))):

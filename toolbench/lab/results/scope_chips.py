@@ -49,12 +49,12 @@ class ScopeChips:
 
 
 def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = ()) -> ScopeChips:
-    """Return the chips of a page. One query.
+    """Return the chips of a page, with one query.
 
     Args:
         chosen: filter of the page.
         kind: "demo" for simulated runs, "imported" for imported runs, any other value for measured runs.
-        runs: primary keys of chosen runs, which make `kind` irrelevant; empty for all runs of the kind.
+        runs: primary keys of the chosen runs, for which `kind` is ignored; empty for all runs of the kind.
     """
     offered = list_choices(simulated=kind == "demo", imported=kind == "imported", runs=runs)
     chips = tuple(_build_chip(name, offered[name], values) for name, values in chosen.choices.items())

@@ -45,14 +45,15 @@ class HitGroup:
 
 
 def search_site(search: str) -> tuple[HitGroup, ...]:
-    """Return links to models, runs, trials and scenarios that match a text. At most five queries.
+    """Return links to models, runs, trials and scenarios that match a text, with at most five queries.
 
     Traces of the gateway are found only with the word `source:gateway`; such a search finds nothing else.
 
-    A number, also with "#" before it, also matches the run and the trial with that primary key.
+    In a search without that word, a number, with or without "#" before it, also matches the run and the trial with that
+    primary key.
 
     Returns:
-        Groups with at least one hit; empty for a blank text.
+        Groups with at least one hit, or with a note about traces that cannot be found yet; empty for a blank text.
     """
     text = clean_text(search, MAX_SEARCH_CHARS)
     if not text:

@@ -58,6 +58,6 @@ USUAL_LAYOUT = TableLayout()
 
 
 def _read_names(query: QueryParams, name: str) -> tuple[str, ...]:
-    """Return the names in a parameter, which forms send several times and links separate by commas."""
+    """Return the names in a parameter: forms repeat the parameter, links separate the names by commas."""
     parts = (part for value in query.getlist(name) for part in clean_text(value).split(","))
     return tuple(dict.fromkeys(part for part in parts if 0 < len(part) <= MAX_VALUE_CHARACTERS))[:MAX_COLUMNS]

@@ -24,7 +24,7 @@ class TraceSearch:
     """Traces that match a search.
 
     Attributes:
-        traces: the newest ones, without bodies.
+        traces: the newest of them, without bodies.
         text_lag: seconds for which the oldest trace without a search text has waited; 0 if none waits, or if the search
             has no words beside SOURCE_FILTER.
     """
@@ -41,8 +41,8 @@ def asks_for_traces(search: str) -> bool:
 def search_traces(search: str, limit: int) -> TraceSearch:
     """Return the newest traces that match the words beside SOURCE_FILTER, with at most five queries.
 
-    Words are found as in the search of trials. A number also finds the trace with this id; with "#" before it, it finds
-    no other trace.
+    Words are found as in the search of trials. If the search is a number, the trace with this id is found too; if it is
+    a number with "#" before it, only this trace is found.
     """
     words = _FILTER_WORD.sub(" ", search).strip()
     condition = build_search_condition(words, prefix="")

@@ -35,7 +35,7 @@ class FrozenSettings:
     If a scenario is chosen, the layer of its current version is applied last.
 
     Attributes:
-        scenario: slug of that scenario; empty for none.
+        scenario: slug of that scenario; empty for none. The layer of an unknown scenario is left out.
         chosen: settings whose origin is not the engine's layer; if the layers cannot be resolved, every stored setting.
         defaults: settings whose origin is the engine's layer.
         lint: findings about the tools of the scenario; empty without one.
@@ -49,7 +49,7 @@ class FrozenSettings:
 
 
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
-    """Return the settings of a configuration; None for a run without configurations. One to three queries.
+    """Return the settings of a configuration, with one to three queries; None for a run without configurations.
 
     Args:
         run_id: primary key of the run.

@@ -36,10 +36,10 @@ class RunRow:
         tools: counts of the scenarios that are not controls.
         answered: answered success; None for a run of several configurations or scenario groups, since a rate over
             all of them would have no meaning.
-        delivered: end-to-end success; None in the same cases.
+        delivered: end-to-end success; None for the same runs.
         p50: range of the medians of duration over configurations and groups of tool scenarios, without those of local
             models; None without times, or if they were not read.
-        p95: range of the 95th percentiles of duration, in the same cases.
+        p95: range of the 95th percentiles of duration, with the same exceptions as `p50`.
     """
 
     run: Run
@@ -78,7 +78,7 @@ class RunList:
 
 
 def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
-    """Return a page of the runs of a kind. Five queries.
+    """Return a page of the runs of a kind, with five queries.
 
     Args:
         kind: kind of the runs.
@@ -103,7 +103,7 @@ def get_run_list(kind: Kind, *, label: str = "", page: int = 1) -> RunList:
 
 
 def get_runs(kind: Kind, limit: int = 100, *, excluded_purposes: Collection[str] = ()) -> tuple[RunRow, ...]:
-    """Return the newest runs of a kind. Three queries.
+    """Return the newest runs of a kind, with three queries.
 
     Args:
         kind: kind of the runs.
@@ -117,10 +117,10 @@ def get_runs(kind: Kind, limit: int = 100, *, excluded_purposes: Collection[str]
 def list_runs_before(
     kind: Kind | None, *, label: str = "", before: int | None = None, limit: int
 ) -> tuple[RunRow, ...]:
-    """Return the newest runs without their times. Two queries.
+    """Return the newest runs without their times, with two queries.
 
     Args:
-        kind: kind of the runs; None for all kinds.
+        kind: kind of the runs; None for all runs, those of the playground included.
         label: label of the runs; "" for all.
         before: only runs with a smaller primary key are returned; None for the newest runs.
         limit: maximum number of runs.
@@ -136,7 +136,7 @@ def list_runs_before(
 def _build_rows(
     query: QuerySet[Run], *, unused_columns: Sequence[str] = ("skipped",), needs_times: bool = True
 ) -> tuple[RunRow, ...]:
-    """Return the rows of runs. Two queries, and one more for their times.
+    """Return the rows of runs, with two queries, and one more for their times.
 
     Args:
         query: the runs.

@@ -51,7 +51,7 @@ class RunMetrics:
 
 
 def get_run_metrics(run_id: int) -> RunMetrics:
-    """Return the metrics of a run. Four queries.
+    """Return the metrics of a run, with four queries.
 
     Raises:
         Run.DoesNotExist: the run does not exist or was deleted.

@@ -105,7 +105,7 @@ class RefusedParameterRow:
 
 @dataclass(frozen=True, slots=True)
 class RunFailureGroup:
-    """Failure group of the run: its failed trials with the same signature and outcome.
+    """Failure group of the run: trials with the same signature that all failed or all had an infrastructure error.
 
     Attributes:
         trials_query: query string that selects the trials with this signature, also those with the other outcome.
@@ -136,7 +136,7 @@ class RunPage:
         live: whether figures can still change: the run is running or cancelling, or it is paused and trials are
             still running.
         total_seconds: seconds from the launch to the end; None before the end.
-        active_seconds: seconds during which a trial was running; None before the end.
+        active_seconds: seconds during which at least one trial was running; None before the end, or if no trial ran.
         tally: counts of all cells.
         source: the run with its configurations and cells.
         config_rows: figures by configuration and group of scenarios, of one page or of the whole run.
@@ -216,7 +216,7 @@ class RunPage:
 def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     """Return the run page with at most ten queries; none reads frozen settings.
 
-    While queued trials are blocked, `get_providers` takes two more for each provider with a budget.
+    While trials are queued and none is running, `get_providers` sends two more for each provider with a budget.
 
     Args:
         run_id: primary key of the run.
@@ -269,7 +269,7 @@ def _get_active_seconds(source: RunCells) -> float | None:
 def _count_resumable(run: Run, run_tally: Tally) -> int:
     """Return the number of trials that `resume_cancelled_run` would queue.
 
-    It takes one query if the run has ended, was not imported and has cancelled trials; otherwise none.
+    The function sends one query if the run has ended, was not imported and has cancelled trials; otherwise none.
     """
     if run.state not in Run.ENDED or run.imported or not run_tally.cancelled:
         return 0
@@ -290,9 +290,9 @@ def _attach_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
 def _find_blocking_providers(
     run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], run_tally: Tally
 ) -> tuple[ProviderRow, ...]:
-    """Return the unavailable providers of queued trials; () if a trial is running or the run is not.
+    """Return the unavailable providers of queued trials; () if a trial is running, or if the run is not running.
 
-    Only `get_providers` takes queries, and only if trials are queued.
+    Queries are sent only by `get_providers`, and only if trials are queued.
     """
     if run.state != Run.State.RUNNING or run_tally.running:
         return ()

@@ -24,7 +24,7 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
         Whether the trial exists; otherwise, nothing is saved.
 
     Raises:
-        InvalidFieldsError: another label or note was saved meanwhile.
+        InvalidFieldsError: label and note are no longer `read_texts`, and not the new ones either.
     """
     label, note = clean_text(label)[:MAX_LABEL_CHARS], clean_text(note)[:MAX_NOTE_CHARS]
     with transaction.atomic():

@@ -1,7 +1,7 @@
--- Compute the seconds in which at least one trial of a run was running: the length of the union of their spans. Each
--- span counts from the latest end of the spans that started before it.
+-- Compute the seconds during which at least one trial of a run was running: the length of the union of the trials'
+-- spans. Each span counts from its start or, if that is later, from the latest end of the spans that started before it.
 --
--- Parameters: run.
+-- Parameters: id of the run.
 -- Returns: seconds, or NULL without a finished trial.
 WITH spans AS (
     SELECT started_at, finished_at, max(finished_at) OVER (

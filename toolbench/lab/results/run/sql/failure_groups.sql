@@ -1,8 +1,10 @@
--- List the largest groups of failed trials of a run with the same signature and outcome.
+-- List the largest groups of trials of a run that failed or had an infrastructure error, with the same signature and
+-- outcome.
 --
--- Parameters: run_id; the number of groups.
--- Returns: signature; sentence, class and scenario of the first trial and whether all have this sentence; outcome, number
--- of trials, time of the first end and the first trial.
+-- Parameters: id of the run; maximum number of groups.
+-- Returns: signature; sentence of the first trial; whether all trials of the group have this sentence; failure class
+-- and scenario of the first trial; outcome; number of trials; time at which the first of them ended; id of the first
+-- trial. The largest groups are first.
 WITH largest AS (
     SELECT
         signature,

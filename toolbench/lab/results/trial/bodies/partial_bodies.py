@@ -35,7 +35,7 @@ class StoredBodies:
 def read_step_bodies(
     steps: Sequence[Step], *, turn: int | None = None, requests: Sequence[int] = (), responses: Sequence[int] = ()
 ) -> Mapping[int, StoredBodies]:
-    """Return step details and bodies by step id, without steps that have no stored body. One query.
+    """Return step details and bodies by step id, with one query. Steps without a stored body are left out.
 
     Args:
         steps: steps of one or two trials. Of each trial, at most MAX_TOTAL_FACTS_BYTES of details are read.

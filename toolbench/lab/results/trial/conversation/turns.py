@@ -127,7 +127,7 @@ class TrialConversation:
 def build_conversation(
     trial: Trial, version: int, steps: Sequence[Step], stored: Mapping[int, StoredBodies]
 ) -> TrialConversation:
-    """Return the conversation of a trial. One query if its scenario is a test case, otherwise none.
+    """Return the conversation of a trial, with one query if its scenario is a test case, otherwise without a query.
 
     Expected calls are not stored: they are computed from the instance, which the trial's seed determines.
 
@@ -164,7 +164,7 @@ def build_plain_conversation(steps: Sequence[Step], stored: Mapping[int, StoredB
 
 
 def load_expected_calls(trial: Trial, version: int) -> tuple[ExpectedCalls | None, str]:
-    """Return the expected calls of the trial's instance and "", or None and a sentence that says why."""
+    """Return the expected calls of the trial's instance and "", or None and a sentence with the reason."""
     if trial.run.origin.get("kind") == "inspect":
         return None, IMPORTED_SENTENCE
     try:
