@@ -1,7 +1,7 @@
 """Command of the gateway: `python -m toolbench.gateway [--host 127.0.0.1] [--port 8001]`.
 
-It prints its ready line, JSON with its address, and serves until SIGTERM or SIGINT. If it cannot start, it writes one
-sentence to standard error and exits with 3.
+The gateway prints its ready line, JSON with its address, and serves until SIGTERM or SIGINT. If it cannot start, it
+writes one sentence to standard error and exits with 3.
 """
 
 import argparse

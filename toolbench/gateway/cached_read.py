@@ -1,4 +1,4 @@
-"""Value from the database that is refreshed in the background and kept if the database does not answer."""
+"""Value from the database, refreshed in the background and kept while the database does not answer."""
 
 import asyncio
 import logging

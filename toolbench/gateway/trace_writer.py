@@ -189,7 +189,7 @@ class TraceWriter:
     async def _store_spending(self) -> bool:
         """Try once to store the next batch of sums; return False if it is kept for a further attempt.
 
-        A batch that failed is tried again as it is, since it may be stored although the answer was lost.
+        A batch that failed is sent again unchanged, since it may be stored although the answer was lost.
         """
         if not self._spending_batch.by_provider:
             if not self._spending:
@@ -198,7 +198,7 @@ class TraceWriter:
             self._spending = {}
         try:
             await self._run_in_thread(partial(add_spending, self._spending_batch))
-        except Exception as error:  # the batch is tried again
+        except Exception as error:  # the batch is sent again
             logger.warning("Costs could not be stored; they are stored later: %s", error)
             return False
         self._spending_batch = SpendingBatch(self._writer_id, self._spending_batch.number, {})

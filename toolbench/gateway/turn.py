@@ -1,6 +1,6 @@
 """One turn of the engine for a request of a client.
 
-It sends to the model what a trial would send, and checks the calls of the answer against the tools of the request.
+The turn sends the same request to the model as a trial, and checks the calls of the answer against the client's tools.
 """
 
 import json
@@ -72,7 +72,7 @@ class TurnOutcome:
 class _TurnGate:
     """Gate, recorder and tools of one turn.
 
-    It ends the loop before the request that would send the results of valid calls: the client runs the calls.
+    The gate ends the loop before the request that would send the results of valid calls: the client runs the calls.
 
     Attributes:
         has_called: whether the turn has a valid call.

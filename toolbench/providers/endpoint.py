@@ -58,7 +58,7 @@ class Endpoint:
         key: API key, "" for none; it never appears in a repr.
         headers: extra headers, which replace Toolbench's own of the same name.
         timeouts: time limits.
-        max_attempts: attempts per request, the first included.
+        max_attempts: attempts per request, the first included; a policy may allow more for truncated answers.
         wire: name of the wire format in engine/wire_formats/registry.py; it also decides which header carries the key.
         sends_seed: whether to send the trial's seed (simulated and local models).
         key_header: header that carries the bare key in place of the wire format's header; "" for the latter.

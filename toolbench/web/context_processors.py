@@ -126,7 +126,7 @@ class Frame:
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
-    """Return the context processor's variable `frame`. Without a signed-in user, it has no navigation."""
+    """Return the context processor's variable `frame`. Without a signed-in user, the frame has no navigation."""
     return {"frame": build_frame(request, request.path)}
 
 
@@ -177,7 +177,7 @@ class SavedViews:
 def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
     """Return the context processor's variable `saved`.
 
-    It is None on pages that are not in RESULT_PATHS, and without a signed-in user.
+    The variable is None on pages that are not in RESULT_PATHS, and without a signed-in user.
     """
     user = getattr(request, "user", None)
     if request.path not in RESULT_PATHS or not isinstance(user, User):

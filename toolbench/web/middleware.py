@@ -55,7 +55,7 @@ def explain_not_allowed(get_response: GetResponse) -> GetResponse:
 
 
 class MissingRowMiddleware:
-    """Middleware that answers 404 if a row does not exist, such as one deleted while the request was answered."""
+    """Middleware that answers 404 if a row does not exist, as when it was deleted during the request."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self._get_response = get_response

@@ -14,7 +14,10 @@ from toolbench.lab.interchange.file_json import encode_text
 
 
 def is_part_request(request: HttpRequest) -> bool:
-    """Return whether htmx requests a part of the page; to restore its history, htmx requests the whole page."""
+    """Return whether htmx requests a part of the page.
+
+    To restore its history, htmx requests the whole page.
+    """
     return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
 
 

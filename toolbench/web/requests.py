@@ -1,4 +1,4 @@
-"""Functions that views use on requests: find the user, record an action, check a redirect target, build a link."""
+"""Functions for requests: find the user, record an action, check a redirect target, build a link."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit

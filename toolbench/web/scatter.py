@@ -146,8 +146,8 @@ def _stretch(percent: float) -> float:
 def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) -> float:
     """Return the end of the time axis in seconds.
 
-    It is beyond every p95 and its upper bound, of which at most twice the p95 counts, and beyond the limit if that is
-    at most three times as long.
+    The axis ends beyond every p95, beyond every upper bound or twice its p95, whichever is less, and beyond the limit
+    if that is at most three times the longest of these.
     """
     quantiles = [row.assessment.p95 for row in rows if row.assessment.p95]
     longest_ms = max(
@@ -161,7 +161,7 @@ def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) ->
 def _find_floor(rows: Sequence[DecideRow], target: float) -> int:
     """Return the lower end of the success axis in percent.
 
-    It is the highest tick below every interval and the target; 0 if there is none.
+    This is the highest tick below every interval and the target; 0 if there is none.
     """
     lowest = min([target, *(row.end_to_end.low_axis for row in rows)])
     return max((tick for tick in _SUCCESS_TICKS if tick < lowest), default=0)

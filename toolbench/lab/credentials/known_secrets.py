@@ -34,8 +34,8 @@ class LoadedMasker:
 def load_known_secrets(extra_secrets: Iterable[str] = ()) -> LoadedMasker:
     """Load the masker of all secrets that can be read.
 
-    They are: keys, secret headers, proxy logins, private keys and secrets in URLs of all providers; keys of local
-    servers; and `extra_secrets`.
+    The secrets are: keys, secret headers, proxy logins, private keys and secrets in URLs of all providers; keys of
+    local servers; and `extra_secrets`.
     """
     secrets: list[str] = [*extra_secrets]
     secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]

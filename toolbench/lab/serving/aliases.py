@@ -219,7 +219,9 @@ def freeze_config(config_id: int) -> JsonObject:
 
 
 def promote_config(name: str, config_id: int, change: BindingChange, *, owner: AbstractBaseUser | None) -> ModelAlias:
-    """Give the alias of this name the settings of a measured configuration; create the alias if there is none.
+    """Give the alias of this name the settings of a measured configuration.
+
+    The alias is created if there is none.
 
     Raises:
         InvalidFieldsError: the name of a new alias is not valid, there is no such configuration, or its model was

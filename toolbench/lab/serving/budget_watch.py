@@ -29,7 +29,7 @@ class _TrialSum:
 
 
 class BudgetWatch:
-    """Watch over the budgets of providers. Not thread-safe.
+    """Watch over the budgets of providers; an instance is not thread-safe.
 
     The costs of the gateway's requests are stored as sums and read each time. The costs of trials have to be added up,
     which takes longer the more trials the month has; so a sum is used for 20 times as long as it took to compute.

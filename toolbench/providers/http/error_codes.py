@@ -148,8 +148,8 @@ def classify_response(
         status: the HTTP status, None if no response head arrived.
         headers: response headers with lower-case names.
         body: the body without content coding, or the part that arrived before the exception.
-        exception: the error that ended the exchange, or None. It is ignored if the status is 300 or above, which shows
-            the error by itself.
+        exception: the error that ended the exchange, or None. If the status is 300 or above, the status shows the error
+            and the exception is ignored.
     """
     if exception is not None and (status is None or status < 300):
         return _classify_exception(exception, status, body)

@@ -144,7 +144,7 @@ class Exchange:
     def response_headers(self) -> JsonObject:
         """Masked headers of the response with lower-case names.
 
-        The values of a repeated header are joined with commas. Empty before the response head arrives.
+        The values of a repeated header are joined with commas. Before the response head arrives, there are none.
         """
         if self._masked_headers is None:
             self._masked_headers = self.template.masker.mask_headers(self._headers)

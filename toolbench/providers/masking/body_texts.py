@@ -32,7 +32,7 @@ _MAX_LABEL_BYTES = 480  # a longer key or id is treated as ""
 def join_split_texts(data: bytes) -> bytes | None:
     """Return the texts that are split into parts, each joined, separated by line breaks.
 
-    It is faster than `extract_texts`, because it parses the body as JSON and finds no positions.
+    This function is faster than `extract_texts`, because it parses the body as JSON and finds no positions.
 
     Returns:
         The texts as UTF-8, with JSON escapes decoded; b"" for plain text, in which no text is split. None

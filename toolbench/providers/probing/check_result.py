@@ -13,7 +13,7 @@ CheckOutcome = Literal["passed", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheck:
-    """Result of one check. It is stored as JSON with these names as keys.
+    """Result of one check, stored as JSON with these names as keys.
 
     Attributes:
         slug: name of the check, as in `probes.CHECKS`.

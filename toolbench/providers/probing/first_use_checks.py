@@ -1,6 +1,6 @@
 """Checks of the probe at first use, in which a model makes one call, receives its result and answers.
 
-They decide which method is used to request calls.
+The results decide which method is used to request calls.
 """
 
 from dataclasses import replace

@@ -85,7 +85,7 @@ async def check_max_tools(prober: Prober) -> ProbeCheck:
     """Check how many tools one request may have, starting with `MANY_TOOLS`.
 
     If these are refused, the limit is the greatest number below `MANY_TOOLS` that the refusal states, else
-    `MANY_TOOLS` - 1. It is reported only if the endpoint accepts that many tools and refuses one more.
+    `MANY_TOOLS` - 1. The limit is reported only if the endpoint accepts that many tools and refuses one more.
     """
     reply = await _post_tools(prober, *_build_functions(MANY_TOOLS))
     numbers: tuple[int, ...] = (reply.exchange_number,)
@@ -147,7 +147,7 @@ def _mentions_keyword(message: str, keyword: str) -> bool:
 async def _find_other_error(slug: str, prober: Prober, replies: Sequence[PostResult]) -> ProbeCheck | None:
     """Return an inconclusive result if the errors may have another reason than the one tested, else None.
 
-    They may if one of them is not a refusal of the request, or if the endpoint refuses a plain tool, too.
+    This is so if one of the errors is not a refusal of the request, or if the endpoint refuses a plain tool, too.
     """
     numbers = tuple(reply.exchange_number for reply in replies)
     for reply in replies:

@@ -1,7 +1,8 @@
 """Answer of a simulated model to a request: its content, whether its fault occurs, and its latency.
 
-Whether the fault occurs is decided by the seed and the model alone. All turns of a trial have the same seed, so a
-model's rate is the share of trials with the fault. Random details of an answer depend on seed, model and turn.
+The seed and the model alone decide whether the fault occurs. All turns of a trial have the same seed, so a model's rate
+is the share of trials with the fault. Random details of an answer depend on seed, model and turn. For a request without
+a seed, all of this is random at each request.
 """
 
 import math

@@ -75,7 +75,7 @@ def _parse_input(arguments: Any) -> Any:
 def build_message_events(completion: JsonObject, generator: random.Random, *, with_usage: bool = True) -> Events:
     """Build the events of a stream of the Messages API.
 
-    They are: start, ping, each block in parts, stop reason with usage, end.
+    The events are: start, ping, each block in parts, stop reason with usage, end.
 
     Args:
         completion: the completion.

@@ -200,7 +200,7 @@ class LaunchForm(forms.Form):
     def is_unavailable_expanded(self) -> bool:
         """Return whether the list of unavailable providers is expanded.
 
-        It is if the field `find` has a text, or a model of these providers is chosen.
+        This is so if the field `find` has a text, or a model of these providers is chosen.
         """
         chosen = self._list_chosen("models")
         unavailable = (provider for provider in self.choices.providers if provider.unavailable_reason)
@@ -225,7 +225,7 @@ class LaunchForm(forms.Form):
     def is_advanced_expanded(self) -> bool:
         """Return whether the advanced fields are expanded.
 
-        They are if one of them has an error or a value other than its default.
+        This is so if one of these fields has an error or a value other than its default.
         """
         return any(
             name in self.errors or self[name].value() not in (self.fields[name].initial, None, "")

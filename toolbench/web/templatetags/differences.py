@@ -46,7 +46,8 @@ def signed_seconds(milliseconds: float | None) -> str:
 def _format_signed(number: float, min_places: int) -> str:
     """Return a number with its sign.
 
-    It has at least `min_places` decimals and, up to MAX_DECIMAL_PLACES - 1, as many as distinguish it from 0.
+    The text has at least `min_places` decimals and, up to MAX_DECIMAL_PLACES - 1, as many as show that the number is
+    not 0. A smaller number is shown as 0 without a sign.
     """
     decimal_places = next(
         (places for places in range(min_places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), places)), None

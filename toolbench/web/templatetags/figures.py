@@ -130,7 +130,7 @@ def value_of(values: Mapping[str, str], name: str) -> str:
 def heat(percent: float) -> float:
     """Return the depth of a tint, from 0 to 100, for a percentage.
 
-    It is ten times the square root of the percentage, so that 1 % is visible.
+    The depth is ten times the square root of the percentage, so that 1 % is visible.
     """
     return round(10 * math.sqrt(percent), 1)
 

@@ -28,7 +28,7 @@ def cell_text(cell: GridCell) -> str:
 def cell_title(cell: GridCell) -> str:
     """Return the value of a cell in words.
 
-    It is a time, a figure, or a rate with its state and the number of infrastructure errors.
+    The value is a time, a figure, or a rate with its state and the number of infrastructure errors.
     """
     rate, quantile = cell.rate, cell.value.quantile
     if quantile:
@@ -44,8 +44,8 @@ def cell_title(cell: GridCell) -> str:
 def cell_card(cell: GridCell, causes: CauseCounts) -> str:
     """Return the lines of a cell's card below its rate.
 
-    They are trials by outcome, the most frequent cause, times and tokens, as far as they are known. A cell with a note
-    has the note instead.
+    The lines are trials by outcome, the most frequent cause, times and tokens, as far as they are known. A cell with a
+    note has the note instead.
     """
     if cell.note:
         return cell.note
@@ -84,8 +84,8 @@ def figure_title(value: MetricValue) -> str:
 def cell_style(cell: GridCell) -> SafeString | str:
     """Return the CSS custom properties of a cell; empty for a cell without a rate or its interval.
 
-    They are the bounds of the interval, the share, the depth of the tint and, while trials are open, the percentage of
-    trials that have ended. All are numbers.
+    The properties are the bounds of the interval, the share, the depth of the tint and, while trials are open, the
+    percentage of trials that have ended. All are numbers.
     """
     rate = cell.rate
     if rate is None or not rate.n or rate.withheld:

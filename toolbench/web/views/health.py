@@ -52,8 +52,8 @@ def show_metrics(request: HttpRequest) -> HttpResponse:
 def _may_read_metrics(request: HttpRequest) -> bool:
     """Return whether a request may read metrics.
 
-    It may if it has a token with the scope read or, without a token, comes from this machine. A request that a proxy on
-    this machine forwards counts as one from elsewhere: it has forwarding headers, or the site has a public address.
+    This needs a token with the scope read or, without a token, a request from this machine to a site without a public
+    address. A request with forwarding headers does not count as one from this machine, because a proxy sent it.
     """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     if kind:

@@ -27,7 +27,7 @@ OPERATORS = {
 def find_answer_without_tools(question: str) -> str:
     """Return the answer to a question that needs no tool; "" if it is not known.
 
-    It is the locker number of a note in the question, the result of a calculation in it, or a known fact.
+    The answer is the locker number of a note in the question, the result of a calculation in it, or a known fact.
     """
     if note := LOCKER_NOTE_PATTERN.search(question):
         return f"It is in locker {note.group(1)}."

@@ -1,4 +1,4 @@
-"""Values in a question that may be arguments: quoted texts, addresses, dates, codes, numbers and names."""
+"""Values in a question that may be arguments: quoted texts, addresses, dates, codes, numbers, names."""
 
 import re
 from collections.abc import Iterator

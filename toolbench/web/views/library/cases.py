@@ -45,7 +45,11 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def _save_new(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> HttpResponse | None:
-    """Save a new case and, with the button `run`, run it, each once for each launch key; None if a form has errors."""
+    """Save a new case and, with the button `run`, run it, each once for each launch key.
+
+    Returns:
+        None if a form has errors, or if the launch key cannot be used and a message says so.
+    """
     try:
         with use_form_key(request) as launch_key:
             if launch_key.run is not None:

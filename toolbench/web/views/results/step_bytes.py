@@ -27,7 +27,7 @@ def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
 def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     """Return all bytes of one side as a file (GET /steps/<id>/<side>.bin).
 
-    They are sent as a file and not as a page, since a browser could run what a model wrote.
+    The bytes are sent as a file and not as a page, since a browser could run what a model wrote.
     """
     try:
         step, raw = get_bytes(step_id, side)
