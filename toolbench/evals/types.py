@@ -24,7 +24,7 @@ class Instance:
         layer: The scenario's policy patch.
         values: The drawn values that the scenario needs for judging.
         prompt_version: The version of the wording.
-        further: The user's messages after the first; each is sent after the previous one is answered.
+        further: The user's messages after `user_text`; each is sent after the previous one is answered.
     """
 
     scenario: str
@@ -97,10 +97,10 @@ class Verdict:
 
     Attributes:
         outcome: pass, fail, infra, na or cancelled.
-        task_pass: Whether protocol and state are right; None if that cannot be decided.
+        task_pass: Whether the run ended well and all checks of the task hold; None if that cannot be decided.
         parity_pass: Whether the case study's rule is met; None if it cannot be decided.
         failure_class: A code of evals/data/failure_classes.json; "" for a pass.
-        category: The case study's word for the failure; "" if its rule counts none.
+        category: The case study's word for the failure; "" if its rule counts no failure.
         sentence: The problem in plain words; "" for a pass.
         rule: The rule of a pass in plain words.
         behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.

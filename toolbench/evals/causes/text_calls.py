@@ -20,8 +20,8 @@ class TextCallEvidence:
     Attributes:
         capabilities: The effective capabilities.
         text_format: The text format of the call in the text of the trial that is examined; "" for none.
-        native_providers: Names of other providers that serve the same canonical model and at which it calls natively.
-        silent_providers: Names of other providers that serve the same canonical model and at which it is known not to.
+        native_providers: Names of other providers at which the same canonical model calls natively.
+        silent_providers: Names of other providers at which the same canonical model is known not to call natively.
         self_hosted: Whether the user operates the server and can switch on its tool parser.
         silent_trials: The number of trials that needed a call and had no structured one; 0 if some trial had one, or
             there are too few trials.

@@ -49,8 +49,8 @@ def find_first_problem(
     Args:
         loop_result: The finished run.
         tools: The tools offered.
-        expected_codes: Error codes that belong to the task. For such an error the problem is that no later call
-            recovered from it, unless the call broke the tool's schema, which is a problem of its own.
+        expected_codes: Error codes that belong to the task. The problem of such an error is that no later call
+            recovered from it; but if the call broke the tool's schema, that is the problem.
     """
     for problem in iter_problems(loop_result, tools):
         if problem.recovered:

@@ -14,7 +14,7 @@ from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
 TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # largest probability that the true quantile lies beyond one bound
 _MAX_MORE_ANSWERS = 1_000_000
-_CHUNK = 256  # numbers of answers beyond a limit that are tried at a time
+_CHUNK = 256  # numbers of answers beyond a limit for which totals are computed at a time
 
 
 @dataclass(frozen=True, slots=True)

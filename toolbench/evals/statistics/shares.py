@@ -1,4 +1,4 @@
-"""Intervals of a share, and the number of trials after which the lower end of one reaches a target.
+"""Intervals of a share, and the number of trials after which the lower bound reaches a target.
 
 Wilson's interval is for rates of independent trials: it is narrow, and its mean coverage is near 95 %. The exact
 interval (Clopper-Pearson) is for clustered trials, at the effective sample size (Korn and Graubard), and for bounds

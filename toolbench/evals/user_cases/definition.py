@@ -62,7 +62,7 @@ class UserCase:
         initial: The initial simulated state.
         turns: The number of turns after which the run ends; None for the limit of the policy.
         parallel: Whether the request permits several calls in one answer.
-        further: The user's messages after the first; each is sent after the previous one is answered.
+        further: The user's messages after `messages`; each is sent after the previous one is answered.
         group: The name of a group of cases whose rates are shown separately; "" for none.
         control: Whether it is a control, which shows whether the model answers at all and expects no call.
         behaviour: A name of scenarios.behaviours.BEHAVIOURS; "" for none.

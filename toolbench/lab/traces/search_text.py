@@ -30,7 +30,7 @@ class TextSource:
     Attributes:
         name: what one row is called, in sentences.
         stale: the rows whose search text has to be written.
-        time_column: time from which a row waits for its text.
+        time_column: name of the column with the time from which a row waits for its text.
         build_texts: returns the texts of rows by primary key.
         store: SQL that stores texts.
     """

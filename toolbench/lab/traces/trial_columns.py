@@ -26,7 +26,8 @@ class FinishedExecution:
     Attributes:
         steps: the recorded steps in order.
         scenario: slug of the scenario.
-        duration_ms: wall time from claim to end, including back-off.
+        duration_ms: wall time from the start of the loop to the verdict, including back-off, without waits for the rate
+            control of the provider; 0 in a replay.
     """
 
     loop_result: LoopResult
