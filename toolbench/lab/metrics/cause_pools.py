@@ -56,8 +56,8 @@ class CauseLine:
         imported: whether the trials are of imported runs.
         kind: the instance kind.
         taxonomy: version of the table of causes that classified them; 0 if none did.
-        cause: code of the decisive problem; "" for a pass.
-        cause_signature: key of the failure group: cause, scenario, JSON path and turn; "" for a pass.
+        cause: code of the decisive problem; "" for a pass and without a classification.
+        cause_signature: key of the failure group: cause, scenario, JSON path and turn; "" without a cause.
         failure_class: code of the first problem by the verdict; "" for a pass.
         signature: key of the failure group by the verdict: failure class, scenario and JSON path; "" for a pass.
         count: the number of trials.

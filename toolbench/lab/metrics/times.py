@@ -12,7 +12,7 @@ from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-MIN_LEGACY_P95_ANSWERS = 60  # answers of a scenario; below it, the older keys and columns of exports have no p95
+MIN_LEGACY_P95_ANSWERS = 60  # of a scenario; with fewer, the older keys and columns of exports have no p95
 QUANTILE_PARTS = ("value", "low", "high")
 _STORED_TYPE = np.dtype(">f8")
 

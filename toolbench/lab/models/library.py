@@ -10,7 +10,7 @@ class LibraryVersion(models.Model):
 
     Attributes:
         content: columns of the entry by name (lab/library/versions.py).
-        username: copy of the name of the user who saved it; "" if nobody was signed in.
+        username: copy of the name of the user who saved it; "" if nobody was signed in or Toolbench saved it.
     """
 
     profile = models.ForeignKey("SamplingProfile", null=True, on_delete=models.CASCADE, related_name="versions")

@@ -109,7 +109,8 @@ class GatewayTrace(models.Model):
         path: the method that was used.
         changes: names of the changes that the gateway made to the request or the answer.
         requests: number of requests to the upstream, retries included.
-        client_request, client_response: bodies with known secrets masked; None if bodies are not stored.
+        client_request, client_response: bodies, truncated to 1 MiB, with the provider's secrets masked; None if bodies
+            are not stored.
         upstream_request, upstream_response: the same for the last exchange with the upstream.
         traffic_line: request and answer in the form of chat completions as one JSON object, masked, if the bodies of
             the client have another form or were streamed; None otherwise, for an error, and if it is too long.

@@ -122,7 +122,7 @@ class Trial(models.Model, TrialColumns):
     backoff_ms = models.FloatField(default=0)
     model_ms = models.FloatField(default=0)
     tool_ms = models.FloatField(default=0)
-    first_byte_ms = models.FloatField(null=True)  # until the first byte of the first answer
+    first_byte_ms = models.FloatField(null=True)  # from the request to the first byte of the first readable answer
     first_token_ms = models.FloatField(null=True)  # of streamed trials
     first_call_ms = models.FloatField(null=True)  # of streamed trials, until the first complete call
     turns = models.PositiveIntegerField(default=0)
@@ -142,11 +142,11 @@ class Trial(models.Model, TrialColumns):
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt contains no tool
     not_executed = models.BooleanField(default=False)  # the answer describes a call that was never executed
     call_expected = models.BooleanField(null=True)  # None: no tool was offered
-    cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for a pass
+    cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for none
     cause_signature = models.CharField(
         max_length=240, blank=True
     )  # groups failures: cause, scenario, JSON path without list indices, turn
-    causes = models.JSONField(default=list)  # all causes that occurred, recovered or not (CauseOccurrence)
+    causes = models.JSONField(default=list)  # up to 40 causes that occurred, recovered or not (CauseOccurrence)
     wrong_paths = models.JSONField(default=list)  # JSON paths at which valid calls differed from the expected ones
     taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the table that classified it; 0: not classified
     left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
