@@ -37,8 +37,8 @@ class DiffTurn:
         kind: "same", "alike" (equal except for values of another instance), "differs", or "unread" (not enough was read
             to find a difference).
         is_first_difference: whether it is the first turn that differs.
-        left: turn of the page's trial; None if it had ended before.
-        right: turn of the other trial; None if it had ended before.
+        left: turn of the page's trial; None if that trial has no such turn.
+        right: turn of the other trial; None if that trial has no such turn.
         left_lines: lines to show of the left turn, a hunk for each difference; () if the turn is the same or unread.
         right_lines: lines to show of the right turn, in the same form.
     """
@@ -104,8 +104,8 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
 
     Args:
         trial: the trial of the page.
-        beside: primary key of the other trial; any other text stands for the nearest passed trial, if the trial did not
-            pass.
+        beside: primary key of the other trial. Any other text stands for the nearest passed trial, or for none if the
+            page's trial passed.
         level: RAW; any other text stands for PARSED.
     """
     level = RAW if level == RAW else PARSED
@@ -229,9 +229,9 @@ def _compare_shapes(left: TurnText, right: TurnText) -> str:
 
 
 def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
-    """Return the id of the nearest passed trial by the id of the failed trial. One query.
+    """Return the id of the nearest passed trial by the id of the failed trial, with one query.
 
-    A trial is left out if no trial of its scenario passed in its run.
+    A failed trial is left out if no trial of its scenario passed in its run.
     """
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])

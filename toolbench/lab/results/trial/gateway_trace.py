@@ -15,9 +15,9 @@ from toolbench.lab.traces.gateway_steps import unpack_steps
 
 @dataclass(frozen=True, slots=True)
 class GatewayTraceView:
-    """Steps of a gateway trace, with the attributes that the templates of a trial read.
+    """Steps of a gateway trace, with the attributes that the templates of the trial page read.
 
-    Attributes that only a trial can have are constant.
+    Those of the attributes that only a trial can have are constant.
 
     Attributes:
         trial: unsaved trial with the duration of the request, since the templates read a trial.

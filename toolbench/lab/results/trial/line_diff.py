@@ -15,7 +15,7 @@ def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, Di
     """Return the lines to show of each side.
 
     A line that differs has the mark "chg". A line with the mark "skip" stands for lines that are left out: equal ones,
-    and those after the first MAX_COMPARED_LINES, which are not compared.
+    and those after the MAX_COMPARED_LINES lines that are compared.
     """
     start = max(_find_first_difference(left, right) - CONTEXT_LINES, 0)
     compared = left[start : start + MAX_COMPARED_LINES], right[start : start + MAX_COMPARED_LINES]

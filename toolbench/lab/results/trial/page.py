@@ -83,10 +83,10 @@ class Trace:
         rendered_prompt: prompt that the server rendered; empty if it is unknown.
         steps_truncated: whether the trial has more than MAX_STEPS steps.
         step: the open step; None in another view.
-        conversation: the conversation; None in another view.
+        conversation: messages of the conversation; None in another view.
         earlier: earlier executions, the first one first.
-        repeats: trials of the cell, this one included, at most MAX_REPEATS of them.
-        distinct: number of distinct answers of the ended ones of these trials.
+        repeats: the first MAX_REPEATS trials of the cell; this one is absent if it comes after them.
+        distinct: number of distinct answers of those `repeats` that have ended.
         answered: answered success of the cell.
         delivered: end-to-end success of the cell.
         judgements: verdicts before and after each re-judging, the oldest first; () if the trial was never re-judged.
@@ -128,7 +128,7 @@ class Trace:
 
     @property
     def other_model_echoed(self) -> str:
-        """Return the models that the answers name; an empty text if it is only the requested one."""
+        """Return the models that the answers name; an empty text if they name only the requested one."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
@@ -148,7 +148,7 @@ class Trace:
 
     @property
     def can_be_replayed(self) -> bool:
-        """Return whether the trial can be replayed: it has ended with stored bodies of requests of Toolbench."""
+        """Return whether the trial can be replayed: it has ended, and bodies of Toolbench's requests are stored."""
         has_requests = self.trial.state == Trial.State.DONE and self.trial.requests > 0
         return has_requests and not self.bodies_note and self.run.origin.get("kind") != "inspect"
 
@@ -192,7 +192,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
         trial_id: primary key of the trial.
         trial_filter: filter of the list that the trial is seen in; an empty one stands for the trials of its run.
         key: key `<ordinal>.<part>` of the row to open; any other text opens the first bad row, else the first response.
-        view: a name of VIEWS. The step or the conversation is read only for its view.
+        view: a name of VIEWS. The open step and the conversation are built only for their own views.
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.

@@ -10,10 +10,10 @@ from toolbench.lab.results.trial_list.filter import FAILED_FIRST_ORDERING, RUN_O
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Primary keys of neighbouring trials in the order of the list; None at its ends.
+    """Primary keys of neighbouring trials in the order of `get_neighbours`; None at the ends of the list.
 
     Attributes:
-        next_failed: the next failed trial after this one; None if there is none.
+        next_failed: the next failed trial after this one, without infrastructure errors; None if there is none.
     """
 
     previous: int | None
@@ -22,9 +22,10 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
-    """Return the neighbours of a trial. One query.
+    """Return the neighbours of a trial, with one query.
 
-    Trials are in FAILED_FIRST_ORDERING if the filter has the sort order "failed", otherwise in RUN_ORDERING.
+    Trials are in FAILED_FIRST_ORDERING if the filter has the sort order "failed", otherwise in RUN_ORDERING, whatever
+    the order of the list.
     """
     after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
     ordering = FAILED_FIRST_ORDERING if trial_filter.sort == "failed" else RUN_ORDERING

@@ -63,9 +63,9 @@ class TrialRepeats:
     """Repeats of a trial.
 
     Attributes:
-        all_repeats: at most MAX_REPEATS trials of the cell, the trial itself included.
+        all_repeats: the first MAX_REPEATS trials of the cell; the trial itself is absent if it comes after them.
         repeat_groups: groups of the ended repeats, the largest first.
-        distinct: number of distinct answers of the ended ones of these trials.
+        distinct: number of distinct answers of the ended repeats.
     """
 
     all_repeats: tuple[TrialRepeat, ...]
@@ -74,7 +74,7 @@ class TrialRepeats:
 
 
 def get_repeats(trial: Trial) -> TrialRepeats:
-    """Return the first MAX_REPEATS trials of the trial's cell, with their groups. One query."""
+    """Return the first MAX_REPEATS trials of the trial's cell and their groups, with one query."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
     tool_steps = Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, execution=OuterRef("execution"))
     calls = tool_steps.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok"))

@@ -22,8 +22,8 @@ class RequestValues:
     """Values that a request contains.
 
     Attributes:
-        texts: texts of users, the system and tools, one after the other.
-        words: their words, made of letters and digits.
+        texts: texts of users, the system and tools, each on lines of its own.
+        words: words of these texts, made of ASCII letters and digits.
         enum_values: enum values of the schemas, which are never masked.
     """
 
@@ -45,7 +45,8 @@ class RequestValues:
     def mask_values(self, value: Any, depth: int = 0) -> Any:
         """Return the value with GIVEN_PLACEHOLDER for each text and number that the request contains.
 
-        Keys of objects, enum values, short numbers and values below MAX_DEPTH are kept.
+        Keys of objects, enum values, values below MAX_DEPTH, and values without a letter and with fewer than MIN_DIGITS
+        digits are kept.
 
         Args:
             value: a JSON value.

@@ -46,7 +46,7 @@ def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
 
 
 def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
-    """Return the possible causes of calls that came as text. At most three queries.
+    """Return the possible causes of calls that came as text, with at most three queries.
 
     Returns:
         The causes; () for a trial with another failure class, with another method than native, or of a deleted model.

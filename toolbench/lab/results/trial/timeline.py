@@ -12,7 +12,7 @@ StepFacts = dict[int, JsonObject]  # step details by step id, without details th
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """Timeline row: one part of a step. The time axis ends with the last step.
+    """Timeline row: one part of a step. The time axis ends when the last step ends.
 
     Attributes:
         key: `<ordinal>.<part>`.
@@ -21,7 +21,7 @@ class TimelineRow:
         start_percent: start of the bar in percent of the time axis; None for a row without a bar.
         waiting_percent: length of the bar until the first byte of an answer, in percent of the time axis.
         busy_percent: length of the rest of the bar, in percent of the time axis.
-        is_tool: whether the bar is that of a tool execution.
+        is_tool: whether the row has the bar of a tool execution.
     """
 
     key: str
@@ -141,8 +141,8 @@ def _build_tool_rows(step: Step, facts: JsonObject | None, total_ms: float) -> l
 def find_first_bad_key(trial: Trial, timeline: Sequence[TimelineTurn]) -> str:
     """Return the key of the row with the first problem.
 
-    It is the first row with a problem of the step that the verdict names, else the row of its response or result. It is
-    empty if the timeline has no such step.
+    Of the rows of the step that the verdict names, it is the first that has a problem, else the response or result. The
+    key is empty if the verdict names no step, or the timeline lacks the step.
     """
     if trial.first_bad_ordinal is None:
         return ""
@@ -155,7 +155,7 @@ def find_open_row(timeline: Sequence[TimelineTurn], key: str, first_bad_key: str
     """Return the row to open: that of `key`, else that of `first_bad_key`, else the first response.
 
     Returns:
-        None without any of them.
+        The row; None if the timeline has none of these.
     """
     rows = [row for turn in timeline for row in turn.rows]
     by_key = {row.key: row for row in rows}

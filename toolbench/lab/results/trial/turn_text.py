@@ -30,7 +30,7 @@ class TurnText:
         key: key of the timeline row that shows the turn.
         path: method used.
         summary: the turn in a few words.
-        content_key: two turns with equal content keys have equal lines.
+        content_key: values from which the lines are rendered; turns with equal values have equal lines.
         render_lines: yields the lines.
         build_shape: returns the turn without the values of its instance: tools, arguments with GIVEN_PLACEHOLDER for
             values that its request contains, unusual finish reasons and error codes. It returns None if too little was

@@ -33,10 +33,10 @@ class CallNames:
 
 
 def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
-    """Return the names of the calls by the trial's id. One query, or two if a scenario is a test case.
+    """Return the names of the calls by the trial's id, with one query, or with two if a scenario is a test case.
 
     Args:
-        trials: trials with their runs. Their seeds determine the expected calls, so that no body is read.
+        trials: trials with their runs. The seeds of the trials determine the expected calls, so that no body is read.
     """
     stored = _read_calls_and_versions([trial.pk for trial in trials])
     calls_and_keys = {}

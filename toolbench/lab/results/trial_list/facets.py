@@ -56,7 +56,7 @@ class Facet:
 
 
 def build_facets(counts: Mapping[str, Counter[str]], total: int, trial_filter: TrialFilter) -> tuple[Facet, ...]:
-    """Return the facets with a value, most frequent values first.
+    """Return the facets that have a value, each with its most frequent values first.
 
     Args:
         counts: number of trials by value, for each facet.

@@ -127,7 +127,7 @@ class TrialFilter:
         signature: text that groups failures with the same failure class, scenario and path.
         cause: cause code of the failure.
         seen: cause code that was found in the trial, even if the model recovered.
-        path: JSON path without list indexes at which the cause `seen` was found, or else any cause or wrong argument.
+        path: JSON path at which the cause `seen` was found; without `seen`, that of any cause or wrong argument.
         cluster: text that groups failures with the same cause, scenario, path and turn.
         place: part of `signature`, if a failure class is chosen, else of `cluster`, after code and scenario.
         had: a key of RETRY_CONDITIONS: an answer of 429 or 5xx, or a retry, in any execution.
@@ -289,7 +289,10 @@ def _build_cell_condition(text: str) -> Q:
 
 
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the fields that are lists, of `chosen` and of `place`."""
+    """Return the condition of the fields that are lists, of `chosen` and of `place`.
+
+    For the field `cluster`, it has only a condition that lets PostgreSQL use an index.
+    """
     condition = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
     if trial_filter.place:
         condition &= _build_place_condition(trial_filter)
@@ -303,7 +306,7 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
 
 
 def _build_alike_condition(config_id: int) -> Q:
-    """Return the condition of the field `alike`. It takes one SQL query."""
+    """Return the condition of the field `alike`, with one SQL query; no trial matches an unknown configuration."""
     settings = RunConfig.objects.filter(pk=config_id).values(*CONFIG_FIELDS).first()
     if settings is None:
         return Q(pk=None)
@@ -335,7 +338,10 @@ def _parse_value(name: str, text: str) -> int | str | None:
 
 
 def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
-    """Return the trials that match the filter, unordered and without deleted runs."""
+    """Return the trials that match the filter, in no particular order and without those of deleted runs.
+
+    They are annotated with `rank`, the value of FAILED_FIRST. An `alike` filter takes one SQL query.
+    """
     listed = Trial.objects.filter(_build_list_condition(trial_filter), run__deleted_at=None)
     ranked = listed.annotate(rank=FAILED_FIRST)
     trials = filter_by_retries(ranked, trial_filter.had, starts_at_steps=_selects_most_trials(trial_filter))

@@ -36,7 +36,7 @@ class TrialKeysetPage:
 
     Attributes:
         cursor: cursor of the next page; None on the last page.
-        is_limited: whether more trials match than the pages list: only the newest MAX_COUNTED_TRIALS.
+        is_limited: whether more trials match than the pages list, which list only the newest MAX_COUNTED_TRIALS.
     """
 
     trials: tuple[Trial, ...]
@@ -65,8 +65,9 @@ class _Cursor:
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
     """Return the next trials that match the filter, in its order.
 
-    Two queries, and one more for an `alike` filter. All matching trials are listed if the filter names runs, cells or a
-    configuration, or if its order is "order": an index has this order. Other orders list the newest MAX_COUNTED_TRIALS.
+    The function sends two queries, and one more for an `alike` filter. All matching trials are listed if the filter
+    names runs, cells or a configuration, or if its order is "order", for which there is an index. Otherwise, only the
+    newest MAX_COUNTED_TRIALS are listed.
 
     Args:
         trial_filter: filter and order.

@@ -1,4 +1,4 @@
-"""Newest trials that match a filter: one page of them, for pages with numbers of trials by value of each facet.
+"""Newest trials that match a filter: one page of them, and the numbers of trials by value of each facet.
 
 One statement reads each trial once, since reading 10,000 of them takes most of the time of a page.
 """
@@ -27,7 +27,8 @@ class NewestTrials:
         ids: primary keys of the trials of the page, in the order of the filter.
         total: number of counted trials.
         is_more: whether more trials match than are counted.
-        facets: number of counted trials by value, for each of FACETS; the outcome of an open trial is its state.
+        facets: number of counted trials by value, for each of FACETS; a trial that has not ended counts by its state
+            instead of an outcome.
     """
 
     ids: tuple[int, ...] = ()
@@ -37,7 +38,7 @@ class NewestTrials:
 
 
 def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, max_counted: int) -> NewestTrials:
-    """Return trials of the filter, with one query; an `alike` filter takes another one.
+    """Return a page of the newest trials of the filter, with one query; an `alike` filter takes another one.
 
     Args:
         trial_filter: the filter and the order.
@@ -66,8 +67,8 @@ def read_first_page(trial_filter: TrialFilter, *, size: int, max_listed: int) ->
         max_listed: maximum number of trials that are sorted; if more match, the newest.
 
     Returns:
-        The lowest primary key that is listed, 0 if all matching trials are; and for each trial the primary key and the
-        columns of the order.
+        The lowest primary key that is listed, or 0 if all matching trials are listed; and for each trial the primary
+        key and the columns of the order.
     """
     try:
         newest, parameters = _select_newest(trial_filter, ("id",), max_listed + 1)
@@ -83,7 +84,7 @@ def read_first_page(trial_filter: TrialFilter, *, size: int, max_listed: int) ->
 
 
 def _select_newest(trial_filter: TrialFilter, columns: tuple[str, ...], limit: int) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL that selects these columns and those of the order of the newest trials, and its parameters.
+    """Return the SQL and the parameters that select columns of the newest trials: these, and those of the order.
 
     Raises:
         EmptyResultSet: no trial can match.

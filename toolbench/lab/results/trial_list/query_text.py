@@ -1,7 +1,8 @@
 """Parser of the query bar's text.
 
 An example is `model:glm cause:wrong_argument path:$.city started>1h "lost" words`. A term is a field, an operator and a
-value; trials must match all terms. Other words are searched in texts of trials.
+value; trials must match all terms. Of several terms with the field `seen`, only the last one counts; the same holds for
+`path`. Other words are searched in texts of trials.
 """
 
 import re
@@ -121,7 +122,7 @@ def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list
 
 
 def build_seen_condition(code: str, path: str) -> Condition:
-    """Return the condition that a cause was found in the trial, or an argument was wrong.
+    """Return the condition that a cause was found in the trial or, for a path without a code, an argument was wrong.
 
     Args:
         code: code of the cause; "" for any cause, and for a valid argument that differs from the expected one.

@@ -28,7 +28,7 @@ class TrialColumn:
         export: name of the column in files.
         read: returns the value of a row.
         sorts: (sort order, direction) of a first and of a second click; () if the column does not sort.
-        title: returns the tooltip of a cell; None for its value.
+        title: returns the tooltip of a cell; with None, a text is its own tooltip, except for the kind mark.
         shorten: returns the text of a cell for a value that is too long for the list; None to show the value.
     """
 

@@ -33,8 +33,8 @@ def build_part_condition(column: str, part: str) -> Q:
 def build_search_condition(search: str, prefix: str = "search_text__") -> Q:
     """Return the condition that a row's search text contains all words and quoted parts of `search`.
 
-    A word also matches longer words that begin with it. Upper and lower case are equal. All rows match a text without
-    a word and without a quoted part of MIN_PART_CHARS characters; the condition is empty then.
+    A word also matches longer words that begin with it. Upper and lower case are equal. Quoted parts of fewer than
+    MIN_PART_CHARS characters are ignored. If nothing else is left, the condition is empty and all rows match.
 
     Args:
         search: the words and quoted parts.

@@ -1,8 +1,9 @@
 -- Find a passed trial to compare each failed trial with: one of the same cell, else one of the same run and scenario,
 -- if possible of the same model; among those, if possible one of the same instance.
 --
+-- Part: columns are those that are returned, of `failed`, the failed trial, and `near`, the passed one.
 -- Parameters: ids of failed trials.
--- Returns: {columns} of `failed`, the failed trial, and `near`, the passed one.
+-- Returns: a row for each failed trial for which there is a passed one.
 SELECT {columns} FROM lab_trial AS failed, LATERAL (
     SELECT passed.id FROM lab_cell AS cell JOIN lab_trial AS passed ON passed.cell_id = cell.id
     JOIN lab_runconfig AS config ON config.id = cell.config_id JOIN lab_runconfig AS own ON own.id = failed.config_id

@@ -2,7 +2,7 @@
 --
 -- Parts: newest selects the newest trials, one more than are listed, with the columns of the order; columns are those
 -- that are returned, and ordering is the ORDER BY clause.
--- Parameters: those of newest; how many trials are listed, twice; the size of the page.
+-- Parameters: those of newest; maximum number of listed trials, twice; maximum number of trials on the page.
 -- Returns: a row for each trial of the page: the lowest id that is listed, 0 if no more trials match than are listed;
 -- the columns of the order, of which the last is the id.
 WITH newest AS MATERIALIZED ({newest}),

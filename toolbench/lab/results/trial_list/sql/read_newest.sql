@@ -3,10 +3,11 @@
 --
 -- Parts: newest selects the newest trials, one more than are counted, with the columns that are read here and sorted
 -- by; ordering is the ORDER BY clause.
--- Parameters: those of newest; how many trials are counted; size and start of the page.
--- Returns: one row with the number of trials of newest, the ids of the page, and for each value of each facet a JSON
--- array of outcome or state, scenario, cause, model, profile, strategy and the number of trials. All values but one
--- are null, but for a configuration, which has a model, a profile and a strategy.
+-- Parameters: those of newest; maximum number of counted trials; size of the page; number of trials before the page.
+-- Returns: one row with the number of trials of newest, the ids of the page, and a JSON array of counts, or null
+-- without trials. Each count is an array of outcome or state, scenario, cause, model, profile, strategy and number of
+-- trials. Of the values before the number, one is set and the others are null; a count of one configuration has model,
+-- profile and strategy set instead.
 WITH newest AS MATERIALIZED ({newest}),
 counted AS MATERIALIZED (SELECT * FROM newest ORDER BY id DESC LIMIT %s),
 facets AS (
