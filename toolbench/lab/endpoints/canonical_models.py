@@ -23,7 +23,7 @@ def set_canonical_name(model_id: int, name: str) -> str | None:
 
 
 def normalise_canonical_name(name: str) -> str:
-    """Return the name cleaned, in lower case, and then truncated to 200 characters: lower case may lengthen it."""
+    """Return the name cleaned, in lower case, which may lengthen it, and truncated to 200 characters."""
     return to_column_text(clean_text(name).lower(), MAX_NAME_CHARS)
 
 

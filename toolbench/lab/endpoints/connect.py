@@ -317,7 +317,7 @@ def _find_decryption_error(provider: Provider) -> str:
 
 
 def _is_other_host(settings: ConnectionSettings, provider: Provider) -> bool:
-    """Return whether the entered base URL is valid and differs in scheme, host or port from the stored one."""
+    """Return whether the entered base URL is valid and has another origin than the stored one."""
     return not find_url_error(settings.base_url) and not is_same_origin(provider.base_url, settings.base_url)
 
 

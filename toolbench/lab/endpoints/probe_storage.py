@@ -154,16 +154,16 @@ def requeue_probe(claimed: ClaimedProbe) -> None:
 
 
 def requeue_lost_probes() -> tuple[int, ...]:
-    """Requeue the probes whose lease has expired, and return the ids of the next queued probes of all providers."""
+    """Requeue the probes whose lease has expired; return the ids of the next probes of all providers."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRE)
     return list_next_probes()
 
 
 def list_next_probes(excluded_id: int = 0) -> tuple[int, ...]:
-    """Return the ids of the next queued probes, one of each provider, since a provider runs one probe at a time.
+    """Return the ids of the next queued probes, one of each provider.
 
-    A first-use probe, for which a run waits, comes before a conformance probe.
+    A provider runs one probe at a time. A first-use probe, for which a run waits, comes before a conformance probe.
 
     Args:
         excluded_id: a probe that is left out: if it was requeued, it must not start again at once. 0 for none.

@@ -30,7 +30,7 @@ class SuggestedOmission:
 
 
 def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
-    """Return the refused parameters that the model's workarounds do not omit yet, with at most two queries."""
+    """Return refused parameters that the model's workarounds do not omit yet, with at most two queries."""
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
     omissions = {
         row.name: SuggestedOmission(row.name, row.why, describe_difference(row.name), row.run_id)

@@ -160,7 +160,11 @@ def get_provider(provider_id: int) -> ProviderRow:
 
 
 def _render_plan_query(model_ids: tuple[int, ...]) -> str:
-    """Return the query string of a plan with the typical scenarios and the models, unless these are too many."""
+    """Return the query string of a plan with the typical scenarios and the models.
+
+    The string is "" without models. If there are more than MAX_CHOSEN_MODELS models, it names none: the user
+    chooses them.
+    """
     if not model_ids:
         return ""
     chosen = model_ids if len(model_ids) <= MAX_CHOSEN_MODELS else ()

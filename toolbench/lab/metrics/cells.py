@@ -120,9 +120,10 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
 
 
 def mark_list_priced_stale(cells: Q) -> None:
-    """Mark those of the cells for recomputing whose price follows from list prices and columns of their provider.
+    """Mark those of the cells for recomputing whose price follows from list prices or the provider.
 
-    Cells with a price that a user set keep it. Call it in the transaction that changed the list prices or the provider.
+    Cells with a price that a user set keep that price. Call it in the transaction that changed the list prices or the
+    provider.
     """
     mark_stale(Cell.objects.filter(cells, config__price={}).values_list("pk", flat=True))
 

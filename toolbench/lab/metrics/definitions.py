@@ -45,7 +45,7 @@ def _build_rate(numerator: str, *denominators: str) -> Callable[[Tally, float | 
 
 
 def _build_request_rate(numerator: str) -> Callable[[Tally, float | None], Rate | None]:
-    """Return a function that computes the share of a retry count in the requests; its result is None if unknown."""
+    """Return a function that computes the share of a retry count in the requests; None if unknown."""
 
     def compute(tally: Tally, target: float | None) -> Rate | None:
         return tally.build_rate(getattr(tally, numerator), tally.requests, target) if tally.retries_known else None

@@ -166,7 +166,10 @@ def build_rate(
 def build_pooled_rate(
     k: int, n: int, pooled: PooledRate, *, distinct: int | None = None, withheld: bool = False
 ) -> Rate:
-    """Build the rate of `k` in `n` with share and interval of equally weighted scenarios; arguments as `build_rate`."""
+    """Build the rate of `k` in `n` with share and interval of equally weighted scenarios.
+
+    The other arguments are as in `build_rate`.
+    """
     share = pooled.share if n and abs(pooled.share - k / n) > _SHARE_TOLERANCE else None
     return Rate(
         k=k, n=n, low=pooled.low, high=pooled.high, distinct=distinct, withheld=withheld, error=pooled.error,

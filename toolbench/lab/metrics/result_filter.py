@@ -84,7 +84,7 @@ class ResultFilter:
 
     @property
     def excludes_new_runs(self) -> bool:
-        """Whether it ends at a day in the past or at an existing run, so that a run launched now does not match."""
+        """Whether the filter ends at a past day or an existing run, so that a new run does not match."""
         return self.upto is not None or (self.before is not None and self.before < datetime.now(UTC).date())
 
     @property

@@ -86,7 +86,9 @@ class ApiToken(models.Model):
 
 
 class LaunchKey(models.Model):
-    """An idempotency key of a request that launches a run or adds trials: the same key and body lead to the same run.
+    """An idempotency key of a request that launches a run or adds trials.
+
+    The same key and body lead to the same run.
 
     Attributes:
         body_hash: SHA-256 of the request body; a later request with this key must have the same one.

@@ -169,7 +169,7 @@ class Preset(models.Model):
 
 
 class PriceList(models.Model):
-    """List prices of a provider template, as they were when cells were last marked for recomputing because of them.
+    """List prices of a provider template when cells were last marked for recomputing because of them.
 
     Attributes:
         template: slug of the template.

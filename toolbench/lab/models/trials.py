@@ -201,9 +201,10 @@ class Trial(models.Model, TrialColumns):
 
 
 class TrialText(models.Model):
-    """The searchable text of a trial: names, also of called tools, question, final answer, reasons and arguments.
+    """The searchable text of a trial.
 
-    lab/traces/search_text.py writes it after the trial has ended.
+    It has names, also of called tools, the question, the final answer, reasons and arguments. lab/traces/search_text.py
+    writes it after the trial has ended.
 
     Attributes:
         text: at most 4,000 characters, names first; searched for parts of words.

@@ -41,7 +41,9 @@ def estimate_remaining(run: Run) -> Estimate | None:
 
 
 def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate trials to add to cells of a run, with four queries. Cells whose model was deleted are left out.
+    """Estimate trials to add to cells of a run, with four queries.
+
+    Cells whose model was deleted are left out.
 
     Args:
         run: the run.

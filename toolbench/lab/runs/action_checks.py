@@ -101,7 +101,7 @@ def check_open_trials(
     used: int,
     probes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, Policy]:
-    """Check that the paid requests of trials were confirmed, and return the policies of their cells by cell id.
+    """Check that the paid requests of trials were confirmed; return the policies of cells by cell id.
 
     Call it for trials that are queued already, or may follow: budgets of providers are not checked.
 
@@ -140,9 +140,10 @@ def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:
 
 
 def reopen_run(run_id: int) -> None:
-    """Reopen a run whose trials were queued; a paused run stays paused. Alert rules are checked again at its end.
+    """Reopen a run whose trials were queued; a paused run stays paused.
 
-    Call it in the transaction that queued the trials. Workers are notified after the commit.
+    Alert rules are checked again at the end of the run. Call it in the transaction that queued the trials. Workers are
+    notified after the commit.
 
     Raises:
         RunActionError: the run was deleted or is being cancelled.

@@ -52,7 +52,9 @@ def launch_once(
 
 @contextmanager
 def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKey]:
-    """Provide the row of a key for the transaction of the block; without a key, a new row and no transaction.
+    """Provide the row of a key for the transaction of the block.
+
+    Without a key, provide a new row without a transaction.
 
     A simultaneous request with the same key waits for the end of the transaction.
 

@@ -120,7 +120,7 @@ class LocalDemo:
 
 
 def launch_next_demo_run() -> Run | None:
-    """Launch the run of six configurations or, after its end, the intent run, unless it was launched before.
+    """Launch the run of six configurations or, after its end, the intent run; each is launched once.
 
     A deleted run counts as launched. Several processes may call it at the same time.
 

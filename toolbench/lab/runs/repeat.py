@@ -65,7 +65,7 @@ def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
 
 
 def find_noise_source(run: Run) -> Run:
-    """Return the run that an A/A repeat of `run` repeats: the original run if `run` is such a repeat itself."""
+    """Return the run that an A/A repeat of `run` repeats: its original if `run` is itself such a repeat."""
     return run.repeat_of if run.purpose == NOISE_PURPOSE and run.repeat_of else run
 
 

@@ -58,7 +58,7 @@ def analyse_undecided_runs() -> int:
 
 
 def end_rounds(run_id: int) -> None:
-    """End the rounds of all undecided cells of a run that is being cancelled. Call it before the run is locked."""
+    """End the rounds of all undecided cells of a run to cancel. Call it before the run is locked."""
     _decide_locked_cells(run_id, "", RUN_CANCELLED)
 
 

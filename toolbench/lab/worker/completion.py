@@ -30,7 +30,10 @@ def finish_runs() -> tuple[int, ...]:
 
 
 def reopen_runs() -> tuple[int, ...]:
-    """Set finished runs with trials that are not done to running; return their ids. Deleted runs stay finished."""
+    """Set finished runs with trials that are not done to running; return the ids of the runs.
+
+    Deleted runs stay finished.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_REOPEN_RUNS)
         return tuple(row[0] for row in cursor.fetchall())

@@ -73,7 +73,10 @@ def _quote_column(field: "Field[Any, Any]") -> str:
 
 
 def notify_workers(provider_ids: Iterable[int]) -> None:
-    """Request a worker session for each provider, until the broker does not answer. Call it after the commit."""
+    """Request a worker session for each provider. Call it after the commit.
+
+    If the broker does not answer, the other providers are skipped; the sweep requests their sessions.
+    """
     for provider_id in sorted(set(provider_ids)):
         if not _send_task(SESSION_TASK, [provider_id], expires=settings.SESSION_SECONDS):
             return

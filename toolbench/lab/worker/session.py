@@ -271,7 +271,7 @@ class WorkerSession:
                     pass
 
     async def _acquire_for_waiting(self) -> bool:
-        """Try to acquire a free slot in the database for the first trial that waits, and return whether it got one."""
+        """Try to acquire a slot in the database for the first trial that waits; return whether it got one."""
         waiting = self._slots.pop_waiting()
         if waiting is None:
             return False

@@ -1,4 +1,4 @@
-"""Slots of a worker session: which trials may send requests, and what the database does not know about it yet.
+"""Slots of a worker session: which trials may send requests, and which trials the database counts.
 
 A trial that was claimed ahead waits for a slot. When a trial of the session finishes, its slot is handed over to the
 first trial that waits, without the database. The database still counts the finished trial as the one in the slot. The
@@ -170,7 +170,7 @@ class Slots:
             self._slots_by_counted.pop(lease)
 
     def take_successors(self, leases: Collection[UUID]) -> list[TrialLease]:
-        """Return the trials that the database has to count in place of those that a batch ends or queues again.
+        """Return the trials that the database has to count in place of those that a batch ends or requeues.
 
         From now on a free slot of such a trial is not handed over: it ends with the batch.
         """

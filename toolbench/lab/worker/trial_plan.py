@@ -36,7 +36,7 @@ class ServedElsewhereError(Exception):
 
 
 class ScenarioChangedError(Exception):
-    """Scenario that is no longer available in the run's version; the message names the scenario and both versions."""
+    """Scenario that is no longer available in the run's version; the message names both versions."""
 
 
 class ServerNotReadyError(Exception):

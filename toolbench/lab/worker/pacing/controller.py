@@ -246,7 +246,7 @@ def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState
 
 
 def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state without its rate if the rate is tentative and more requests were accepted in a minute."""
+    """Return the state without its rate if that is tentative and more requests were accepted."""
     if state.rate is None or now >= state.tentative_until:
         return state
     in_flight = report.in_flight + state.count_others(report.session)

@@ -139,14 +139,20 @@ class SendSchedule:
         return max(0, min(waiting, self.pace.in_flight - self.in_flight, 1 + int(MAX_AGE_SECONDS / 2 / interval)))
 
     def add_send_times(self, times: Iterable[float], now: float, settings: PaceSettings) -> None:
-        """Add times to send that were reserved under these settings; ignore them if a limit a minute has changed."""
+        """Add times to send that were reserved under these settings.
+
+        They are ignored if a limit a minute has changed since.
+        """
         if settings.rate_limits != self.settings.rate_limits:
             return
         self._send_times.extend(times)
         self._has_waited = self._has_waited or any(moment > now for moment in self._send_times)
 
     def start(self, now: float) -> PacedRequest:
-        """Count a request that is sent now. Call it after `find_delay` returned 0, or if nothing limits the rate."""
+        """Count a request that is sent now.
+
+        Call it only if `find_delay` returned 0 or the settings are not active.
+        """
         self.in_flight += 1
         self._sent += 1
         self._peak = max(self._peak, self.in_flight)
