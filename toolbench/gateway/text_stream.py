@@ -36,7 +36,7 @@ class CertainText:
         """
         self._send = send
         self._sent_parts: list[str] = []
-        self._reasoning_part_count = 0  # first parts that were sent and turned out to be reasoning
+        self._reasoning_part_count = 0  # number of first sent parts that turned out to be reasoning
         self._withheld_parts: list[str] = []  # text without reasoning that follows the sent parts
         self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
         self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event

@@ -11,7 +11,7 @@ from toolbench.gateway.cached_read import MAX_WAIT_SECONDS, build_unavailable_er
 from toolbench.gateway.request import GatewayError
 
 WINDOW_SECONDS = 60
-MAX_ADDRESSES = 10_000  # with a count; beyond that, the count of the address that was counted longest ago is dropped
+MAX_ADDRESSES = 10_000  # that have a count; beyond it, the count that was changed least recently is dropped
 
 
 class WrongTokenLimit:
@@ -32,7 +32,7 @@ class WrongTokenLimit:
 
     @asynccontextmanager
     async def serialise_look_ups(self, address: str) -> AsyncIterator[None]:
-        """Let one look-up of a token of this address run at a time, so that wrong ones are counted.
+        """Let one look-up of a token of this address run at a time, so that every wrong token is counted.
 
         Raises:
             GatewayError: the address sent too many wrong tokens in this minute (429), or its earlier look-ups take

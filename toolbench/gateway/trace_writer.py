@@ -22,7 +22,7 @@ MAX_BATCH_BYTES = 16_000_000
 BATCH_SECONDS = 0.1  # pause between two batches, unless a full one waits
 MAX_ATTEMPTS = 1_200  # to store a batch while the database is unavailable, in ten minutes
 MAX_LAST_ATTEMPTS = 3  # while the gateway stops
-DROPS_PER_WARNING = 200  # traces; one log line for each would itself slow the gateway
+DROPS_PER_WARNING = 200  # dropped traces; a log line for each of them would slow the gateway
 
 
 class TraceWriter:
@@ -50,9 +50,9 @@ class TraceWriter:
         self._stopping = asyncio.Event()
         self._spending: dict[int, Spending] = {}  # by provider id, not in a batch yet
         self._writer_id = uuid.uuid4()  # SpendingBatch.writer
-        self._spending_batch = SpendingBatch(self._writer_id, 0, {})  # the last one; without sums once it is stored
+        self._spending_batch = SpendingBatch(self._writer_id, 0, {})  # the last batch; it has no sums once it is stored
         self.lost_count = 0
-        self._drop_count = 0  # traces that were dropped or lost their bodies, since the queue was full
+        self._drop_count = 0  # traces that were dropped or lost their bodies, because the queue was full
 
     def add_spending(self, provider_id: int, spending: Spending) -> None:
         """Add the cost of a request to the sums that are stored next."""

@@ -126,7 +126,10 @@ class Frame:
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
-    """Return the context processor's variable `frame`. Without a signed-in user, the frame has no navigation."""
+    """Return the context processor's variable `frame`.
+
+    Without a signed-in user, the frame has no navigation.
+    """
     return {"frame": build_frame(request, request.path)}
 
 

@@ -15,7 +15,7 @@ from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.providers.masking.secrets import Masker, is_public_header
 
-MIN_KEY_LINE_CHARS = 16  # of a line of a private key that is a secret by itself; a shorter rest occurs by chance
+MIN_KEY_LINE_CHARS = 16  # a shorter line of a private key, such as its last one, may occur elsewhere by chance
 
 
 @dataclass(frozen=True, slots=True)

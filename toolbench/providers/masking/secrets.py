@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 _MAX_HEADER_NAMES = 512  # header names that one masker caches
 _SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
-_RATE_LIMIT_HEADERS = re.compile(r"rate-?limit", re.IGNORECASE)  # counts and times, also of tokens
+_RATE_LIMIT_HEADERS = re.compile(r"rate-?limit", re.IGNORECASE)  # counts and times of requests and tokens, no secrets
 # Extra headers that identify the client or a format. Any other extra header may hold a key.
 _PUBLIC_HEADERS = re.compile(
     r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
@@ -159,9 +159,10 @@ _registry = _MaskerRegistry()
 
 
 def mask_known_secrets(text: str) -> str:
-    """Mask every secret of at least `MIN_SECRET_CHARS` that `build_masker` received in this process.
+    """Mask the secrets that `build_masker` received in this process.
 
-    Use it for texts that belong to no endpoint, such as log records.
+    Secrets shorter than `MIN_SECRET_CHARS` are not masked. Use this function for texts that belong to no endpoint, such
+    as log records.
     """
     return _registry.masker.mask_text(text)
 

@@ -12,7 +12,7 @@ from toolbench.providers.probing.prober import ECHO_TOOL, PostResult, Prober
 
 MANY_TOOLS = 129  # one more than OpenAI's limit
 LONG_NAME_CHARS = 65  # one more than OpenAI's limit
-MAX_ROUNDS = 5  # requests of the check of keywords that have keywords in their schema
+MAX_ROUNDS = 5  # requests of `check_keywords` with keywords in their schema
 _DOTTED_NAME, _LONG_NAME = "probe.echo", "probe_".ljust(LONG_NAME_CHARS, "e")
 _PATTERN_IN_ERROR = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
 _REJECTION_CODES = ("request_rejected", "unprocessable")

@@ -24,7 +24,7 @@ register = template.Library()
 
 DOTS_PER_LINE = 20
 MAX_DOTS = 200
-MAX_NARROW_TRIALS = 99  # a rate of more trials has three digits, so that it needs the wide layout
+MAX_NARROW_TRIALS = 99  # counts of more trials have three digits, so that their rate needs the wide layout
 TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # for shares that are not 0 or 1 but would be rounded to it
 OUTCOME_WORDS = {
     "pass": "pass",
