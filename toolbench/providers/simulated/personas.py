@@ -25,7 +25,7 @@ class Persona:
         once: whether the fault occurs only at the first attempt at a move, so that the model recovers.
         median_ms: median of its lognormal latency.
         spread: standard deviation of the logarithm of its latency.
-        wires: wire formats in which the fault can occur; in any other one the model is correct.
+        wires: wire formats of the simulated providers that offer the model; the server answers in any other one, too.
         workarounds: presets that the strategy production adds.
         true_rates: success by scenario and strategy, as `/v1/models` publishes it. `drift` is the same number as
             `rate`. `infrastructure` says whether the fault causes infrastructure errors and no failures of the model.
