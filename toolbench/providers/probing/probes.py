@@ -19,7 +19,7 @@ from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, Prober, Probe
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
-MAX_REQUESTS = 60  # of one conformance probe; retries are not counted
+MAX_REQUESTS = 60  # of one conformance probe, without retries and requests sent again with other parameters
 MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use; retries are not counted
 
 RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
