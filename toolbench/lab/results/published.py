@@ -79,7 +79,8 @@ class PublishedMatrix:
         control: success in the control, as published.
         scenarios: (scenario, success), the highest success first.
         clear: number of applicable rows whose interval lies above the target; 0 without a target.
-        undecided: number of applicable rows whose interval contains the target; 0 without a target.
+        undecided: number of applicable rows whose interval contains the target; without a target, of all applicable
+            rows.
         below: number of applicable rows whose interval lies below the target; 0 without a target.
         perfect: number of applicable rows in which every tool trial passed.
     """

@@ -43,7 +43,7 @@ class CompareChoices:
 
 
 def get_compare_choices() -> CompareChoices:
-    """Return the choices. It takes two SQL queries."""
+    """Return the choices, with two SQL queries."""
     runs = tuple(
         Run.objects.filter(Run.COUNTED, deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS]
     )

@@ -63,7 +63,7 @@ class Diagnosis:
     Attributes:
         verdict: "provider" if the providers differ significantly, "model" if the success of both is low, else "open".
         worse_provider: names of the providers of the worse side; "" unless one side is worse in all differences.
-        better_provider: names of the providers of the other side; "" likewise.
+        better_provider: names of the providers of the other side; "" if `worse_provider` is "".
         differences: significant differences, success first.
         failures: at most three failure classes of the worse side, or of both sides if neither is worse, the most
             frequent first.

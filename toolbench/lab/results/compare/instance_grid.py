@@ -134,7 +134,7 @@ def _read_trial_sums(
 ) -> Mapping[tuple[int, InstanceKey], dict[str, Any]]:
     """Return _TRIAL_AGGREGATES over trials in any state, by index of the side and instance.
 
-    It takes one query. A side without a trial of an instance has no entry for it.
+    The function sends one query. A side without a trial of an instance has no entry for it.
     """
     query, pool = comparison.query, comparison.pool
     seeds = [seed for _, _, seed in keys if seed is not None]

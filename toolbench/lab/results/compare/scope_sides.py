@@ -117,8 +117,8 @@ def _group_by_value(counts: Counter[tuple[str, str]]) -> Mapping[str, Set[str]]:
 def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
     """Return rows of the values of SIDE_AXES, a scenario and its number of trials in the scope.
 
-    It takes at most two queries. Sums over all runs come from stored pools, and from the cells of runs that no pool
-    contains yet.
+    The function sends at most two queries. Sums over all runs come from stored pools, and from the cells of runs that
+    no pool contains yet.
     """
     cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None, control=False)
     ids_by_axis = {axis: query.both[axis] for axis in RUN_AXES if axis in query.both}

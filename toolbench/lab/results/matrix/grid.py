@@ -117,7 +117,10 @@ def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) ->
 
 
 def _build_profile_grid(matrix: Matrix) -> Grid:
-    """Return a grid with one row for each model with equal settings; a cell is one profile over all tool scenarios."""
+    """Return a grid with one row for each model with equal settings.
+
+    A cell is one profile over all tool scenarios.
+    """
     profiles = sorted({row.profile for row in matrix.rows}, key=lambda profile: (profile != "default", profile))
     rows = []
     for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
@@ -135,7 +138,10 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
 
 
 def _build_strategy_grid(matrix: Matrix) -> Grid:
-    """Return a grid with one row for each scenario and kind of instance; a cell is one strategy over all models."""
+    """Return a grid with one row for each scenario and kind of instance.
+
+    A cell is one strategy over all models.
+    """
     strategies = sorted({row.settings["strategy"] for row in matrix.rows})
     newest = find_newest_versions(matrix.rows)
     controls = {

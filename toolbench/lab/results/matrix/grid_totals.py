@@ -14,7 +14,10 @@ KindAndSums = tuple[str, ScenarioSums]  # kind of instance, and sums of one scen
 
 
 def choose_metric(metric: Metric, *, is_control: bool) -> Metric:
-    """Return the metric of a cell or a column; those of a control show answered success for every judged metric."""
+    """Return the metric of a cell or a column.
+
+    Cells and columns of a control show answered success in place of every judged metric.
+    """
     return METRICS["given"] if is_control and metric.judged else metric
 
 

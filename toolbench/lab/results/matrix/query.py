@@ -1,4 +1,7 @@
-"""Query of the matrix page. Values that cannot be read are ignored, and the names of their parameters listed."""
+"""Query of the matrix page.
+
+Unreadable values are ignored and listed in the query; no value raises an error.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

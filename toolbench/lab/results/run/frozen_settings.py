@@ -49,7 +49,9 @@ class FrozenSettings:
 
 
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
-    """Return the settings of a configuration, with one to three queries; None for a run without configurations.
+    """Return the settings of a configuration; None for a run without configurations.
+
+    The function sends one to three queries.
 
     Args:
         run_id: primary key of the run.

@@ -1,4 +1,4 @@
-"""Page of missing trials: cells of a run with too few trials, and an estimate for the trials that they lack."""
+"""Page of missing trials: cells of a run with too few trials, and an estimate for the missing ones."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -105,7 +105,9 @@ class RefusedParameterRow:
 
 @dataclass(frozen=True, slots=True)
 class RunFailureGroup:
-    """Failure group of the run: trials with the same signature that all failed or all had an infrastructure error.
+    """Failure group of the run: trials with the same signature and outcome.
+
+    They failed or had an infrastructure error.
 
     Attributes:
         trials_query: query string that selects the trials with this signature, also those with the other outcome.
@@ -133,8 +135,8 @@ class RunPage:
     """Content of the run page.
 
     Attributes:
-        live: whether figures can still change: the run is running or cancelling, or it is paused and trials are
-            still running.
+        live: whether figures can still change: the run is running or cancelling, a trial is still running, or a cell
+            has to be recomputed.
         total_seconds: seconds from the launch to the end; None before the end.
         active_seconds: seconds during which at least one trial was running; None before the end, or if no trial ran.
         tally: counts of all cells.
@@ -290,9 +292,10 @@ def _attach_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
 def _find_blocking_providers(
     run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], run_tally: Tally
 ) -> tuple[ProviderRow, ...]:
-    """Return the unavailable providers of queued trials; () if a trial is running, or if the run is not running.
+    """Return the unavailable providers of queued trials.
 
-    Queries are sent only by `get_providers`, and only if trials are queued.
+    The result is () if a trial is running, or if the run is not running. Queries
+    are sent only by `get_providers`, and only if trials are queued.
     """
     if run.state != Run.State.RUNNING or run_tally.running:
         return ()

@@ -238,7 +238,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
 
 
 def _describe_behaviour(trial: Trial, version: int) -> str:
-    """Return the behaviour under test in words; "" for none. One query if the scenario is a test case."""
+    """Return the behaviour under test in words, with at most one query; "" for none."""
     if trial.behaviour_seen is None:
         return ""
     try:

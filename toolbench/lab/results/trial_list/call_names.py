@@ -33,7 +33,9 @@ class CallNames:
 
 
 def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
-    """Return the names of the calls by the trial's id, with one query, or with two if a scenario is a test case.
+    """Return the names of the calls by the trial's id.
+
+    The function sends one query, or two if a scenario is a test case.
 
     Args:
         trials: trials with their runs. The seeds of the trials determine the expected calls, so that no body is read.

@@ -306,7 +306,10 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
 
 
 def _build_alike_condition(config_id: int) -> Q:
-    """Return the condition of the field `alike`, with one SQL query; no trial matches an unknown configuration."""
+    """Return the condition of the field `alike`, with one SQL query.
+
+    No trial matches an unknown configuration.
+    """
     settings = RunConfig.objects.filter(pk=config_id).values(*CONFIG_FIELDS).first()
     if settings is None:
         return Q(pk=None)

@@ -84,7 +84,9 @@ def read_first_page(trial_filter: TrialFilter, *, size: int, max_listed: int) ->
 
 
 def _select_newest(trial_filter: TrialFilter, columns: tuple[str, ...], limit: int) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL and the parameters that select columns of the newest trials: these, and those of the order.
+    """Return the SQL and the parameters that select the newest trials.
+
+    The SQL selects these columns and those of the order.
 
     Raises:
         EmptyResultSet: no trial can match.

@@ -122,12 +122,14 @@ def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list
 
 
 def build_seen_condition(code: str, path: str) -> Condition:
-    """Return the condition that a cause was found in the trial or, for a path without a code, an argument was wrong.
+    """Return the condition that a cause was found in the trial.
+
+    For a path without a code, trials with a wrong argument at this path match too.
 
     Args:
-        code: code of the cause; "" for any cause, and for a valid argument that differs from the expected one.
-        path: JSON path of the cause or the argument, also without its "$." and without indexes of lists; "" for any
-            path.
+        code: code of the cause; "" for any cause.
+        path: JSON path of the cause or the argument, with or without "$." at its start; indexes of lists are ignored.
+            "" for any path.
     """
     cause = {"code": code} if code else {}
     if path:

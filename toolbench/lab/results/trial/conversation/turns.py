@@ -127,7 +127,9 @@ class TrialConversation:
 def build_conversation(
     trial: Trial, version: int, steps: Sequence[Step], stored: Mapping[int, StoredBodies]
 ) -> TrialConversation:
-    """Return the conversation of a trial, with one query if its scenario is a test case, otherwise without a query.
+    """Return the conversation of a trial.
+
+    The function sends one query if the trial's scenario is a test case, otherwise none.
 
     Expected calls are not stored: they are computed from the instance, which the trial's seed determines.
 
