@@ -68,7 +68,8 @@ class RedactionResult:
 def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[RedactionResult]:
     """Redact all tables, with one transaction for each batch, and yield the result of each table.
 
-    The tables that this module skips are left out. After the last result, the rows of `_DERIVED_TABLES` are deleted.
+    The tables that this module skips are left out. After the last result, the rows of `_DERIVED_TABLES` are deleted,
+    unless `dry_run` is True.
 
     Args:
         masker: finds and masks the secrets.
