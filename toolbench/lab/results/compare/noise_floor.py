@@ -33,8 +33,8 @@ class NoiseMeasurement:
 def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
     """Return the newest A/A comparisons of the runs of both sides, at most MAX_NOISE_PAIRS.
 
-    The intervals are corrected for the number of comparisons.
-    The pair of runs that `comparison` itself compares is omitted.
+    The intervals are corrected for the number of comparisons. The pair of runs that `comparison` itself compares is
+    omitted.
     """
     run_ids = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
     compared_ids = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)

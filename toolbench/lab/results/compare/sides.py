@@ -99,7 +99,7 @@ def filter_side_trials(
     Args:
         axes: values of the side by axis. If they name runs or configurations, trials of imported, simulated and
             playground runs are included.
-        demo: whether a side that names no runs and configurations has simulated trials, instead of real ones.
+        demo: whether a side that names neither runs nor configurations has simulated trials, instead of real ones.
         chosen: filter for all sides.
         is_finished: False to include queued and running trials. Cancelled trials are included in both cases.
     """

@@ -46,9 +46,9 @@ def count_trials_needed(record: DecisionRecord) -> int:
     """Return the number of trials per scenario that a confirmation needs; 0 without a leader.
 
     With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper bound
-    if the rule depends on p95. This does not hold if the number is limited to MAX_CELL_TRIALS, or if the share does not
-    exceed the target, so that no number of trials suffices: then the leader's number of trials takes the place of the
-    first one. The share is the mean over scenarios, because a confirmation tries all of them equally often.
+    if the rule depends on p95. The share is the mean over scenarios, because a confirmation tries all of them equally
+    often. If the share does not exceed the target, no number of trials suffices; then the confirmation gets as many
+    trials as the leader had, or more if p95 needs them. The number is at most MAX_CELL_TRIALS, even if that is too few.
     """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:

@@ -294,8 +294,8 @@ def _find_blocking_providers(
 ) -> tuple[ProviderRow, ...]:
     """Return the unavailable providers of queued trials.
 
-    The result is () if a trial is running, or if the run is not running. Queries
-    are sent only by `get_providers`, and only if trials are queued.
+    The result is () if a trial is running, or if the run is not running. Queries are sent only by `get_providers`, and
+    only if trials are queued.
     """
     if run.state != Run.State.RUNNING or run_tally.running:
         return ()
