@@ -15,6 +15,7 @@ from toolbench.lab.models import (
     Model,
     ModelAlias,
     Provider,
+    Run,
     RunConfig,
     SamplingProfile,
     Schedule,
@@ -167,6 +168,8 @@ def test_promotion_form_without_possible_canary_says_why(owner_client: Client, m
     assert "There can be no canary" in read_html(owner_client.post("/gateway/promote/", fields | {"with_canary": "on"}))
     owner_client.post("/gateway/promote/", fields)
     assert ModelAlias.objects.get().bindings.get().canary is None
+    Run.objects.filter(pk=measured.run_id).update(request={"model": 1})
+    assert f"The request of run {measured.run_id} cannot be read" in read_html(owner_client.get(address))
     assert owner_client.get("/gateway/promote/?candidate=999999").status_code == 404
 
 

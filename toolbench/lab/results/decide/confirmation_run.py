@@ -75,7 +75,7 @@ def launch_confirmation(
     Raises:
         NewTrialsError: the number is out of range, the record has a confirmation or no leader, or the same settings
             and scenario versions cannot be tried.
-        LaunchError: the plan cannot be launched, or the stored request of the leader's run cannot be read.
+        LaunchError: the plan cannot be launched.
         PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
             allowed without confirmation.
     """
@@ -103,7 +103,6 @@ def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunReq
 
     Raises:
         NewTrialsError: the record has no leader, or the same settings and scenario versions cannot be tried.
-        LaunchError: the stored request of the leader's run cannot be read.
     """
     row = find_leader_row(record)
     if row is None:

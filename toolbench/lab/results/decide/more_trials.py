@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from toolbench.evals.decisions.choice import AdditionalTrials
 from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, LaunchError, RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
 from toolbench.lab.results.decide.candidates import Candidate
 from toolbench.lab.results.decide.new_trials import (
     NewTrialsError,
@@ -70,7 +70,7 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     request, refusal = None, ""
     try:
         request = _build_request(page.query, candidates, more)
-    except (NewTrialsError, LaunchError) as refused:
+    except NewTrialsError as refused:
         refusal = str(refused)
     return MissingTrialsPlan(labels, more.per_scenario, more.scenarios, request, refusal, shown)
 
@@ -126,7 +126,6 @@ def _build_request(query: DecideQuery, candidates: tuple[Candidate, ...], more: 
     Raises:
         NewTrialsError: the decision would not count the run, there are too many trials, or the same settings cannot be
             tried.
-        LaunchError: the stored request of the first candidate's run cannot be read.
     """
     if query.chosen.excludes_new_runs:
         raise NewTrialsError(

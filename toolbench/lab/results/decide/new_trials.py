@@ -45,9 +45,8 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose: `Run.purpose` of the run.
 
     Raises:
-        NewTrialsError: a configuration or its model was deleted, the run cannot be planned, or its settings or tasks
-            would differ from those that were measured.
-        LaunchError: the stored request of the run of the first configuration cannot be read.
+        NewTrialsError: a configuration or its model was deleted, the stored request of the first configuration's run
+            cannot be read, the new run cannot be planned, or its settings or tasks would differ from the measured ones.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
     measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
@@ -56,8 +55,12 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
     if len(configs) != len(trials_request.config_ids):
         raise NewTrialsError("The model or the run of this configuration was deleted, so it cannot be tried again.")
     first = configs[0]
+    try:
+        stored_request = RunRequest.from_json(first.run.request)
+    except LaunchError as unreadable:
+        raise NewTrialsError(f"The request of run {first.run_id} cannot be read: {unreadable}") from unreadable
     request = replace(
-        RunRequest.from_json(first.run.request),
+        stored_request,
         title=title[:200],
         configs=tuple(_build_config_choice(config) for config in configs),
         scenarios=trials_request.scenarios,

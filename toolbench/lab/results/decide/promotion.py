@@ -43,9 +43,6 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
 
     Returns:
         None if there is no such configuration, its model was deleted, or the record has no leader.
-
-    Raises:
-        LaunchError: the stored request of the configuration's run cannot be read.
     """
     record = DecisionRecord.objects.filter(pk=record_id).first() if record_id else None
     if record is not None:
@@ -81,7 +78,6 @@ def _build_canary_plan(config: RunConfig) -> RunRequest:
     Raises:
         NewTrialsError: the run of the configuration has not finished or was deleted, or its settings cannot be measured
             again.
-        LaunchError: the stored request of the run cannot be read.
     """
     if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
         raise NewTrialsError("The run of this configuration has not finished or was deleted, so there is no baseline.")
