@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from tests.engine.scripted_model import build_answer
 from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.types import Turn
-from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer, decode_chat_answer
+from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer, decode_chat_answer, get_error_text
 
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
 
@@ -89,6 +90,20 @@ def test_decode_chat_answer_other_bytes_raise_error_with_code(raw: bytes, code: 
         decode_chat_answer(raw)
     assert caught.value.code == code
     assert str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ({"message": "busy", "code": 503}, "busy"),
+        ({"code": 503, "message": None}, '{"code":503,"message":null}'),
+        ({"type": "overloaded"}, '{"type":"overloaded"}'),
+        ("busy", "busy"),
+        ({"detail": "x" * 500}, ('{"detail":"' + "x" * 500)[:400]),
+    ],
+)
+def test_get_error_text_without_message_is_the_error_as_json(error: Any, text: str) -> None:
+    assert get_error_text(error) == text
 
 
 def test_decode_chat_answer_keeps_escaped_nul_and_lone_surrogates() -> None:

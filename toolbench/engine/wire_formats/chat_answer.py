@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError, MalformedAnswerError
 from toolbench.engine.light_dataclass import light
-from toolbench.engine.strict_json import get_text
+from toolbench.engine.strict_json import get_text, write_json
 from toolbench.engine.types import Finding, JsonObject, Message, Turn, Usage
 from toolbench.engine.wire_formats.content_parts import split_content_parts
 from toolbench.engine.wire_formats.parse_answer import get_message_text
@@ -148,8 +148,11 @@ def _get_first_choice(root: JsonObject) -> JsonObject:
 
 
 def get_error_text(error: Any) -> str:
-    """Return the first 400 characters of an error's message; an error that is no object is the message."""
-    message = error.get("message") if isinstance(error, dict) else error
+    """Return the first 400 characters of an error's message.
+
+    An object without a message is written as JSON; an error that is no object is the message.
+    """
+    message = error.get("message") or write_json(error) if isinstance(error, dict) else error
     return str(message)[:400]
 
 
