@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.formats import parse
-from toolbench.engine.formats.coercion import convert_value
+from toolbench.engine.formats.coercion import convert_value, find_subschema
 from toolbench.engine.formats.types import build_tool_schemas
 from toolbench.engine.tools.definitions import ToolDefinition
 
@@ -116,3 +116,11 @@ def test_parse_converts_type_names_of_vendors() -> None:
     text = f'<|open|>call tool="f" index="1"<|sep|>{start_tag}5.0{end_tag}<|close|>call<|sep|>'
 
     assert parse(text, format="kimi_k3").calls[0].arguments == {"x": 5}
+
+
+@pytest.mark.parametrize(
+    ("key", "subschema"), [("any", {}), ("date", {"type": "string"}), ("count", {"type": "integer"})]
+)
+def test_find_subschema_of_empty_property_schema_is_empty(key: str, subschema: dict[str, Any]) -> None:
+    schema = {"properties": {"any": {}, "date": {"type": "string"}}, "additionalProperties": {"type": "integer"}}
+    assert find_subschema(schema, key, {}) == subschema

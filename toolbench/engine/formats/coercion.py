@@ -177,8 +177,9 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
         if not isinstance(subschema, Mapping):
             continue
         properties = subschema.get("properties")
-        property_schema = properties.get(key) if isinstance(properties, Mapping) else None
-        found_schema = subschema.get("items") if not key else property_schema or subschema.get("additionalProperties")
+        other_schema = subschema.get("additionalProperties")
+        property_schema = properties.get(key, other_schema) if isinstance(properties, Mapping) else other_schema
+        found_schema = property_schema if key else subschema.get("items")
         if isinstance(found_schema, Mapping):
             return found_schema
         schemas += [
