@@ -1,6 +1,7 @@
 """Tests of rendering tools and results in the syntax of a format."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,14 @@ def test_render_tools_accepts_schema_true_and_multiline_descriptions(text_format
     prompt = render_tools([{"type": "function", "function": function}], format=text_format)
     assert "// One.\n// Two.\ntype f = (_: {\n" in prompt
     assert re.search(r"a\?: any,\n *// First\.\n *// Second\.\n *b\?: \{c: any\}", prompt)
+
+
+def test_render_tools_limits_depth_below_a_list_of_types() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(20):
+        schema = {"type": ["array"], "items": schema}
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}
+    assert f"a?: any{'[]' * 9}\n" in render_tools([{"type": "function", "function": function}], format="apertus")
 
 
 def test_render_tools_declares_unquoted_keys_for_gemma() -> None:

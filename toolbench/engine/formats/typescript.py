@@ -59,7 +59,7 @@ def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
         return " | ".join(render_spaced_json(value) for value in schema["enum"])
     schema_type = schema.get("type")
     if isinstance(schema_type, list):
-        return " | ".join(_render_type({**schema, "type": type_name}, depth - 1) for type_name in schema_type)
+        return " | ".join(_render_type({**schema, "type": type_name}, depth) for type_name in schema_type)
     if schema_type == "array":
         items = schema.get("items")
         return f"{_render_type(items, depth - 1) if depth else 'any'}[]"
