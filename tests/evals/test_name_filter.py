@@ -61,6 +61,12 @@ def test_list_unmatched_words_names_words_without_match() -> None:
     ]
 
 
+def test_list_unmatched_words_ignores_space_after_exclusion_mark() -> None:
+    items = ["a", "b", "c, d"]
+    assert filter_by_names(items, "! a,! c, d", names=lambda item: [item]) == ["b"]
+    assert list_unmatched_words(items, "! a,! c, d,! e", names=lambda item: [item]) == ["!e"]
+
+
 def test_filter_by_names_takes_brackets_literally() -> None:
     assert filter_by_names(["a[1]x", "a1x"], "a[1]*", names=lambda item: [item]) == ["a[1]x"]
 

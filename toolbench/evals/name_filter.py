@@ -13,6 +13,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 ALL_WORDS = ("all", "full", "*")
+_SPACE_AFTER_MARK = re.compile(r"^!\s+")
 
 
 def filter_by_names(
@@ -30,7 +31,7 @@ def filter_by_names(
     """
     tokens = _split_words(words, items, names)
     included = [token for token in tokens if not token.startswith("!")]
-    excluded = [token[1:].strip() for token in tokens if token.startswith("!")]
+    excluded = [token[1:] for token in tokens if token.startswith("!")]
     if excluded and not included:
         included = ["all"]
     return [item for item in items if _matches_any(included, item, names) and not _matches_any(excluded, item, names)]
@@ -72,11 +73,14 @@ def find_similar_words(word: str, known_words: Iterable[str], limit: int = 3) ->
 def _split_words(
     words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
-    """Return the words in lower case, without blank ones.
+    """Return the words in lower case, without blank ones and without space after a `!`.
 
     If several consecutive parts of the list form a name of an item, the longest such name is one word.
     """
-    parts = [part.strip().lower() for part in (words.split(",") if isinstance(words, str) else words)]
+    parts = [
+        _SPACE_AFTER_MARK.sub("!", part.strip().lower())
+        for part in (words.split(",") if isinstance(words, str) else words)
+    ]
     comma_names = {_normalise_name(name) for item in items for name in names(item) if "," in name}
     max_size = max((name.count(",") + 1 for name in comma_names), default=1)
     tokens: list[str] = []
