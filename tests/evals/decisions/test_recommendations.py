@@ -14,6 +14,7 @@ from toolbench.evals.decisions.recommendations import (
     ProfileResult,
     has_overlap,
     list_disagreements,
+    normalise_verdict,
     recommend,
 )
 from toolbench.evals.decisions.requirements import REQUIREMENT_CHECKS, assess_config
@@ -75,6 +76,21 @@ def test_list_disagreements_on_snapshot_finds_three_verdicts() -> None:
         "minimax-m2-her": ["No (for tool calling)", "Not applicable"],
         "gemini-2.5-flash": ["Yes", "Conditional"],
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Yes", "Yes"),
+        ("No (for tool calling)", "No"),
+        ("Conditional: short prompts", "Conditional"),
+        ("Not applicable", "Not applicable"),
+        ("Not applicable (no tools)", "Not applicable"),
+        ("Nothing to say", "Nothing to say"),
+    ],
+)
+def test_normalise_verdict_compares_whole_words(text: str, verdict: str) -> None:
+    assert normalise_verdict(text) == verdict
 
 
 def test_recommend_prefers_a_profile_only_if_intervals_are_disjoint() -> None:

@@ -3,6 +3,7 @@
 The first rule of RECOMMENDATION_RULES that holds gives the verdict.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -223,8 +224,9 @@ def list_disagreements(
 
 
 def normalise_verdict(text: str) -> str:
-    """Return YES, NO or CONDITIONAL if a published text begins with it; otherwise the text unchanged."""
-    return next((verdict for verdict in (YES, NO, CONDITIONAL) if text.startswith(verdict)), text)
+    """Return the verdict with whose words a published text begins; the text unchanged if there is none."""
+    verdicts = (YES, NO, CONDITIONAL, NOT_APPLICABLE)
+    return next((verdict for verdict in verdicts if re.match(rf"{verdict}\b", text)), text)
 
 
 def has_overlap(first: ProfileResult, second: ProfileResult) -> bool:
