@@ -1,5 +1,10 @@
 """Tests of requests to BFCL's checker in its process."""
 
+import sys
+
+import pytest
+
+from toolbench.evals.bfcl import ask_checker
 from toolbench.evals.bfcl.ask_checker import check_answers
 from toolbench.evals.bfcl.cases import iter_cases
 from toolbench.evals.bfcl.golden_answers import build_golden_calls
@@ -31,3 +36,11 @@ def test_check_answers_refuses_wrong_value_wrong_name_and_missing_call() -> None
     verdicts = check_answers([(case, calls) for calls in [[first, *others], *wrong]])
     assert [verdict.valid for verdict in verdicts] == [True, False, False, False, False]
     assert all(verdict.error for verdict in verdicts[1:])
+
+
+def test_check_lines_of_a_process_that_dies_while_writing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys; sys.stdout.write('{\"valid\": tr'); sys.exit('out of memory')"
+    monkeypatch.setattr(ask_checker, "_CHECKER_COMMAND", (sys.executable, "-c", program))
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        ask_checker.check_lines(["{}"])

@@ -47,9 +47,10 @@ def check_lines(lines: Sequence[str]) -> tuple[CheckerVerdict, ...]:
         raise NotInstalledError
     unique = list(dict.fromkeys(lines))
     run = subprocess.run(_CHECKER_COMMAND, input="\n".join(unique), capture_output=True, text=True, check=False)
-    verdicts = [CheckerVerdict(**json.loads(line)) for line in run.stdout.splitlines()]
-    if run.returncode or len(verdicts) != len(unique):
+    verdict_lines = run.stdout.splitlines()
+    if run.returncode or len(verdict_lines) != len(unique):
         raise RuntimeError(f"BFCL's checker failed: {run.stderr[-500:]}")
+    verdicts = [CheckerVerdict(**json.loads(line)) for line in verdict_lines]
     by_line = dict(zip(unique, verdicts, strict=True))
     return tuple(by_line[line] for line in lines)
 
