@@ -127,7 +127,9 @@ def _judge_not_applicable(checked: CheckedResult) -> Verdict | None:
     parity_pass = None
     if checked.case_study_checks is not None:  # with tools off the case study asserts only the final sentence
         done_check = case_study_rule.build_done_check(checked.loop_result)
-        parity_pass = case_study_rule.is_case_study_pass(checked.loop_result, (done_check,))
+        parity_pass = record_counts.has_answer(checked.loop_result) and case_study_rule.is_case_study_pass(
+            checked.loop_result, (done_check,)
+        )
     return _build_verdict(checked, "na", task_pass=None, parity_pass=parity_pass, failure_class="tools_off")
 
 
