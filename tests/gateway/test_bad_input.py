@@ -92,6 +92,10 @@ BAD_CHAT: dict[str, tuple[Any, str]] = {
         "no images",
     ),
     "last message of the assistant": (chat_messages({"role": "assistant", "content": "x"}), "ends with the assistant"),
+    "last message of the system": (
+        chat_messages(*QUESTION, {"role": "developer", "content": "x"}),
+        "ends with the system's message",
+    ),
     "result without a call": (
         chat_messages(*QUESTION, {"role": "tool", "tool_call_id": "c", "content": "{}"}),
         "result of a call",

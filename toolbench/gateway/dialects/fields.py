@@ -231,7 +231,9 @@ def check_conversation(messages: Iterable[Message]) -> None:
                 )
             open_call_ids.discard(message["tool_call_id"])
     if last_role not in ("user", "tool"):
-        raise refuse("The conversation ends with the assistant. End it with a user's message or a tool's result.")
+        raise refuse(
+            f"The conversation ends with the {last_role}'s message. End it with a user's message or a tool's result."
+        )
     if open_call_ids:
         raise refuse(f"{len(open_call_ids)} calls have no result. Send a result for each.")
 
