@@ -134,6 +134,13 @@ def test_text_and_reasoning_around_a_call_are_separated() -> None:
     assert message == {"content": "Let me see.", "reasoning_content": "Hm.", "tool_calls": ONE_CALL}
 
 
+def test_reasoning_in_the_text_follows_the_one_of_the_message() -> None:
+    text = "<think>Hm.</think>\n" + render([TextCall("get_weather", {"city": "Oslo"})], format="hermes")
+    received = {"content": text, "reasoning_content": "The user asks."}
+    message, _ = apply_response(received, ["tool_calls_from_text"], CONTEXT)
+    assert message == {"content": "", "reasoning_content": "The user asks.\nHm.", "tool_calls": ONE_CALL}
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -5,11 +5,10 @@ import re
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats import REASONING_FORMAT, split_reasoning
 from toolbench.engine.repairs.tokens import find_objects
-from toolbench.engine.strict_json import get_text, read_json
+from toolbench.engine.strict_json import read_json
 from toolbench.engine.types import Message
-from toolbench.engine.wire_formats.parse_answer import get_message_text
+from toolbench.engine.wire_formats.parse_answer import add_reasoning, get_message_text
 
-_REASONING_FIELD = "reasoning_content"
 _START_TAGS = tuple(start_tag for start_tag, _ in REASONING_FORMAT.reasoning_markers)
 _TAGS = (*_START_TAGS, *(end_tag for _, end_tag in REASONING_FORMAT.reasoning_markers))
 _PRIVATE_USE_CODES = range(0xE000, 0xF900)  # code points without a meaning in Unicode
@@ -23,10 +22,7 @@ def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
         the text has no closed reasoning.
     """
     text, reasoning = split_text_reasoning(get_message_text(message))
-    if not reasoning:
-        return text, None
-    all_reasoning = "\n".join(filter(None, (get_text(message.get(_REASONING_FIELD)), reasoning)))
-    return text, {**message, "content": text, _REASONING_FIELD: all_reasoning}
+    return text, {**add_reasoning(message, reasoning), "content": text} if reasoning else None
 
 
 def split_text_reasoning(text: str) -> tuple[str, str]:

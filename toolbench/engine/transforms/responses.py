@@ -11,7 +11,7 @@ from toolbench.engine.strict_json import write_json
 from toolbench.engine.transforms.registry import TransformContext, TransformKind
 from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
 from toolbench.engine.types import JsonObject, Message
-from toolbench.engine.wire_formats.parse_answer import build_openai_call, get_message_text
+from toolbench.engine.wire_formats.parse_answer import add_reasoning, build_openai_call, get_message_text
 
 RESPONSE: TransformKind[Message] = TransformKind("response")
 
@@ -70,18 +70,16 @@ def tool_calls_from_text(message: Message, context: TransformContext) -> Message
     """Turn calls that the model wrote into its text into tool calls, if there are none.
 
     Only calls in the policy's text_format are read; with the value auto, calls in any known format. Reasoning in the
-    text becomes reasoning_content; it is dropped if the message already has some.
+    text becomes reasoning_content, after any that the message already has.
     """
     if message.get("tool_calls") or message.get("function_call"):
         return message
     parsed_text = _parse_calls(get_message_text(message), context)
     if not parsed_text.calls:
         return message
-    reasoning = parsed_text.reasoning if not message.get("reasoning_content") else ""
     return {
-        **message,
+        **add_reasoning(message, parsed_text.reasoning),
         "content": parsed_text.text,
-        **({"reasoning_content": reasoning} if reasoning else {}),
         "tool_calls": _to_openai_calls(parsed_text.calls),
     }
 

@@ -1,6 +1,6 @@
 """Text and calls of a message in OpenAI's format, and excerpts for findings and changes."""
 
-from toolbench.engine.strict_json import write_json
+from toolbench.engine.strict_json import get_text, write_json
 from toolbench.engine.types import JsonObject, Message
 
 INTERRUPTED_RESULT = "The call was interrupted and has no result."  # sent to the model for a call without a result
@@ -15,6 +15,14 @@ def get_message_text(message: Message) -> str:
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, dict))
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def add_reasoning(message: Message, reasoning: str) -> Message:
+    """Return the message with this reasoning after the one in `reasoning_content`; unchanged for ""."""
+    if not reasoning:
+        return message
+    all_reasoning = "\n".join(filter(None, (get_text(message.get("reasoning_content")), reasoning)))
+    return {**message, "reasoning_content": all_reasoning}
 
 
 def list_structured_calls(message: Message) -> tuple[JsonObject, ...]:
