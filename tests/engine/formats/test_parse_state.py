@@ -43,6 +43,7 @@ def _parse_in_all_ways(text: str, text_format: str) -> ParsedText:
         ("{o}Hm.{c}{o}{c}Hello{c}", "Hello", "Hm."),
         ("Hm.{c}Hello", "Hello", "Hm."),
         ("Hm.{c}Hello{c}", "Hello", "Hm."),
+        ("Hm.\n{c}\n{o}So.{c}Hello", "Hello", "Hm.\n\nSo."),
     ],
 )
 def test_parse_empty_reasoning_or_stray_end_marker_keeps_the_answer(

@@ -274,13 +274,13 @@ class ParseState:
         """Turn everything so far into reasoning whose start marker was part of the prompt."""
         self._may_be_reasoning, self._has_reasoning_ended = False, True
         self._pending_parts, self._last_character = [], ""
-        self._reasoning_parts = ["".join(self._written_parts)]
+        self._reasoning_parts = ["".join(self._written_parts), *self._reasoning_parts]
         if self._calls or self._proposed_calls:
             self.add_finding("call_in_reasoning")
         self._text_parts, self._calls, self._proposed_calls = [], [], None
         self._separators, self._follows_call = "", False
         self._has_line_ended = self._is_text_blank = True
-        self.new_events.append(DecoderEvent("void", self._reasoning_parts[0]))
+        self.new_events.append(DecoderEvent("void", "".join(self._reasoning_parts)))
 
     def build_result(self) -> ParsedText:
         """Return the parsed answer. Call it once, when the whole text was read."""
