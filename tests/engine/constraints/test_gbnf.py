@@ -118,6 +118,11 @@ def test_grammar_refuses_invalid_json_strings(inside: str) -> None:
     assert not grammar.accepts(f'{{"name":"f","arguments":{{"a":"{inside}"}}}}')
 
 
+def test_grammar_of_tuple_without_items_accepts_only_the_empty_list() -> None:
+    schema = {"type": "array", "prefixItems": [{"type": "null"}], "maxItems": 0}
+    assert [accepts_value(schema, value) for value in ([], [None])] == [True, False]
+
+
 def test_grammar_limits_white_space_between_tokens() -> None:
     call_text = json.dumps({"name": "f", "arguments": {"a": [1, 2]}}, indent=1)
     schema = {"type": "array", "items": {"type": "integer"}}

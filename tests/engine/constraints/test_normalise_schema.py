@@ -91,6 +91,12 @@ def test_normalised_schema_keeps_its_own_bounds() -> None:
     assert normalise({"type": "array", "minItems": 300, "items": {"type": "null"}})["maxItems"] == 300
 
 
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_normalised_union_has_no_alternative_for_false(keyword: str) -> None:
+    assert normalise({keyword: [False, {"type": "null"}]}) == {"type": "null"}
+    assert normalise({keyword: [False, {"type": "integer"}], "maximum": 3}) == {"type": "integer", "maximum": 3}
+
+
 @pytest.mark.parametrize(
     ("schema", "values"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
 )

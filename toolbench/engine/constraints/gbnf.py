@@ -196,6 +196,8 @@ class GbnfGrammar:
         The body is built from the last item to the first, since the array may end after each item.
         """
         first_schemas, items_schema = schema["prefixItems"][:max_items], schema["items"]
+        if not first_schemas:
+            return self.define_list("", 0, 0)
         following_items = ""
         if items_schema is not False and max_items > len(first_schemas):
             further_item = self.define("more", f"{self._define_gap(',')} {self.define_value(items_schema)}")

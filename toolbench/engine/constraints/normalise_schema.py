@@ -193,7 +193,7 @@ class SchemaNormaliser:
             if name not in ("anyOf", "oneOf", *UNSUPPORTED_KEYWORDS, *ANNOTATIONS)
         }
         alternatives: list[JsonObject] = []
-        for index, option in enumerate(options):
+        for index, option in ((index, option) for index, option in enumerate(options) if option is not False):
             option_path = f"{path}.{keyword}[{index}]"
             combined_schema = {"allOf": [option, other_keywords]} if other_keywords else option
             result = self._normalise(combined_schema, option_path, depth + 1)
