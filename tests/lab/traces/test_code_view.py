@@ -3,6 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.lab.traces.code_view import MAX_LINES, mark_bad_paths, mark_differences, render_body, render_value
 
 
@@ -22,6 +24,15 @@ def test_render_body_json_has_path_of_every_line() -> None:
 def test_mark_bad_paths_marks_path_and_children_only() -> None:
     code = mark_bad_paths(render_body(b'{"op": {"a": 1}, "ops": 2}'), ["$.op"])
     assert [line.text.strip() for line in code.lines if line.mark == "bad"] == ['"op": {', '"a": 1', "},"]
+
+
+def test_mark_bad_paths_marks_keys_that_are_no_plain_words() -> None:
+    schema = {"type": "object", "properties": {"a b": {"type": "integer"}, "c-d": {"type": "object"}}}
+    arguments = {"a b": "x", "c-d": {"e f": 1}, "g": 2}
+    paths = [error.path for error in list_schema_errors(ToolDefinition("f", "", schema), arguments)]
+    assert paths == ['$["a b"]']
+    code = mark_bad_paths(render_value(arguments), [*paths, '$["c-d"]["e f"]'])
+    assert [line.text.strip() for line in code.lines if line.mark == "bad"] == ['"a b": "x",', '"e f": 1']
 
 
 def test_mark_differences_marks_differing_lines_on_both_sides() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolbench.engine.json_paths import build_member_path
+
 MAX_LINES = 1_500
 MAX_BYTES = 200_000  # of a body; bytes after them are omitted
 MAX_LINE_CHARACTERS = 2_000
@@ -143,7 +145,7 @@ def _render_part(value: Any, *, path: str, prefix: str, depth: int, suffix: str)
     items = list(value.items() if isinstance(value, dict) else enumerate(value))
     for index, (key, item) in enumerate(items):
         comma = "," if index < len(items) - 1 else ""
-        item_path = f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]"
+        item_path = build_member_path(path, key) if isinstance(value, dict) else f"{path}[{key}]"
         name = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(value, dict) else ""
         yield from _render_part(item, path=item_path, prefix=name, depth=depth + 1, suffix=comma)
     yield CodeLine(f"{indent}{closing}{suffix}", path)
