@@ -60,6 +60,14 @@ def test_argument_repair_is_change_and_finding_and_keeps_original() -> None:
     assert turn.parse_errors[0].is_repaired
 
 
+@pytest.mark.parametrize("repairs", [[], list(REPAIR_NAMES)])
+def test_blanks_that_json_forbids_are_no_repair_in_standard_form(repairs: list[str]) -> None:
+    arguments = f"\u00a0{GOOD}\u00a0"
+    turn = parse_answer(build_answer_with_calls(arguments), wire_standard_only=True, argument_repairs=repairs)
+    assert (turn.calls[0].arguments, turn.changes, turn.findings) == (arguments, (), ())
+    assert [(error.is_repaired, error.repairs) for error in turn.parse_errors] == [(False, ())]
+
+
 def test_argument_repairs_are_off_by_default() -> None:
     turn = parse_answer(build_answer_with_calls("{'ops': []}"))
     assert (turn.calls[0].arguments, turn.changes) == ("{'ops': []}", ())

@@ -88,6 +88,8 @@ def repair_calls(
         repaired_arguments = None
         if isinstance(raw_arguments, str):
             repaired_arguments = repair_arguments(raw_arguments, policy.argument_repairs, is_truncated=is_truncated)
+        if repaired_arguments is not None and not repaired_arguments.repair_names:
+            repaired_arguments = None  # only blanks were trimmed, which is no repair
         path = f"$.tool_calls[{index}].function.arguments"
         raw_text, problem = str(raw_arguments), arguments_read.problem
         parse_errors.append(
