@@ -223,7 +223,7 @@ def test_launch_form_refuses_model_of_deleted_provider(
         (ScriptedReply(200, {"content-type": "text/html"}, b"<html>"), "Not an answer"),
         (ScriptedReply(302, {"location": "/login"}), "Redirect to /login refused"),
         (json_reply({"data": "none"}), "unknown shape"),
-        (json_reply({"data": [1, None, {"id": 7}, {"id": "a\x00b"}]}), "1 in its own list"),
+        (json_reply({"data": [1, None, {"id": 7}, {"id": "a\x00b"}, {"id": "m"}]}), "1 in its own list"),
         (ScriptedReply(200, JSON_TYPE, b"[" * 100_000), "Not an answer"),
     ],
 )
