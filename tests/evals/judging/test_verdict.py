@@ -52,8 +52,7 @@ def test_judge_tools_off_is_na_and_keeps_the_parity_pass() -> None:
 
 def test_judge_tools_off_is_no_parity_pass_if_the_answer_broke_off() -> None:
     record = build_cut_turn(0, "Done")
-    off = build_ended(replace(record, request=build_text_turn(0, "", tools_sent=False).request))
-    verdict = judge_trial(off)
+    verdict = judge_trial(build_ended(replace(record, request=build_text_turn(0, "", tools_sent=False).request)))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("na", None, False)
 
 
