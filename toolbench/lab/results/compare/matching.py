@@ -98,8 +98,7 @@ def match_sides(
     """Group the counts of both sides by the strata in which they can be compared.
 
     Groups of scenarios are never pooled, nor are drawn instances with the published wording. If the sides have a
-    version of any scenario in common, versions are separate strata; otherwise each side counts one version of each
-    shared scenario, the newest in the strata that both sides have.
+    scenario's version in common, versions are separate strata; otherwise each side counts the newest version of each.
 
     Args:
         first: counts of the first side.

@@ -45,11 +45,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def _save_new(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> HttpResponse | None:
-    """Save a new case and, with the button `run`, run it, each once for each launch key.
-
-    Returns:
-        None if a form has errors, or if the launch key cannot be used and a message says so.
-    """
+    """Save a new case and, with the button `run`, run it, each once for each launch key; None if nothing was saved."""
     try:
         with use_form_key(request) as launch_key:
             if launch_key.run is not None:
