@@ -376,3 +376,24 @@ def test_eval_unknown_preset_in_environment_exits_with_2(monkeypatch: pytest.Mon
 
     assert error.returncode == 2
     assert "OPENROUTER_EVAL_PRESET must be one of full, all, not 'ful'" in str(error)
+
+
+def test_eval_unwritable_file_exits_with_3_and_writes_the_others(scripted: ScriptedServer, tmp_path: Path) -> None:
+    make_scripted_model(scripted)
+    (tmp_path / "file").touch()
+    paths = {name: tmp_path / "file" / name for name in ("out", "junit")}
+    markdown = tmp_path / "cells.md"
+    error = refuse_eval(**{name: str(path) for name, path in paths.items()}, markdown=str(markdown))
+    assert (error.returncode, str(error).count("The results of the run are kept.")) == (3, 2)
+    assert all(f"{path} was not written" in str(error) for path in paths.values())
+    assert "happy_path" in markdown.read_text()
+    assert Run.objects.get().state == Run.State.FINISHED
+
+
+def test_eval_cell_below_with_unwritable_file_exits_with_1(tmp_path: Path) -> None:
+    with ScriptedServer(answer_without_patch) as scripted:
+        make_scripted_model(scripted)
+        error = refuse_eval(fail_under="50", junit=str(tmp_path))
+    assert error.returncode == 1
+    assert f"{tmp_path} was not written" in str(error)
+    assert "happy_path: 0/2" in str(error)

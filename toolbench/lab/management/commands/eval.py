@@ -6,6 +6,7 @@ The command launches a run as the page does. Worker sessions of the command's pr
 import os
 import sys
 from argparse import BooleanOptionalAction
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class Command(BaseCommand):
 
     help = (
         "Run trials from the command line. Exit codes: 0 finished; 1 a cell is below --fail-under or worse than "
-        "--baseline; 2 the request is refused; 3 not finished, finished trials are kept."
+        "--baseline; 2 the request is refused; 3 not finished or a file is not written, finished trials are kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -194,30 +195,38 @@ class Command(BaseCommand):
         """Print the results and write the report.
 
         Raises:
-            CommandError: the run is not finished, or a cell is below `--fail-under` or worse than the baseline.
+            CommandError: the run is not finished, a cell is below `--fail-under` or worse than the baseline, or a file
+                cannot be written.
         """
         run.refresh_from_db()
         self._print(*render_run_lines(run, each_cell=self.verbosity >= DETAILED_VERBOSITY))
-        if options.out:
-            self._print(f"{len(write_report(run.pk, Path(options.out)))} files in {options.out}")
+        unwritten = _try_to_write(options.out, lambda folder: self._write_report(run, folder))
         unfinished = _describe_unfinished(run) if run.state != Run.State.FINISHED else ""
         gate = compare_with_baseline_run(run, options.baseline) if options.baseline is not None else None
         cells = list_cell_results(run)
-        self._check_gates(GateResults(f"Run {run.pk}", cells, options.fail_under, gate, unfinished), options)
+        self._check_gates(GateResults(f"Run {run.pk}", cells, options.fail_under, gate, unfinished), options, unwritten)
 
-    def _check_gates(self, results: GateResults, options: EvalOptions) -> None:
+    def _write_report(self, run: Run, folder: Path) -> None:
+        self._print(f"{len(write_report(run.pk, folder))} files in {folder}")
+
+    def _check_gates(self, results: GateResults, options: EvalOptions, unwritten: tuple[str, ...] = ()) -> None:
         """Print the comparison with the baseline and write the files for CI.
 
+        Args:
+            results: the cells and the gates.
+            options: all options.
+            unwritten: a sentence for each file or folder that could not be written.
+
         Raises:
-            CommandError: the run is not finished, or a gate fails.
+            CommandError: the run is not finished, a gate fails, or a file cannot be written.
         """
         if gate := results.gate:
             self._print(*(f"against run {gate.baseline_id}, {cell.name}: {cell.text}" for cell in gate.cells))
-        _write_gate_files(results, options)
-        if results.unfinished:
-            raise CommandError(results.unfinished, returncode=UNFINISHED_EXIT_CODE)
-        if results.failure:
-            raise CommandError(results.failure, returncode=BELOW_EXIT_CODE)
+        unwritten = (*unwritten, *_write_gate_files(results, options))
+        reasons = [*unwritten, results.unfinished or results.failure]
+        if message := "\n".join(filter(None, reasons)):
+            is_below = results.failure and not results.unfinished
+            raise CommandError(message, returncode=BELOW_EXIT_CODE if is_below else UNFINISHED_EXIT_CODE)
 
     def _print_plan(self, eval_request: EvalRequest) -> None:
         for line in (*list_unused_variables(os.environ), *_list_plan_lines(eval_request)):
@@ -264,12 +273,22 @@ def _adopt_baseline(options: EvalOptions) -> EvalOptions:
     return replace(options, seed=baseline.seed) if options.seed is None else options
 
 
-def _write_gate_files(results: GateResults, options: EvalOptions) -> None:
-    """Write the files of `--junit` and `--markdown`."""
-    if options.junit:
-        Path(options.junit).write_text(render_junit(results), encoding="utf-8")
-    if options.markdown:
-        Path(options.markdown).write_text(render_markdown(results), encoding="utf-8")
+def _write_gate_files(results: GateResults, options: EvalOptions) -> tuple[str, ...]:
+    """Write the files of `--junit` and `--markdown`; return a sentence for each that could not be written."""
+    return (
+        *_try_to_write(options.junit, lambda path: path.write_text(render_junit(results), encoding="utf-8")),
+        *_try_to_write(options.markdown, lambda path: path.write_text(render_markdown(results), encoding="utf-8")),
+    )
+
+
+def _try_to_write(path: str, write: Callable[[Path], object]) -> tuple[str, ...]:
+    """Call `write` unless `path` is empty; return a sentence about the error if the file or folder was not written."""
+    try:
+        if path:
+            write(Path(path))
+    except (OSError, ReportError) as error:
+        return (f"{path} was not written: {error} The results of the run are kept.",)
+    return ()
 
 
 def _build_checked_request(options: EvalOptions) -> EvalRequest:
