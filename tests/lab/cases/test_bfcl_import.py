@@ -85,3 +85,11 @@ def test_bfcl_case_golden_calls_pass_and_wrong_argument_is_named() -> None:
     assert json.loads(page.draft.expect) == list(case.answers)
     assert page.runs[0].cell.scenario_group == "bfcl"
     assert f"$.{key}" in [failed_check.name.rpartition(" ")[2] for failed_check in page.runs[0].failed_checks]
+
+
+@pytest.mark.django_db
+def test_import_cases_command_refuses_negative_limit() -> None:
+    with pytest.raises(CommandError, match="--limit has to be 0 or more") as raised:
+        call_command("import_cases", "bfcl", limit=-1)
+    assert raised.value.returncode == 2
+    assert not Case.objects.exists()

@@ -12,6 +12,11 @@ def is_confirmed(question: str) -> bool:
         question: sentence that says what is sent and what it may cost.
 
     Returns:
-        False without a terminal, where nobody can answer.
+        False without a terminal, where nobody can answer, and at the end of the input (Ctrl-D).
     """
-    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in _YES_WORDS
+    if not sys.stdin.isatty():
+        return False
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in _YES_WORDS
+    except EOFError:
+        return False

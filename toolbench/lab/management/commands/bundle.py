@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from toolbench.lab.interchange.bundle.selection import BundleError, select_for_bundle
 from toolbench.lab.interchange.bundle.write import write_bundle
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
+from toolbench.lab.management.new_files import open_new_file
 
 
 class Command(BaseCommand):
@@ -29,7 +30,7 @@ class Command(BaseCommand):
         path = out or Path(f"toolbench-bundle-{run}.zip")
         try:
             select_for_bundle(run, private=private)
-            with path.open("xb") as file:
+            with open_new_file(path) as file:
                 manifest = write_bundle(run, file, private=private)
         except FileExistsError as error:
             raise CommandError(f"{path} already exists. Name a new file.", returncode=REFUSED_EXIT_CODE) from error

@@ -13,6 +13,7 @@ from toolbench.lab.interchange.bundle.selection import BundleError
 from toolbench.lab.interchange.otlp.send import PROTOBUF, PROTOCOLS, EndpointError, OtlpEndpoint, send_lines
 from toolbench.lab.interchange.otlp.write import TrialNotFoundError, iter_run_lines, render_trial_line
 from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
+from toolbench.lab.management.new_files import open_new_file
 
 
 class Command(BaseCommand):
@@ -62,7 +63,7 @@ class Command(BaseCommand):
 
     def _write(self, lines: Iterable[bytes], path: Path) -> None:
         count = 0
-        with path.open("xb") as file:
+        with open_new_file(path) as file:
             for line in lines:
                 file.write(line)
                 count += 1

@@ -32,8 +32,10 @@ class Command(BaseCommand):
         """Import the categories, by default `simple_python`, and print the counts of each.
 
         Raises:
-            CommandError: BFCL is not installed, or a category is unknown.
+            CommandError: BFCL is not installed, a category is unknown, or the limit is negative.
         """
+        if (options["limit"] or 0) < 0:
+            raise CommandError("--limit has to be 0 or more.", returncode=REFUSED_EXIT_CODE)
         categories = options["category"] or ["simple_python"]
         try:
             results = import_bfcl(BFCL_CATEGORIES if categories == ["all"] else categories, limit=options["limit"])
