@@ -1,6 +1,7 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,3 +184,11 @@ def test_deliver_due_alerts_by_several_schedulers_sends_once(elsewhere: RunInThr
         results = [elsewhere(deliver_due_alerts) for _ in range(4)]
         assert sum(result.result() for result in results) == 3
         assert len(server.seen) == 3
+
+
+def test_send_test_with_invalid_key_file_names_the_webhook(settings: Settings, tmp_path: Path) -> None:
+    rule = make_rule("drift", make_schedule(), webhook=UNREACHABLE_URL)
+    settings.KEY_FILE = tmp_path / "key"
+    settings.KEY_FILE.write_text("no key")
+    (sentence,) = send_test(rule)
+    assert sentence == "Webhook: The stored address cannot be decrypted. Enter the webhook again."

@@ -43,7 +43,7 @@ def send_message(rule: AlertRule, channel: str, message: JsonObject) -> None:
 def _send_webhook(rule: AlertRule, message: JsonObject) -> None:
     try:
         url = decrypt(rule.webhook_encrypted or b"")
-    except (InvalidToken, FileNotFoundError) as error:
+    except (InvalidToken, FileNotFoundError, ValueError) as error:
         raise SendError("The stored address cannot be decrypted. Enter the webhook again.") from error
     try:
         status = asyncio.run(asyncio.wait_for(_post(url, message), SEND_SECONDS))
