@@ -10,6 +10,7 @@ from django.utils import timezone
 from tests.factories import make_model, make_provider
 from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import launch_run, make_scripted_model
+from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints import probe_job
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.endpoints.probe_storage import ProbeLeaseLostError, claim_probe, requeue_lost_probes, store_exchanges
@@ -219,3 +220,21 @@ def test_run_probe_without_free_slot_sends_nothing(model: Model) -> None:
         Trial.objects.update(state="done", lease=None)
         assert run_probe(probe.pk, on_finished=decide_waiting_methods)
         assert len(provider.seen) == 2
+
+
+@pytest.mark.parametrize("error", [KeyUnavailableError("There is no key."), RuntimeError("a defect")])
+def test_run_probe_failed_after_lost_lease_calls_on_finished(
+    model: Model, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def lose_lease(_: object) -> None:
+        Probe.objects.update(state="queued", lease=None, lease_until=None)
+        raise error
+
+    probe = queue_probe(model, "first_use")
+    monkeypatch.setattr(probe_job, "load_provider_access", lose_lease)
+    finished: list[int] = []
+
+    assert run_probe(probe.pk, on_finished=finished.append)
+    assert finished == [model.pk]
+    probe.refresh_from_db()
+    assert (probe.state, probe.sentence) == ("queued", "")

@@ -158,21 +158,34 @@ def run_probe(
     if claimed is None:
         return False
     try:
+        _run_claimed_probe(claimed, stopping)
+    except ProbeLeaseLostError:
+        logger.warning("Probe %s: the lease was lost, so this worker stores no more results", probe_id)
+    on_finished(claimed.model_id)
+    notify_workers_of_probes(list_next_probes(probe_id))
+    return True
+
+
+def _run_claimed_probe(claimed: ClaimedProbe, stopping: Callable[[], bool]) -> None:
+    """Run a claimed probe; queue it again or store why it failed if it cannot be finished.
+
+    Raises:
+        ProbeLeaseLostError: the lease is lost.
+        django.db.Error: the database is unavailable.
+    """
+    try:
         asyncio.run(_ProbeRun(claimed, *_resolve_endpoint(claimed), stopping).run())
+    except ProbeLeaseLostError:
+        raise
     except (ServedElsewhereError, ProbeInterruptedError):
         requeue_probe(claimed)
     except (ServerNotReadyError, KeyUnavailableError) as error:
         finish_probe(claimed, [], sentence=str(error))
-    except ProbeLeaseLostError:
-        logger.warning("Probe %s: the lease was lost, so this worker stores no more results", probe_id)
     except Exception as error:
         if is_unavailable(error):
             raise  # the sweep queues the probe again when its lease expires
-        logger.exception("Probe %s failed with an internal error", probe_id)
+        logger.exception("Probe %s failed with an internal error", claimed.id)
         finish_probe(claimed, [], sentence=describe_internal_error(error))
-    on_finished(claimed.model_id)
-    notify_workers_of_probes(list_next_probes(probe_id))
-    return True
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
