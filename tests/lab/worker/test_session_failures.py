@@ -3,6 +3,7 @@
 import pytest
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import JobFailure, Model, Run
 from toolbench.lab.worker import trial_job
@@ -50,4 +51,5 @@ def test_session_error_while_classifying_ends_as_internal_error(
     assert run_worker_session(model) == 1
     trial, cell = run.trials.get(), run.cells.get()
     assert (trial.state, trial.outcome, trial.failure_class) == ("done", "infra", "our_error")
+    assert (trial.cause, trial.taxonomy) == ("our_error", read_taxonomy_version())
     assert (cell.requests, JobFailure.objects.get().job) == (3, "a trial")

@@ -15,6 +15,7 @@ from tests.lab.query_plans import count_most_rows
 from tests.lab.scripted_runs import launch_run, read_step_facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.types import Envelope, SchemaError, ToolCall, Turn, Usage
+from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.models import Run, Step, Trial
 from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.claims import claim
@@ -259,6 +260,15 @@ def test_write_batch_with_refused_row_subtracts_unsent_requests() -> None:
     write_batch(Batch(outcomes=[ended]))
     run.refresh_from_db()
     assert run.requests_reserved == 7
+
+
+def test_write_batch_outcome_refused_twice_is_an_internal_error() -> None:
+    trial = make_running_trial()
+    outcome = build_outcome_write(trial, category="\x00")
+    assert write_batch(Batch(outcomes=[outcome])).ended_ids == {trial.pk}
+    trial.refresh_from_db()
+    assert trial.sentence == "The verdict could not be stored."
+    assert (trial.failure_class, trial.cause, trial.taxonomy) == ("our_error", "our_error", read_taxonomy_version())
 
 
 def test_write_batch_refused_rows_leave_others_stored(caplog: pytest.LogCaptureFixture) -> None:

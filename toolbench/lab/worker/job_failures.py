@@ -8,6 +8,9 @@ from datetime import timedelta
 from django.db import connection
 from django.db.models.functions import Now
 
+from toolbench.engine.events import EndReason
+from toolbench.engine.types import JsonObject
+from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.models import JobFailure
 from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
@@ -15,6 +18,7 @@ from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 logger = logging.getLogger(__name__)
 
 SESSION_JOB = "a worker session"
+INTERNAL_ERROR = "our_error"  # stored failure class and cause
 FAILURE_RETENTION = timedelta(days=1)  # from the last occurrence of a failure; then /health/ no longer shows it
 
 _COUNT_FAILURE = load_statement("worker/count_failure")
@@ -23,6 +27,20 @@ _COUNT_FAILURE = load_statement("worker/count_failure")
 def describe_internal_error(error: Exception) -> str:
     """Return the sentence for users about an internal error, with the class of the exception."""
     return f"Toolbench itself failed ({type(error).__name__}). See the worker's log for details."
+
+
+def build_internal_error_columns(sentence: str) -> JsonObject:
+    """Return the columns of a trial that ends with an internal error, with `sentence` as its explanation."""
+    return {
+        "outcome": "infra",
+        "end": EndReason.PROVIDER_ERROR.value,
+        "failure_class": INTERNAL_ERROR,
+        "category": "EXCEPTION",
+        "sentence": sentence,
+        "signature": INTERNAL_ERROR,
+        "cause": INTERNAL_ERROR,
+        "taxonomy": read_taxonomy_version(),
+    }
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.claims import requeue
 from toolbench.lab.worker.database_thread import is_unavailable, open_pipeline
+from toolbench.lab.worker.job_failures import build_internal_error_columns
 from toolbench.lab.worker.refused_parameters import build_refused_rows, store_refused
 from toolbench.lab.worker.request_budget import reconcile
 from toolbench.lab.worker.slots import TrialLease
@@ -335,8 +336,7 @@ def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
 
 def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:
     """Return an internal error in place of the outcome, without any of its values."""
-    columns = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
-    return replace(outcome, columns={**columns, "sentence": "The verdict could not be stored."})
+    return replace(outcome, columns=build_internal_error_columns("The verdict could not be stored."))
 
 
 def _is_count_or_boolean(value: object) -> bool:

@@ -26,7 +26,7 @@ from toolbench.lab.traces.trial_columns import (
 from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.job_failures import describe_internal_error
+from toolbench.lab.worker.job_failures import INTERNAL_ERROR, build_internal_error_columns, describe_internal_error
 from toolbench.lab.worker.local_servers import MAX_SERVER_LOSSES, LocalServerCheck
 from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.refused_parameters import SessionRefusals
@@ -51,8 +51,6 @@ from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.request_template import build_endpoint_masker
 
 logger = logging.getLogger(__name__)
-
-INTERNAL_ERROR = "our_error"  # stored failure class
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +234,7 @@ class TrialJob:
 
     def end_with_internal_error(self, error: Exception) -> None:
         """End the trial with an internal error. Its steps are not read: they may have caused the error."""
-        outcome = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
-        self._put_outcome({**outcome, "category": "EXCEPTION", "sentence": describe_internal_error(error)})
+        self._put_outcome(build_internal_error_columns(describe_internal_error(error)))
 
     def _build_run_context(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> RunContext:
         return RunContext(
