@@ -11,6 +11,7 @@ from tests.factories import make_cell, make_config, make_run, make_trial, recomp
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.runs.local_demo import OWN_SERVICE, TOOLS_SERVICE, get_local_demo, launch_next_demo_run
+from toolbench.lab.runs.repeat import repeat_run
 
 pytestmark = pytest.mark.django_db
 
@@ -155,3 +156,11 @@ def test_get_local_demo_polls_until_intent_run_can_begin() -> None:
     assert get_local_demo().is_polling
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
     assert not get_local_demo().is_polling
+
+
+def test_get_local_demo_shows_its_own_run_after_a_repeat() -> None:
+    run = make_half_done_run()
+    repeat = repeat_run(run, owner=None)
+    demo = get_local_demo()
+    assert demo.run == run
+    assert (repeat.purpose, repeat.repeat_of) == ("", run)

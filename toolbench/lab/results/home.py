@@ -12,7 +12,7 @@ from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.attention import AttentionItem, list_attention, read_site_state
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 from toolbench.lab.results.run.index import RunRow, get_runs
-from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
+from toolbench.lab.runs.local_demo import DEMO_PURPOSES
 from toolbench.providers.templates import ProviderTemplate
 
 MAX_FAILURES_SEARCHED = 400  # newest failed trials, from which those of different failure classes are chosen
@@ -68,7 +68,7 @@ class HomePage:
 
 def get_home_page() -> HomePage:
     """Return the home page with a number of queries that does not depend on the number of trials."""
-    recent = get_runs("own", MAX_RECENT_RUNS, excluded_purposes=(WEATHER_PURPOSE, INTENT_PURPOSE))
+    recent = get_runs("own", MAX_RECENT_RUNS, excluded_purposes=DEMO_PURPOSES)
     provider_rows, state = get_providers(), read_site_state()
     providers = [row.provider for row in provider_rows]
     connected = tuple(row for row in provider_rows if row.is_connected)

@@ -19,12 +19,12 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
-from toolbench.lab.runs.launch import WEATHER_PURPOSE as WEATHER_PURPOSE
-from toolbench.lab.runs.launch import launch
+from toolbench.lab.runs.launch import WEATHER_PURPOSE, launch
 
 # Local servers of one model: with the model's own chat template, and with Toolbench's.
 OWN_SERVICE, TOOLS_SERVICE = "local-own", "local-tools"
 INTENT_PURPOSE = "first_page_intent"  # Run.purpose of the second run
+DEMO_PURPOSES = (WEATHER_PURPOSE, INTENT_PURPOSE)
 TRIALS_PER_CELL = 10
 INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer than that of the weather task
 EXAMPLE_SET = "weather-1"
@@ -151,9 +151,7 @@ def _find_next_purpose() -> str | None:
 
     The intent run starts after the end of the first run, since two runs at once would slow each other down.
     """
-    finished_at = dict(
-        Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE]).values_list("purpose", "finished_at")
-    )
+    finished_at = dict(Run.objects.filter(purpose__in=DEMO_PURPOSES).values_list("purpose", "finished_at"))
     if WEATHER_PURPOSE not in finished_at:
         return WEATHER_PURPOSE
     return INTENT_PURPOSE if finished_at[WEATHER_PURPOSE] and INTENT_PURPOSE not in finished_at else None
@@ -193,7 +191,7 @@ def get_local_demo() -> LocalDemo:
     It makes up to six queries if a run was launched, but two if its results are cached. Before the launch, it makes up
     to two.
     """
-    runs = list(Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE], deleted_at=None).order_by("-id")[:10])
+    runs = list(Run.objects.filter(purpose__in=DEMO_PURPOSES, deleted_at=None).order_by("-id")[:10])
     run = next((run for run in runs if run.purpose == WEATHER_PURPOSE), None)
     if run is None:
         return LocalDemo(state=_find_state_before_run())

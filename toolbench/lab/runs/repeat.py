@@ -17,6 +17,7 @@ from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_prov
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.runs.local_demo import DEMO_PURPOSES
 from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
 from toolbench.lab.worker.queue import notify_workers, queue_trials
@@ -58,9 +59,13 @@ def resend_trial(trial_id: int) -> Run:
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """Repeat a run with the same seeds, without manually added trials."""
+    """Repeat a run with the same seeds, without manually added trials.
+
+    The repeat of a run of the local demo is an ordinary run, which does not replace it on the home page.
+    """
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
-    copy_settings = CopySettings(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
+    purpose = "" if run.purpose in DEMO_PURPOSES else run.purpose
+    copy_settings = CopySettings(run.title, purpose, owner.pk if owner else None, run.trials_per_cell)
     return _copy_trials(run, list(planned.order_by("position")), copy_settings)
 
 

@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run
 from toolbench.lab.models.runs import ALERTS_UNCHECKED
-from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
+from toolbench.lab.runs.local_demo import DEMO_PURPOSES
 from toolbench.lab.schedules.conditions import CONDITIONS, ConditionFinding, EndedRun, describe_end, find_conditions
 from toolbench.lab.schedules.series import load_series
 
 MAX_RUNS_PER_CHECK = 20
 MAX_SENTENCE_CHARACTERS = 500
-_UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=(WEATHER_PURPOSE, INTENT_PURPOSE))
+_UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=DEMO_PURPOSES)
 
 
 def check_ended_runs() -> int:
