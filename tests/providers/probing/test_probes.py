@@ -10,6 +10,7 @@ from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.constraint_checks import check_constraints
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.probes import CHECKS, MAX_REQUESTS, TITLES, probe_conformance, probe_first_use
+from toolbench.providers.probing.sampling_checks import check_temperature
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -381,3 +382,16 @@ def test_constraints_and_effort_checks_use_the_fields_of_messages() -> None:
         found = run_probe(provider.endpoint(wire="anthropic"), probe_conformance).capabilities
 
     assert (found.constrained, found.effort_name) == (("output_config",), "output_config.effort")
+
+
+def test_temperature_check_names_the_error_of_the_first_answer() -> None:
+    answers = iter([error_reply(400, "no open questions"), text_reply("Kestrel")])
+
+    async def run_check(prober: Prober) -> AsyncIterator[ProbeCheck]:
+        yield await check_temperature(prober)
+
+    with ScriptedServer(lambda _: next(answers)) as provider:
+        check = run_probe(provider.endpoint(), run_check).checks["temperature"]
+
+    assert check.outcome == "unknown"
+    assert "no open questions" in check.sentence

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from toolbench.engine.events import ExchangeError
 from toolbench.engine.transforms.requests import TOKEN_LIMIT_KEYS
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.responses.requests import MIN_TOKEN_LIMIT
@@ -66,7 +67,7 @@ async def check_temperature(prober: Prober) -> ProbeCheck:
     results = [await prober.ask(_build_open_question({"temperature": 0})) for _ in range(2)]
     numbers, texts = _collect_texts(results)
     if len(texts) < 2:
-        return build_inconclusive("temperature", results[-1].error, numbers)
+        return build_inconclusive("temperature", _find_error(results), numbers)
     if len(set(texts)) == 1:
         message = "Two answers at temperature 0 are equal."
         return ProbeCheck("temperature", "passed", message, {"honours": ["temperature"]}, numbers)
@@ -78,7 +79,7 @@ async def check_seed(prober: Prober) -> ProbeCheck:
     results = [await prober.ask(_build_open_question({"temperature": 1, "seed": seed})) for seed in (11, 11, 12)]
     numbers, texts = _collect_texts(results)
     if len(texts) < 3:
-        return build_inconclusive("seed", next((result.error for result in results if result.error), None), numbers)
+        return build_inconclusive("seed", _find_error(results), numbers)
     if texts[0] != texts[1]:
         return _build_ignored("seed", numbers)
     if texts[0] != texts[2]:
@@ -95,6 +96,11 @@ def _collect_texts(results: Sequence[ProbeResult]) -> tuple[tuple[int, ...], lis
     """Return the numbers of all exchanges, and the texts of the answers."""
     numbers = tuple(number for result in results for number in result.exchange_numbers)
     return numbers, [result.turn.text for result in results if result.turn is not None]
+
+
+def _find_error(results: Sequence[ProbeResult]) -> ExchangeError | None:
+    """Return the error of the first failed request; None if there is none."""
+    return next((result.error for result in results if result.error), None)
 
 
 def _build_honoured(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
