@@ -125,6 +125,8 @@ def test_alert_rule_is_added_tested_switched_and_deleted(owner_client: Client) -
         answer = owner_client.post(f"/schedules/rules/{rule.pk}/act/", {"action": action}, follow=True)
         assert words in read_html(answer), action
     assert not AlertRule.objects.exists()
+    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["added", "changed", "changed", "deleted"]
 
 
 @pytest.mark.parametrize(

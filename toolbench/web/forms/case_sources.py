@@ -125,6 +125,10 @@ class TrafficForm(forms.Form):
         return import_traffic(file.read(), file.name or "")
 
 
+class DraftReviewError(Exception):
+    """Review of drafts that is not possible; the message says why, and nothing was changed."""
+
+
 class DraftReviewForm(forms.Form):
     """Form that accepts or rejects drafts: the chosen ones, or all open ones."""
 
@@ -137,18 +141,21 @@ class DraftReviewForm(forms.Form):
 
         Args:
             id_texts: primary keys of drafts as the form sent them; other texts are ignored.
+
+        Raises:
+            DraftReviewError: the form has errors, no draft is chosen, or the cases cannot be created.
         """
         if not self.is_valid():
-            return "Nothing was changed: choose Accept or Reject, and a name of at most 80 characters for the set."
+            raise DraftReviewError("choose Accept or Reject, and a name of at most 80 characters for the set.")
         draft_ids = [number for text in id_texts if (number := parse_whole_number(text)) is not None]
         if not draft_ids and not self.cleaned_data["all"]:
-            return "Nothing was changed: choose at least one draft."
+            raise DraftReviewError("choose at least one draft.")
         chosen_ids = None if self.cleaned_data["all"] else draft_ids
         if self.cleaned_data["decision"] == "accept":
             try:
                 count = accept_drafts(chosen_ids, self.cleaned_data["set"])
             except InvalidFieldsError as error:
-                return f"Nothing was changed: {error}"
+                raise DraftReviewError(str(error)) from error
             return f"{count:,} cases created." if count != 1 else "1 case created."
         count = reject_drafts(chosen_ids)
         return f"{count:,} drafts rejected." if count != 1 else "1 draft rejected."

@@ -120,10 +120,16 @@ def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Test an alert rule, turn it on or off, or delete it."""
     rule = get_object_or_404(AlertRule.objects.select_related("schedule"), pk=rule_id)
     schedule = rule.schedule
+    name = request.POST.get("action", "")
     try:
-        _announce(request, Action.CHANGED, schedule, act_on_rule(rule, request.POST.get("action", "")))
+        sentence = act_on_rule(rule, name)
     except ScheduleActionError as error:
         messages.error(request, str(error))
+        return _redirect_to_rules(schedule)
+    if name == "test":
+        messages.success(request, sentence)
+    else:
+        _announce(request, Action.DELETED if name == "delete" else Action.CHANGED, schedule, sentence)
     return _redirect_to_rules(schedule)
 
 

@@ -8,7 +8,7 @@ from tests.lab.interchange.traffic.records import build_logged
 from tests.lab.interchange.traffic.test_drafts import render_lines
 from tests.page_html import read_html
 from toolbench.lab.cases.edit import DRAFT_SET_NAME
-from toolbench.lab.models import Case, TrafficDraft
+from toolbench.lab.models import AuditEntry, Case, TrafficDraft
 
 pytestmark = pytest.mark.django_db
 
@@ -56,7 +56,10 @@ def test_drafts_page_adds_nothing_from_unreadable_file(owner_client: Client, dat
 def test_drafts_page_invalid_review_changes_nothing(owner_client: Client, fields: dict[str, str]) -> None:
     upload(owner_client, render_lines(build_logged()))
     answer = owner_client.post("/cases/drafts/review/", fields, follow=True)
-    assert "Nothing was changed" in read_html(answer)
+    page = read_html(answer)
+    assert "Nothing was changed" in page
+    assert [message.level_tag for message in answer.context["messages"]] == ["error"]
+    assert not AuditEntry.objects.filter(action="changed").exists()
     assert TrafficDraft.objects.get().state == "open"
 
 

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.interchange.traffic.review import get_draft_page
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.web.forms.case_sources import DraftReviewForm, TrafficForm
+from toolbench.web.forms.case_sources import DraftReviewError, DraftReviewForm, TrafficForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 
@@ -34,7 +34,11 @@ def upload(request: HttpRequest) -> HttpResponse:
 @require_POST
 def review(request: HttpRequest) -> HttpResponse:
     """Accept or reject the chosen drafts, or all open ones."""
-    sentence = DraftReviewForm(request.POST).save(request.POST.getlist("draft"))
-    record(request, Action.CHANGED, f"drafts from traffic: {sentence}", reverse("case-drafts"))
-    messages.success(request, sentence)
+    try:
+        sentence = DraftReviewForm(request.POST).save(request.POST.getlist("draft"))
+    except DraftReviewError as error:
+        messages.error(request, f"Nothing was changed: {error}")
+    else:
+        record(request, Action.CHANGED, f"drafts from traffic: {sentence}", reverse("case-drafts"))
+        messages.success(request, sentence)
     return redirect("case-drafts")
