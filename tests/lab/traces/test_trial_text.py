@@ -37,6 +37,8 @@ def test_build_search_text_has_names_question_answer_and_arguments() -> None:
         _encode([{"role": "user", "content": [{"type": "text", "text": QUESTION}, {"type": "image"}]}]),
         _encode([{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "Hm."}]),
         json.dumps({"prompt": QUESTION}).encode(),
+        json.dumps({"input": QUESTION}).encode(),
+        json.dumps({"input": [{"role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]}).encode(),
     ],
 )
 def test_build_search_text_finds_question_in_every_request_form(request_body: bytes) -> None:

@@ -1,15 +1,13 @@
 """Search texts of trials: names of the trial and its tools, question, final answer, reasons, and arguments of calls."""
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.db import connection
 
-from toolbench.engine.strict_json import get_object
 from toolbench.lab.models import Trial
 from toolbench.lab.sql import load_statement
+from toolbench.lab.traces.chat_requests import parse_chat_request
 from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_TEXT_CHARS = 4_000
@@ -59,20 +57,6 @@ def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
 
 def _find_question(body: bytes) -> str:
     """Return the last user message in a request, or the end of its prompt; "" if there is neither."""
-    try:
-        request = get_object(json.loads(body))
-    except (ValueError, RecursionError):
-        return ""
-    messages = request.get("messages")
-    if not isinstance(messages, list):
-        return str(request.get("prompt") or "")[-MAX_QUESTION_CHARS:]
-    newest_first = map(get_object, reversed(messages))
-    return next((_join_text(message.get("content")) for message in newest_first if message.get("role") == "user"), "")
-
-
-def _join_text(content: Any) -> str:
-    """Return the text of a message's content, which is a string or a list of parts; "" for other content."""
-    if isinstance(content, str):
-        return content
-    parts: Iterable[Any] = content if isinstance(content, list) else ()
-    return " ".join(str(get_object(part).get("text") or "") for part in parts)
+    messages = parse_chat_request(body).messages
+    texts = {message["role"]: str(message["content"]) for message in messages}
+    return texts.get("user") or texts.get("prompt", "")[-MAX_QUESTION_CHARS:]
