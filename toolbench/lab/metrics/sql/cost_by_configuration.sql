@@ -10,8 +10,8 @@ WITH trials AS ({trials}), spent AS ({lost_spending}), priced AS (
     SELECT trials.config_id, trials.outcome = 'pass' AND trials.errors_retried = 0 AS delivered,
         {has_reported_cost} AS reported,
         {cost} AS dollars,
-        trials.input_tokens + trials.output_tokens + coalesce(spent.input_tokens, 0) + coalesce(spent.output_tokens, 0)
-            AS tokens
+        trials.input_tokens::numeric + trials.output_tokens + coalesce(spent.input_tokens, 0)
+            + coalesce(spent.output_tokens, 0) AS tokens
     FROM trials LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
         ON price.config = trials.config_id
@@ -19,5 +19,5 @@ WITH trials AS ({trials}), spent AS ({lost_spending}), priced AS (
 SELECT config_id, count(*), count(*) FILTER (WHERE reported), count(dollars),
     coalesce(sum(dollars), 0), coalesce(sum(dollars * dollars), 0),
     coalesce(sum(dollars) FILTER (WHERE delivered), 0), count(*) FILTER (WHERE delivered),
-    sum(tokens)::bigint
+    sum(tokens)
 FROM priced GROUP BY config_id
