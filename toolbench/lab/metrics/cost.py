@@ -105,7 +105,9 @@ def sum_costs(trials: QuerySet[Trial], configs: Collection[int] | None = None) -
             (*params, *to_price_columns(prices)),
         )
         rows = cursor.fetchall()
-    return {pk: _add_price_list(CostSums(*sums, int(tokens)), prices.get(pk)) for pk, *sums, tokens in rows}
+    return {
+        pk: _add_price_list(replace(CostSums(*sums), tokens=int(tokens)), prices.get(pk)) for pk, *sums, tokens in rows
+    }
 
 
 def _add_price_list(costs: CostSums, price: Price | None) -> CostSums:
