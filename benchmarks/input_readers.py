@@ -221,7 +221,7 @@ READER_BY_NAME: Mapping[str, InputReader] = {
         lambda size: b'{"model":"a","strategy":"t","called":true}\n' * (size // 43),
         lambda raw: parse_lines(raw.splitlines()),
     ),
-    "a log of Inspect AI": InputReader(_build_log, _count_log_samples),
+    "a log of Inspect AI": InputReader(_build_log, _count_log_samples, 5),
     "a manifest": InputReader(_build_manifest, parse_manifest),
     "a body as lines": InputReader(lambda size: f"{{{_build_keys(size)}}}".encode(), render_body, 15),
     "text for a column": InputReader(lambda size: "\0é" * (size // 2), to_column_text),
