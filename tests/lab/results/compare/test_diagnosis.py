@@ -11,7 +11,7 @@ from tests.factories import make_cell, make_config, make_model, make_provider, m
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
-from toolbench.lab.models import Preset, RunConfig
+from toolbench.lab.models import Preset, RunConfig, Trial
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.diagnosis import Diagnosis, MetricDifference, diagnose
 from toolbench.lab.results.compare.export import export_comparison
@@ -93,6 +93,16 @@ def test_diagnosis_excludes_failures_of_trials_not_compared() -> None:
     found = diagnose(get_comparison(page.query))
     assert found is not None
     assert [(failure.failure_class, failure.count) for failure in found.failures] == [("call_in_tags", 20)]
+
+
+def test_diagnosis_lists_three_classes_beside_failures_without_one() -> None:
+    page = compare_providers("p" * 20, "f" * 20, failing={"failure_class": ""})
+    failed = list(Trial.objects.filter(config__provider_name="Bad host"))
+    for trial, name in zip(failed, ("one", "two", "three"), strict=False):
+        Trial.objects.filter(pk=trial.pk).update(failure_class=name)
+    found = diagnose(page)
+    assert found is not None
+    assert {failure.failure_class for failure in found.failures} == {"one", "two", "three"}
 
 
 def test_diagnosis_of_two_bad_providers_names_the_model() -> None:

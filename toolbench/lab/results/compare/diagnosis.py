@@ -133,11 +133,10 @@ def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[Fai
     """
     counts: Counter[str] = Counter()
     for trials in comparison.trials if worse_side is None else [comparison.trials[worse_side]]:
-        counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))
+        classified = trials.filter(outcome=Trial.Outcome.FAIL).exclude(failure_class="")
+        counts.update(classified.values_list("failure_class", flat=True))
     sentences = {row.code: row.sentence for row in load_classes()}
-    return tuple(
-        FailureClassCount(name, sentences.get(name, name), count) for name, count in counts.most_common(3) if name
-    )
+    return tuple(FailureClassCount(name, sentences.get(name, name), count) for name, count in counts.most_common(3))
 
 
 def _find_suggested_preset(
