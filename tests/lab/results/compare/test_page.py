@@ -6,7 +6,7 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import Run, Trial
-from toolbench.lab.results.compare.page import get_compare_page, get_sides_page
+from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.query import CompareQuery
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,8 @@ def test_compare_page_links_trials_of_the_changed_stratum() -> None:
                 if not changes and run is a:
                     make_trial(cell, "fail", instance_seed=seed)
     recompute_stale_cells()
-    found = get_compare_page(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}")))
+    found = get_sides_page(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}"))).pair
+    assert found
     assert found.comparison.how == "paired"
     (changed,) = found.changed_instances
     for pk in (changed.first, changed.second):

@@ -20,7 +20,6 @@ from toolbench.lab.results.compare.comparison import (
 )
 from toolbench.lab.results.compare.matching import PoolChoice, choose_pool, match_sides
 from toolbench.lab.results.compare.query import CompareQuery
-from toolbench.lab.results.compare.secondary_metrics import apply_bonferroni
 from toolbench.lab.results.compare.sides import filter_side_trials
 from toolbench.lab.results.compare.statistics import RateComparison, build_side_rate, choose_and_compare
 from toolbench.lab.results.compare.strata import StratumCounts, read_sides
@@ -231,7 +230,7 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
         query=query,
         rows=rows,
         pool=pool,
-        comparisons=sum(row.compared is not None and row.compared.difference is not None for row in rows),
+        comparisons=_count_differences(rows),
         scenarios=len({stratum.scenario for stratum in counted[0]}),
         required_trials=compute_baseline_required_trials(rows, query.points),
         strata=strata,
@@ -264,8 +263,13 @@ def _build_row(
 
 
 def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
-    corrected = iter(apply_bonferroni([row.compared for row in rows if row.compared]))
-    return [replace(row, compared=next(corrected)) if row.compared else row for row in rows]
+    """Return the rows with differences that are corrected for their number."""
+    comparisons = _count_differences(rows)
+    return [replace(row, compared=row.compared.with_comparisons(comparisons)) if row.compared else row for row in rows]
+
+
+def _count_differences(rows: Sequence[SideRow]) -> int:
+    return sum(row.compared is not None and row.compared.difference is not None for row in rows)
 
 
 def compute_baseline_required_trials(rows: Sequence[ComparedSide], points: int) -> RequiredTrials:

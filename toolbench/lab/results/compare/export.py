@@ -176,7 +176,8 @@ def _build_notes(comparison: Comparison) -> tuple[str, ...]:
         *((changes_note,) if comparison.how == "paired" else ()),
         _describe_required_trials(comparison.required_trials),
         "low, high and p belong to one comparison alone. p_corrected, low_simultaneous and high_simultaneous are "
-        "corrected for the number of comparisons in the family (Bonferroni); says and difference_shown use them. "
-        "The row whole is a family of its own, the scenarios are one, and calls, times and cost are another.",
+        "corrected for the number of comparisons in the family (Bonferroni); the columns says and difference_shown use "
+        "them. There are three families: the row whole, the rows by scenario, and the rows of calls with times and "
+        "cost.",
         *comparison.warnings,
     )

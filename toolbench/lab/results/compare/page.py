@@ -8,12 +8,12 @@ from django.db.models import Q
 from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Run, Trial
+from toolbench.lab.results.compare.aa_noise import NoiseMeasurement, measure_noise
 from toolbench.lab.results.compare.baseline import BaselineComparison, compare_with_baseline
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.diagnosis import Diagnosis, diagnose
 from toolbench.lab.results.compare.instance_grid import InstanceGrid, get_instance_grid
 from toolbench.lab.results.compare.matching import StratumKey
-from toolbench.lab.results.compare.noise_floor import NoiseMeasurement, measure_noise
 from toolbench.lab.results.compare.plan_query import build_plan_query
 from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
 from toolbench.lab.results.compare.seed_support import describe_seed_support
@@ -90,11 +90,6 @@ def get_sides_page(query: CompareQuery) -> SidesPage:
     return replace(page, pair=page.pair and _add_diagnosis(page.pair))
 
 
-def get_compare_page(query: CompareQuery) -> ComparePage:
-    """Return the comparison of the first two sides of the query with its details."""
-    return _add_diagnosis(_build_pair_page(query))
-
-
 def _build_run_condition(query: CompareQuery) -> Q:
     """Return the condition of the runs whose trials the sides may count."""
     ids = {axis: [int(pk) for side in query.sides for pk in side.get(axis, "").split(",") if pk] for axis in RUN_AXES}
@@ -111,12 +106,12 @@ def _build_sides_page(query: CompareQuery) -> SidesPage:
     return SidesPage(replace(comparison, strata=()), get_instance_grid(comparison), pair, plan_query)
 
 
-def _build_pair_page(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> ComparePage:
+def _build_pair_page(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]]) -> ComparePage:
     """Return the page of two sides without diagnosis and seed support.
 
     Args:
         query: the sides.
-        strata: counts of both sides; None reads them.
+        strata: counts of both sides.
     """
     comparison = get_comparison(query, strata)
     if not comparison.comparable:
@@ -138,9 +133,8 @@ def _list_changed_instances(comparison: Comparison, change: str) -> tuple[Change
     keys = find_instances_by_change(comparison.counts, change, MAX_CHANGED_INSTANCES)
     if not keys:
         return ()
-    first_ids, second_ids = (
-        _find_trial_ids(comparison, side, keys, has_failed=(side == 1) == (change == "regressed")) for side in (0, 1)
-    )
+    failed_side = 1 if change == "regressed" else 0
+    first_ids, second_ids = (_find_trial_ids(comparison, side, keys, has_failed=side == failed_side) for side in (0, 1))
     return tuple(
         ChangedInstance(change, str(key[0]), instance, first_ids[*key, instance], second_ids[*key, instance])
         for key, instance in keys

@@ -254,7 +254,8 @@ def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
         second = _sum_by_instance(counts.second[key], counts.metric)
         changes["new"] += len(second.keys() - first.keys())
         changes["removed"] += len(first.keys() - second.keys())
-        changes.update(classify_change(first[key], second[key]) for key in first.keys() & second.keys())
+        shared = first.keys() & second.keys()
+        changes.update(classify_change(first[instance], second[instance]) for instance in shared)
     return OutcomeChanges(**changes)
 
 
@@ -284,13 +285,13 @@ def find_instances_by_change(counts: ComparisonCounts, change: str, limit: int) 
     Returns:
         (stratum, seed of the instance) pairs.
     """
-    return [
-        (key, instance)
-        for key in counts.keys
-        for second in [_sum_by_instance(counts.second[key], counts.metric)]
-        for instance, first_counts in _sum_by_instance(counts.first[key], counts.metric).items()
-        if instance in second and classify_change(first_counts, second[instance]) == change
-    ][:limit]
+    found: list[tuple[StratumKey, int]] = []
+    for key in counts.keys:
+        first = _sum_by_instance(counts.first[key], counts.metric)
+        second = _sum_by_instance(counts.second[key], counts.metric)
+        pairs = {instance: (first[instance], second[instance]) for instance in first if instance in second}
+        found += [(key, instance) for instance, pair in pairs.items() if classify_change(*pair) == change]
+    return found[:limit]
 
 
 def is_worth_pairing(counts: ComparisonCounts, changes: OutcomeChanges) -> bool:

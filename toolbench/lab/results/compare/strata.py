@@ -109,15 +109,15 @@ def read_sides(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, .
     settings = {f"_{index}": expression for index, expression in enumerate(STRATUM_FIELDS.values())}
     keys = ("_side", *settings, "scenario", "cell__scenario_group", "instance_kind", "instance")
     strata_by_side: list[list[StratumCounts]] = [[] for _ in sides]
-    for row in join_sides(sides, keys, {**settings, "instance": INSTANCE}, _COUNT_AGGREGATES):
+    for row in aggregate_sides(sides, keys, {**settings, "instance": INSTANCE}, _COUNT_AGGREGATES):
         strata_by_side[row["_side"]].append(_build_counts(row))
     return tuple(map(tuple, strata_by_side))
 
 
-def join_sides(
+def aggregate_sides(
     sides: Sequence[QuerySet[Trial]], keys: Sequence[str], expressions: Mapping[str, Any], aggregates: Mapping[str, Any]
 ) -> Iterable[dict[str, Any]]:
-    """Group the trials of all sides that passed, failed or had an infrastructure error, with one query.
+    """Aggregate the trials of each side that passed, failed or had an infrastructure error, with one query.
 
     Args:
         sides: the trials of each side; a trial may be on several sides.
@@ -198,7 +198,7 @@ def read_ratios(
     """
     settings = {f"_{index}": STRATUM_FIELDS[name] for index, name in enumerate(setting_names)}
     sums_by_side: list[dict[tuple[object, ...], Mapping[str, ClusterSums]]] = [{} for _ in sides]
-    for row in join_sides(sides, ("_side", "scenario", *settings), settings, _RATIO_AGGREGATES):
+    for row in aggregate_sides(sides, ("_side", "scenario", *settings), settings, _RATIO_AGGREGATES):
         key = (row["scenario"], *(row[name] for name in settings))
         sums_by_side[row["_side"]][key] = {metric: _build_cluster_sums(row, metric) for metric in RATIO_COLUMNS}
     return tuple(sums_by_side)

@@ -8,7 +8,7 @@ from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS
 
-MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight, by medians
+MAX_CONCURRENCY_RATIO = 1.5  # between the sides' median numbers of trials in flight; a larger ratio gives a warning
 # names of STRATUM_FIELDS; a difference in one of them explains different frozen settings
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 

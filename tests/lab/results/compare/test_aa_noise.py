@@ -5,8 +5,8 @@ from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.models import Run
+from toolbench.lab.results.compare.aa_noise import measure_noise
 from toolbench.lab.results.compare.comparison import get_comparison
-from toolbench.lab.results.compare.noise_floor import measure_noise
 from toolbench.lab.results.compare.query import CompareQuery
 from toolbench.lab.runs.repeat import NOISE_PURPOSE, repeat_for_noise
 

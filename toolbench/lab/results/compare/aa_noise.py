@@ -38,12 +38,12 @@ def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
     """
     run_ids = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
     compared_ids = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)
-    pairs = [pair for pair in find_aa_pairs(run_ids) if compared_ids != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
+    pairs = [pair for pair in _find_aa_pairs(run_ids) if compared_ids != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
     comparisons = apply_bonferroni([compare_runs(first, second, comparison.query) for first, second in pairs])
     return tuple(NoiseMeasurement(*pair, compared) for pair, compared in zip(pairs, comparisons, strict=True))
 
 
-def find_aa_pairs(run_ids: list[int]) -> tuple[tuple[int, int], ...]:
+def _find_aa_pairs(run_ids: list[int]) -> tuple[tuple[int, int], ...]:
     """Return the primary keys of runs and their finished A/A repeats, as pairs, the newest repeat first.
 
     At least one run of each pair is in `run_ids`, and neither was deleted. At most MAX_NOISE_PAIRS + 1 pairs are
