@@ -106,7 +106,7 @@ def find_candidate_version(query: DecideQuery) -> UUID | None:
 
     Returns:
         The version, which changes with any figure of the runs; None while the figures must not be cached, because a run
-            in scope is not in the stored sums or the sums are not usable.
+        in scope is not in the stored sums or the sums are not usable.
     """
     return find_pool_version(_build_run_condition(query))
 

@@ -129,7 +129,7 @@ def _build_request(query: DecideQuery, candidates: tuple[Candidate, ...], more: 
     """
     if query.chosen.excludes_new_runs:
         raise NewTrialsError(
-            "This address counts no new runs: it ends at a past day or at a run. Remove that limit to plan them."
+            "This address counts no new runs: it ends at a past day or at a run. Remove that limit to plan more trials."
         )
     if more.per_scenario > MAX_CELL_TRIALS:
         raise NewTrialsError(

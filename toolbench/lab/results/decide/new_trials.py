@@ -107,8 +107,8 @@ def _check_plan(
     has_common_run_settings = len({(config.tool_use_mode, config.run.instance_kind) for config in configs}) == 1
     if planned_hashes != policy_hashes or not has_common_run_settings:
         raise NewTrialsError(
-            "A preset, a profile, the provider or what a probe knows of the model has changed, so other settings would "
-            "be tried. Start a new run and decide again."
+            "A preset, a profile, the provider or a capability of the model has changed, so other settings would be "
+            "tried. Start a new run and decide again."
         )
     tried_scenarios = {scenario for scenario, _ in tried_versions}
     planned = {(cell.scenario, cell.scenario_version) for cell in plan.cells if cell.scenario in tried_scenarios}

@@ -117,17 +117,16 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
 
     Returns:
         The differences, that of the decision's sentence first; () if no configuration differs, even if the sentence
-            does.
+        does.
     """
     page = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
     now_by_key = {row.assessment.measured.key: row_to_json(row) for row in page.rows}
     then_by_key = {row["key"]: row for row in record.evidence}
-    changes = [
-        RecordChange((then or now_by_key[key])["label"], describe_row(then), describe_row(now))
-        for key in dict.fromkeys([*then_by_key, *now_by_key])
-        for then, now in [(then_by_key.get(key), now_by_key.get(key))]
-        if describe_row(then) != describe_row(now)
-    ]
+    changes: list[RecordChange] = []
+    for key in dict.fromkeys([*then_by_key, *now_by_key]):
+        then, now = describe_row(then_by_key.get(key)), describe_row(now_by_key.get(key))
+        if then != now:
+            changes.append(RecordChange((then_by_key.get(key) or now_by_key[key])["label"], then, now))
     if changes and page.decision.sentence != record.sentence:
         changes.insert(0, RecordChange("The answer", record.sentence, page.decision.sentence))
     return tuple(changes)

@@ -77,7 +77,7 @@ def build_exported_settings(config: RunConfig) -> ExportedSettings:
         layers=tuple((name, patch) for name, patch in config.layers),
         policy_hash=config.policy_hash,
         stream=config.stream,
-        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *notes),
+        about=(f"Run {config.run_id} froze these settings. Their hash begins with {config.policy_hash[:12]}.", *notes),
     )
 
 
