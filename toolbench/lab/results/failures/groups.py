@@ -1,7 +1,7 @@
 """Failure groups: failed trials with the same cause, JSON path and turn, each with an example."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -85,10 +85,9 @@ def list_failure_groups(query: FailuresQuery, counts: FailureCounts) -> FailureG
     SQL queries are sent only for the examples and their nearest passes.
     """
     groups: dict[GroupKey, list[CauseLine]] = {}
-    build_key = _choose_key_builder(query)
     for line in counts.lines:
         if _select_signature(query, line):
-            groups.setdefault(build_key(line), []).append(line)
+            groups.setdefault(_build_group_key(query, line), []).append(line)
     totals = {key: sum(line.count for line in lines) for key, lines in groups.items()}
     largest = sorted(groups, key=lambda key: (-totals[key], key))[:MAX_FAILURE_GROUPS]
     examples = {key: min(line.first_trial for line in groups[key]) for key in largest}
@@ -117,20 +116,13 @@ def _find_place(query: FailuresQuery, line: CauseLine) -> str | None:
     return signature.removeprefix(start) if signature.startswith(start) else None
 
 
-def _choose_key_builder(query: FailuresQuery) -> Callable[[CauseLine], GroupKey]:
-    """Return the function that builds the key of a line's group.
-
-    A signature that does not begin with code and scenario gets a separate group.
-    """
-
-    def build_key(line: CauseLine) -> GroupKey:
-        place, signature = _find_place(query, line), _select_signature(query, line)
-        model = (line.provider, line.model) if query.by == "model" else ()
-        if query.by == "scenario" or place is None:
-            return (signature, str(line.version), *model)
-        return (_select_code(query, line), place, *model)
-
-    return build_key
+def _build_group_key(query: FailuresQuery, line: CauseLine) -> GroupKey:
+    """Return the key of a line's group; a signature that does not begin with code and scenario has its own group."""
+    place = _find_place(query, line)
+    model = (line.provider, line.model) if query.by == "model" else ()
+    if query.by == "scenario" or place is None:
+        return (_select_signature(query, line), str(line.version), *model)
+    return (_select_code(query, line), place, *model)
 
 
 def _build_group(

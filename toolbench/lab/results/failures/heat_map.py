@@ -136,11 +136,11 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
     """
     cells: dict[tuple[ModelKey, str], int] = Counter()
     totals, infra = Counter[str](), Counter[str]()
-    model_failure_codes = set[str]()  # of failures without an infrastructure error, in any version of a scenario
+    codes_of_failed = set[str]()  # of trials that failed without an infrastructure error, in any scenario version
     for line in counts.lines:
         code, key = line.failure_class if query.counts_failure_classes else line.cause, (line.provider, line.model)
         if line.count and line.outcome != Trial.Outcome.INFRA:
-            model_failure_codes.add(code)
+            codes_of_failed.add(code)
         if is_counted(line, counts.models[key].left_out):
             cells[key, code] += line.count
         if is_counted(line, counts.omitted):
@@ -159,7 +159,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
         HeatRow(
             causes[code],
             totals[code],
-            code not in model_failure_codes,
+            code not in codes_of_failed,
             build_trials_query(query, counts, code, without=counts.render_omitted_tokens(None)),
             tuple(_build_cell(query, counts, code, column, cells.get((column.key, code), 0)) for column in columns),
         )
