@@ -119,7 +119,7 @@ def test_import_bundle_run_is_only_in_the_imported_scope() -> None:
     assert ids == [(run.pk,)]
     imported_scope = get_matrix(MatrixQuery(scope="imported"))
     assert [row.run_ids for row in imported_scope.rows] == [(copy.pk,)]
-    assert imported_scope.warnings[0] == "Includes imported runs, which were made on another instance."
+    assert imported_scope.warnings[0] == "Some of these runs were imported: they were not made here."
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
     assert [line.run.pk for line in get_runs("own")] == [run.pk]
     assert [line.run.pk for line in get_runs("imported")] == [copy.pk]

@@ -51,8 +51,6 @@ COLUMN_BY_METRIC = {
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")
 COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
-
-
 _SELECT_FAILURES = load_statement("results/matrix/failures")
 
 
@@ -238,8 +236,8 @@ def _export_published(query: MatrixQuery) -> ExportTable:
         return ExportTable("Published matrix", ("The published figures are not loaded.",), columns, ())
     notes = (
         f"Published {published.published}, not measured here: {published.source}",
-        f"As published {published.tool.k}/{published.tool.n}, without rows whose tools were off "
-        f"{published.applicable.k}/{published.applicable.n}.",
+        f"{published.tool.k} of {published.tool.n} tool trials passed, as published; "
+        f"{published.applicable.k} of {published.applicable.n} without the rows whose tools were off.",
         "Only the most frequent failures were published. The numbers of other failures are unknown.",
     )
     return ExportTable("Published matrix", notes, columns, _build_published_rows(published, query.q.lower()))

@@ -91,17 +91,17 @@ def build_grid(matrix: Matrix) -> Grid:
 
 def _build_scenario_grid(matrix: Matrix) -> Grid:
     sums = {(row.key, scenario.scenario): scenario for row in matrix.rows for scenario in row.scenarios}
-    controls = {scenario.scenario: scenario.control for scenario in sums.values()}
-    slugs = sorted(controls, key=lambda slug: (controls[slug], slug))
+    is_control = {scenario.scenario: scenario.control for scenario in sums.values()}
+    slugs = sorted(is_control, key=lambda slug: (is_control[slug], slug))
     newest, pairs_by_slug = find_newest_versions(matrix.rows), group_by_scenario(matrix.rows)
     rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs) for row in matrix.rows])
     columns = [
         GridColumn(
             slug,
             slug.replace("_", " "),
-            "Control" if controls[slug] else "Tool scenarios",
-            controls[slug],
-            compute_total(matrix, newest, pairs_by_slug[slug], is_control=controls[slug]),
+            "Control" if is_control[slug] else "Tool scenarios",
+            is_control[slug],
+            compute_total(matrix, newest, pairs_by_slug[slug], is_control=is_control[slug]),
         )
         for slug in slugs
     ]
@@ -144,12 +144,12 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
     """
     strategies = sorted({row.settings["strategy"] for row in matrix.rows})
     newest = find_newest_versions(matrix.rows)
-    controls = {
+    is_control = {
         (sums.scenario, row.settings["instance_kind"]): sums.control for row in matrix.rows for sums in row.scenarios
     }
-    has_several_kinds = len({kind for _, kind in controls}) > 1
+    has_several_kinds = len({kind for _, kind in is_control}) > 1
     rows = []
-    for slug, kind in sorted(controls, key=lambda key: (controls[key], key)):
+    for slug, kind in sorted(is_control, key=lambda key: (is_control[key], key)):
         pool = partial(_pool_scenario, matrix.query, slug, newest.get((kind, slug)))
         rows_of_kind = [row for row in matrix.rows if row.settings["instance_kind"] == kind]
         shown_kind = kind if has_several_kinds else ""
@@ -160,8 +160,8 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         overall = pool(rows_of_kind, "", shown_kind)
         assert overall is not None
         kind_label = VALUE_LABELS.get(("instance_kind", kind), kind)
-        notes = [*["control"] * controls[slug, kind], *[kind_label] * has_several_kinds]
-        rows.append(_build_row(matrix, overall, sources, label=slug, note=" · ".join(notes)))
+        notes = ["control" if is_control[slug, kind] else "", kind_label if has_several_kinds else ""]
+        rows.append(_build_row(matrix, overall, sources, label=slug, note=" · ".join(filter(None, notes))))
     columns = [
         _build_column(matrix, newest, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
         for strategy in strategies
@@ -263,11 +263,10 @@ def _build_scenario_source(row: MatrixRow, row_query: str, sums: ScenarioSums | 
     return _Source(_build_scenario_input([sums]), trials_query, sums.control, sums.times, row.config_ids, (key,))
 
 
-def _build_source(row: MatrixRow, is_control: bool = False) -> _Source:
-    """Return the source of a whole row for its tool scenarios or for its controls."""
+def _build_source(row: MatrixRow, *, is_control: bool = False) -> _Source:
+    """Return the source of a whole row: for its controls if `is_control`, else for its tool scenarios."""
     keys = tuple((sums.scenario, sums.version) for sums in row.scenarios if sums.control == is_control)
-    controls = merge_times(sums.times for sums in row.scenarios if sums.control)
-    times = controls if is_control else row.times
+    times = merge_times(sums.times for sums in row.scenarios if sums.control) if is_control else row.times
     return _Source(row.metric_input, row.trials_query, is_control, times, row.config_ids, keys)
 
 
@@ -283,7 +282,7 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         f"{', '.join(row.differing)} differ": bool(row.differing),
     }
     notes = [note for note, applies in applies_by_note.items() if applies]
-    source = _build_source(row, matrix.metric.of_control)
+    source = _build_source(row, is_control=matrix.metric.of_control)
     grid_row = _build_row(
         matrix,
         source,

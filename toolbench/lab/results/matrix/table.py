@@ -93,7 +93,7 @@ class Matrix:
 
 
 _matrices: VersionCache[Matrix] = VersionCache(max_entries=8)
-_cell_sums: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # calls share the rows and must not modify them
+_cell_sums: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # callers share the rows and must not modify them
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
@@ -243,11 +243,11 @@ def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     ]
 
 
-NewestVersions = Mapping[tuple[str, str], int]
+NewestVersions = Mapping[tuple[str, str], int]  # newest version by (instance kind, scenario)
 
 
 def find_newest_versions(rows: Sequence[MatrixRow]) -> NewestVersions:
-    """Return the newest version of each scenario by instance kind and scenario.
+    """Return the newest version of each scenario for each instance kind.
 
     Only versions with a trial that passed, failed or had an infrastructure error are considered.
     """
@@ -345,9 +345,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
         build_omission_notice(omitted_versions): bool(omitted_versions),
         _build_unranked_warning(outdated): bool(outdated),
         f"Not counted in the control, since other rows have a newer version: {old_controls}.": bool(old_controls),
-        "Includes imported runs, which were made on another instance.": any(
-            sum_row["imported"] for sum_row in sum_rows
-        ),
+        "Some of these runs were imported: they were not made here.": any(sum_row["imported"] for sum_row in sum_rows),
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows)
         and max_start_difference > MAX_TIME_BETWEEN_RUNS,
