@@ -25,7 +25,7 @@ class AttentionItem:
         mark: outcome whose shape and colour the item has.
         text: the problem in one sentence.
         detail: further facts.
-        page: URL name of the page about it.
+        page: URL name of the page about the problem.
         page_id: argument of that URL; None if the URL has none.
     """
 

@@ -1,4 +1,4 @@
-"""Runs that a page offers as choices, and the limit and the sentence of warnings that several pages give."""
+"""Runs that a page offers as choices; a time limit and a sentence for warnings that several pages give."""
 
 from collections.abc import Collection
 from datetime import timedelta

@@ -15,7 +15,7 @@ from toolbench.lab.query_params import clean_text
 MAX_NAME_CHARACTERS = 80
 MAX_ADDRESS_CHARACTERS = 2000
 MAX_VIEWS = 100  # of one user
-RESULT_PATHS = (
+RESULT_PATHS = (  # of the pages that can be saved
     "/matrix/",
     "/trials/",
     "/failures/",
@@ -23,7 +23,7 @@ RESULT_PATHS = (
     "/compare/",
     "/decide/",
     "/trend/",
-)  # of the pages that can be saved
+)
 
 
 class SavedViewError(ValueError):
@@ -77,7 +77,7 @@ def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView
     if not name:
         raise SavedViewError("The view has no name. Enter one. Nothing was saved.")
     if not _is_page_of_results(address):
-        raise SavedViewError("This is not a page of results. Save one of those. Nothing was saved.")
+        raise SavedViewError("This is not a page of results, so it cannot be saved as a view. Nothing was saved.")
     if len(address) > MAX_ADDRESS_CHARACTERS:
         raise SavedViewError(
             f"The address of this page has more than {MAX_ADDRESS_CHARACTERS:,} characters: choose fewer values. "

@@ -194,10 +194,10 @@ class RunPage:
 
     @property
     def is_limit_reached(self) -> bool:
-        """Return whether the request budget or the token budget is used up."""
+        """Return whether the request limit or the token limit is reached."""
         run = self.run
-        budgets = ((run.request_cap, run.requests_reserved), (run.token_cap, run.tokens_used))
-        return any(budget is not None and used >= budget for budget, used in budgets)
+        limits = ((run.request_cap, run.requests_reserved), (run.token_cap, run.tokens_used))
+        return any(limit is not None and used >= limit for limit, used in limits)
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
@@ -308,7 +308,8 @@ def _find_blocking_providers(
 def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigRow:
     control = tally_cells(cell for cell, _ in cells if cell.control)
     tools = tally_cells(cell for cell, _ in cells if not cell.control)
-    main = tools if tools.cells else control
+    is_control = not tools.cells  # whether the row shows the controls, since there is no tool scenario
+    main = control if is_control else tools
     first_cell = next((cell for cell, _ in cells if not cell.control), cells[0][0])
     return ConfigRow(
         config=config,
@@ -320,7 +321,7 @@ def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Tim
         if _has_reprompts(main)
         else None,
         delivered=main.compute_end_to_end_success(target),
-        times=merge_times(times for cell, times in cells if cell.control != bool(tools.cells)),
+        times=merge_times(times for cell, times in cells if cell.control == is_control),
         scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
         trials_query=TrialFilter(run=config.run_id, config=config.pk, group=first_cell.scenario_group).query(),
     )
