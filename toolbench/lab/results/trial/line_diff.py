@@ -28,7 +28,8 @@ def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, Di
 
 def _find_first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     pairs = enumerate(zip(left, right, strict=False))
-    return next((index for index, (left, right) in pairs if left != right), min(len(left), len(right)))
+    differing = (index for index, (left_line, right_line) in pairs if left_line != right_line)
+    return next(differing, min(len(left), len(right)))
 
 
 def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -> Iterator[CodeLine]:
@@ -41,7 +42,7 @@ def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -
     next_index = 0
     for is_equal, first, end in spans:
         if first > next_index:
-            yield _build_skip_line(first - next_index, "alike")
+            yield _build_skip_line(first - next_index, "equal")
         yield from (CodeLine(escape_unprintable(line), mark="" if is_equal else "chg") for line in lines[first:end])
         next_index = end
     if next_index < len(lines):
@@ -49,4 +50,4 @@ def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -
 
 
 def _build_skip_line(count: int, word: str) -> CodeLine:
-    return CodeLine(f"… {count:,} {'line' if count == 1 else 'lines'} {word}", mark="skip")
+    return CodeLine(f"… {count:,} {word} {'line' if count == 1 else 'lines'}", mark="skip")

@@ -258,7 +258,7 @@ def _find_judged_version(trial: Trial, judgements: Sequence[Judgement]) -> int:
 def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
     """Return the trial's failure class; None without one.
 
-    If the server dropped the tools of a failed trial, that class takes precedence over the stored one.
+    If the server dropped the tools of a failed trial, the class TOOLS_DROPPED takes precedence over the stored one.
     """
     is_dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
     code = TOOLS_DROPPED if is_dropped else trial.failure_class

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 GIVEN_PLACEHOLDER = "‹given›"
@@ -101,15 +102,15 @@ def _iter_request_texts(request: dict[str, Any]) -> Iterator[str]:
 
     A rendered prompt is one text, with what the model wrote in earlier turns.
     """
-    yield from iter_content_texts(request.get("prompt"))
-    yield from iter_content_texts(request.get("system"))
+    yield from _iter_content_texts(request.get("prompt"))
+    yield from _iter_content_texts(request.get("system"))
     messages = request.get("messages")
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") in GIVEN_ROLES:
-            yield from iter_content_texts(message.get("content"))
+            yield from _iter_content_texts(message.get("content"))
 
 
-def iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
+def _iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
     """Yield the content if it is a text, or else the texts of its blocks down to MAX_DEPTH.
 
     Args:
@@ -120,15 +121,15 @@ def iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
         yield content
     elif isinstance(content, list) and depth < MAX_DEPTH:
         for block in content:
-            yield from iter_content_texts(block, depth + 1)
+            yield from _iter_content_texts(block, depth + 1)
     elif isinstance(content, dict) and depth < MAX_DEPTH:
-        yield from iter_content_texts(content.get("text"), depth + 1)
-        yield from iter_content_texts(content.get("content"), depth + 1)
+        yield from _iter_content_texts(content.get("text"), depth + 1)
+        yield from _iter_content_texts(content.get("content"), depth + 1)
 
 
 def _iter_enum_values(*texts: str) -> Iterator[str]:
     """Yield the values of enums in JSON Schemas, as far as the texts contain them as JSON."""
-    for enum_json in (match for text in texts for match in ENUM_PATTERN.findall(text)):
+    for enum_json in chain.from_iterable(map(ENUM_PATTERN.findall, texts)):
         try:
             yield from map(str, json.loads(enum_json))
         except ValueError:

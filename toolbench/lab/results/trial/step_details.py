@@ -113,6 +113,7 @@ def _describe_part(step: Step, part: str) -> str:
 
 
 def _find_changes_key(step: Step, part: str) -> str:
+    """Return the key of the step details that list the changes of this part; "" if a part has none."""
     if step.kind == Step.Kind.TOOL:
         return "changes" if part == "result" else ""
     return "request_changes" if part == "request" else "response_changes"
@@ -154,7 +155,7 @@ def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pan
     if facts.get("partial"):
         return raw, Pane("Incomplete answer, nothing executed", "", render_value(facts["partial"]))
     if "message" not in facts:
-        return raw, Pane("Classified", "", render_value(facts.get("error")))
+        return raw, Pane("Error, as classified", "", render_value(facts.get("error")))
     return raw, Pane("Normalised, as the loop read it", "", render_value(facts["message"]))
 
 

@@ -82,19 +82,16 @@ def _group_by_turn(steps: Sequence[Step]) -> dict[int, list[Step]]:
 def _build_parsed_turn(
     turn: int, steps: Sequence[Step], *, facts: StepFacts, requests: Mapping[int, bytes]
 ) -> TurnText:
-    exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE][-1:]
+    exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE][-1:]  # the last attempt
     tool_steps = [step for step in steps if step.kind == Step.Kind.TOOL]
     shown_steps = [*exchanges, *tool_steps]
+    has_answer = any(step.ok for step in exchanges)
     calls = [call for step in exchanges for call in facts.get(step.pk, {}).get("calls") or ()]
     results = tuple("ok" if step.ok else step.error_code for step in tool_steps)
     errors = tuple(step.error_code for step in exchanges if not step.ok)
     return TurnText(
         turn=turn,
-        key=_build_row_key(steps[-1])
-        if not exchanges
-        else f"{exchanges[0].ordinal}.calls"
-        if exchanges[0].ok
-        else _build_row_key(exchanges[0]),
+        key=f"{exchanges[0].ordinal}.calls" if has_answer else _build_row_key((exchanges or steps)[-1]),
         path=exchanges[0].path if exchanges else "",
         summary=escape_unprintable(_summarise(calls, results, errors)),
         content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in shown_steps),

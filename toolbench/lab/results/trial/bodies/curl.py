@@ -33,9 +33,10 @@ def get_curl(step_id: int) -> bytes:
         return NO_REQUEST.encode()
     row = StepBody.objects.filter(pk=step.pk).values_list(F("request"), F("facts")).first()
     body, facts = (bytes(row[0]), load_details(row[1])) if row else (b"", {})
-    notes = TRUNCATED_NOTE * (step.body_cut and step.request_bytes > len(body)) + NUL_NOTE * (b"\0" in body)
+    truncated_note = TRUNCATED_NOTE if step.body_cut and step.request_bytes > len(body) else ""
+    nul_note = NUL_NOTE if b"\0" in body else ""
     headers = facts.get("request_headers") or {}
-    return notes.encode() + render_curl(step.url, headers, body.replace(b"\0", b"")) + b"\n"
+    return f"{truncated_note}{nul_note}".encode() + render_curl(step.url, headers, body.replace(b"\0", b"")) + b"\n"
 
 
 def render_curl(url: str, headers: Mapping[str, str], body: bytes) -> bytes:

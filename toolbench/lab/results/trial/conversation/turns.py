@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from django.template.defaultfilters import pluralize
+
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, SchemaError
 from toolbench.evals.call_comparison import (
@@ -161,7 +163,7 @@ def build_plain_conversation(steps: Sequence[Step], stored: Mapping[int, StoredB
         steps: the exchanges, in order; the messages of the first one's request come first.
         stored: step details by key of the step, and the request of the first exchange.
     """
-    builder = _ConversationBuilder(Trial(outcome=Trial.Outcome.PASS), stored, {})
+    builder = _ConversationBuilder(Trial(outcome=Trial.Outcome.PASS), stored, {})  # no step is the first problem
     return TrialConversation((*_build_first_messages(steps, stored), *builder.iter_messages(steps)))
 
 
@@ -205,7 +207,7 @@ def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodi
 
 
 def _build_sent_message(message: SentMessage, key: str, *, tools: Sequence[str]) -> ConversationMessage:
-    notes = (f"{len(tools)} tool{'s' * (len(tools) > 1)} offered: {', '.join(tools)}",) if tools else ()
+    notes = (f"{len(tools)} tool{pluralize(len(tools))} offered: {', '.join(tools)}",) if tools else ()
     role = message.role if message.role in ROLE_TITLES else "user"
     return ConversationMessage(
         role,
