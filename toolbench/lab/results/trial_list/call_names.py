@@ -41,22 +41,21 @@ def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
         trials: trials with their runs. The seeds of the trials determine the expected calls, so that no body is read.
     """
     stored = _read_calls_and_versions([trial.pk for trial in trials])
-    calls_and_keys = {}
+    got: dict[int, str] = {}
+    scenario_keys: dict[int, ScenarioKey] = {}
     for trial in trials:
-        got, version = stored.get(trial.pk, ("", None))  # a trial may have been deleted meanwhile
-        calls_and_keys[trial.pk] = got, (trial.scenario, version or trial.scenario_version)
-    scenarios = load_scenarios(key for _, key in calls_and_keys.values())
-    expected: dict[Hashable, str] = {}  # by instance: drawing one may take milliseconds
+        got[trial.pk], version = stored.get(trial.pk, ("", None))  # a trial may have been deleted meanwhile
+        scenario_keys[trial.pk] = (trial.scenario, version or trial.scenario_version)
+    scenarios = load_scenarios(scenario_keys.values())
+    expected_by_instance: dict[Hashable, str] = {}  # drawing an instance may take milliseconds
+    call_names: dict[int, CallNames] = {}
     for trial in trials:
-        instance = _identify_instance(trial, calls_and_keys[trial.pk][1])
-        if instance not in expected:
-            expected[instance] = _name_expected(trial, scenarios.get(calls_and_keys[trial.pk][1]))
-    return {
-        trial.pk: CallNames(
-            expected[_identify_instance(trial, calls_and_keys[trial.pk][1])], calls_and_keys[trial.pk][0]
-        )
-        for trial in trials
-    }
+        scenario_key = scenario_keys[trial.pk]
+        instance = _identify_instance(trial, scenario_key)
+        if instance not in expected_by_instance:
+            expected_by_instance[instance] = _name_expected(trial, scenarios.get(scenario_key))
+        call_names[trial.pk] = CallNames(expected_by_instance[instance], got[trial.pk])
+    return call_names
 
 
 def _identify_instance(trial: Trial, key: ScenarioKey) -> Hashable:

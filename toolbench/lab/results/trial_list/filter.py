@@ -1,6 +1,6 @@
 """Filter of a list of trials: its fields in the URL and the trials that they select."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -20,7 +20,6 @@ from toolbench.lab.results.trial_list.query_text import build_query_conditions, 
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
-MAX_QUERY_CHARS = 7_800  # characters of a link; the web server accepts request lines of 8,190
 STREAMED, WHOLE = "streamed", "whole"
 NO_EXAMPLES = "none"
 _COMPOSITE_FIELDS = ("ignored", "chosen", "layout")  # not parameters with one text value
@@ -98,6 +97,7 @@ FIELD_COLUMNS = {
     "label": "label",
 }
 
+# A filter with values of only these fields may select most of all trials.
 _FIELDS_OF_MOST_TRIALS = ("scope", "demo", "imported", "outcome", "had", "sort", "layout", "ignored")
 
 
@@ -211,7 +211,7 @@ class TrialFilter:
         terms = parse_query_text(values["search"]).ignored if "search" in values else ()
         return cls(**values, ignored=(*ignored, *terms))
 
-    def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
+    def get_hidden_fields(self, shown: Set[str]) -> dict[str, str]:
         """Return the hidden fields of a filter form: every field with a value, without `chosen` and `layout`.
 
         Args:
@@ -261,17 +261,6 @@ _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "scope": (ALL_SCOPES,),
     "had": tuple(RETRY_CONDITIONS),
 }
-
-
-def join_ids(ids: Iterable[int]) -> str:
-    """Return ids separated by commas, with consecutive ids joined to ranges: 3-7,9."""
-    ranges: list[list[int]] = []
-    for number in sorted(set(ids)):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
 def _is_short(name: str, text: str) -> bool:

@@ -27,7 +27,10 @@ MAX_CURSOR_CHARACTERS = 4_000
 
 
 class CursorError(Exception):
-    """Error for a cursor that does not fit the order of the list."""
+    """Error for a cursor that does not fit the order of the list; the message is for users."""
+
+    def __init__(self) -> None:
+        super().__init__("Send the cursor of the previous page, with the same sort order.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,18 @@ def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any])
 
 
 def _decode_cursor(cursor: str, columns: Sequence[SortColumn]) -> _Cursor:
+    """Return the place in the list that the text of a cursor names.
+
+    Raises:
+        CursorError: the text is no cursor for these sort columns.
+    """
     try:
         padded = cursor[:MAX_CURSOR_CHARACTERS].encode("ascii") + b"=" * (-len(cursor) % 4)
         values = json.loads(base64.urlsafe_b64decode(padded))
     except (ValueError, binascii.Error, RecursionError):
         values = None
     if not isinstance(values, list) or len(values) != len(columns) + 1 or not _is_id(values[-1]):
-        raise CursorError("Send the cursor that the last page gave, with the same sort order.")
+        raise CursorError
     parsed = tuple(_parse_value(column.name, value) for column, value in zip(columns, values, strict=False))
     return _Cursor(parsed, values[-1])
 
@@ -146,23 +154,27 @@ def _is_id(value: Any) -> bool:
 
 
 def _parse_value(name: str, value: Any) -> Any:
-    error = CursorError("Send the cursor that the last page gave, with the same sort order.")
+    """Return the value of a sort column from its JSON value in a cursor.
+
+    Raises:
+        CursorError: the column cannot have this value.
+    """
     if value is None and name in NULLABLE_COLUMNS:
         return None
     if name == "started_at":
         try:
             started_at = datetime.fromisoformat(value)
             if started_at.tzinfo is None:
-                raise error
+                raise CursorError
             return started_at.astimezone(UTC)
         except (TypeError, ValueError, OverflowError):
-            raise error from None
+            raise CursorError from None
     if name in TEXT_COLUMNS.values():
         if not isinstance(value, str) or not _can_be_stored(value):
-            raise error
+            raise CursorError
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_ID <= value <= MAX_ID:
-        raise error
+        raise CursorError
     return value
 
 

@@ -226,7 +226,9 @@ def _build_id_condition(column: str, value: str) -> Condition | None:
     return None if number is None else Q(**{column: number})
 
 
+# Condition of a value, by field that has only the operator ":"; None for a value that does not fit the field.
 _OTHER_FIELDS: Mapping[str, Callable[[str], Condition | None]] = {
+    # The caller of build_query_conditions gives the conditions of outcomes; here, a value is only checked.
     "outcome": lambda value: Q() if value in OUTCOME_WORDS else None,
     "human": _build_human_condition,
     "seen": lambda value: build_seen_condition(value, ""),

@@ -48,10 +48,17 @@ class TrialColumn:
 
 
 def _sort_down(name: str, second: str = "") -> tuple[tuple[str, str], ...]:
+    """Return `TrialColumn.sorts` of a column whose first click sorts the largest value first.
+
+    Args:
+        name: sort order of the first click.
+        second: sort order of the second click; "" for `name` with "-" before it.
+    """
     return ((name, "descending"), (second or f"-{name}", "ascending"))
 
 
 def _sort_up(name: str) -> tuple[tuple[str, str], ...]:
+    """Return `TrialColumn.sorts` of a column whose first click sorts the smallest value first."""
     return ((name, "ascending"), (f"-{name}", "descending"))
 
 

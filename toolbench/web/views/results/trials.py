@@ -48,7 +48,7 @@ def list_trials(request: HttpRequest) -> HttpResponse:
 
 def _get_list_context(request: HttpRequest, trial_filter: TrialFilter) -> dict[str, object]:
     """Return the context of the filter's form and of the links that remove a field."""
-    hidden_fields = trial_filter.hidden_fields(FORM_FIELDS)
+    hidden_fields = trial_filter.get_hidden_fields(FORM_FIELDS)
     return {
         "query": trial_filter.query(),
         "hidden_fields": hidden_fields,
