@@ -12,7 +12,7 @@ from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from
 from toolbench.lab.cases.pages import get_case_page
 from toolbench.lab.models import Case, Run, Trial
 from toolbench.lab.replays.stored_trials import replay_trials
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.launch import launch
 from toolbench.providers.scripted_server import (
@@ -61,12 +61,12 @@ def test_bfcl_multi_turn_golden_calls_pass_with_complete_trace() -> None:
     trial = Trial.objects.get(run=_run_first_case("multi_turn_miss_func"))
 
     assert (trial.outcome, trial.sentence) == ("pass", "")
-    trace = get_trace(trial.pk, TrialFilter())
+    page = get_trial_page(trial.pk, TrialFilter())
     case = next(iter_multi_turn_cases(["multi_turn_miss_func"]))
-    assert [turn.user_message for turn in trace.timeline if turn.user_message] == list(case.messages[1:])
-    results = [line for turn in trace.timeline for line in turn.rows if line.part == "result"]
+    assert [turn.user_message for turn in page.timeline if turn.user_message] == list(case.messages[1:])
+    results = [line for turn in page.timeline for line in turn.rows if line.part == "result"]
     assert len(results) == sum(len(turn) for turn in case.answers)
-    assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
+    assert [check.name for check in page.checks][-1] == f"message {len(case.messages)}: state and results"
     assert next(iter(replay_trials([trial.pk]))).columns["outcome"] == "pass"
     with pytest.raises(CaseNotCreatedError, match=f"the user sends {len(case.messages)} messages"):
         build_draft_from_trial(trial.pk)

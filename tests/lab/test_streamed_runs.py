@@ -11,7 +11,7 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.traces.step_facts import load_details
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
@@ -64,10 +64,10 @@ def test_streamed_run_stores_exact_bytes_and_chunks() -> None:
     assert bytes(body.response).startswith(b"data: {")
     facts = load_details(body.facts)
     assert facts["stream"]
-    trace = get_trace(trial.pk, TrialFilter(), key="1.response")
-    assert trace.step is not None
-    assert f" bytes in {len(facts['chunks'])} chunk" in trace.step.left.note
-    assert trace.step.left.code.lines[-2].text == "data: [DONE]"
+    page = get_trial_page(trial.pk, TrialFilter(), key="1.response")
+    assert page.step is not None
+    assert f" bytes in {len(facts['chunks'])} chunk" in page.step.left.note
+    assert page.step.left.code.lines[-2].text == "data: [DONE]"
 
 
 def test_run_request_streams_survive_json_round_trip() -> None:

@@ -16,7 +16,7 @@ from toolbench.web.forms.start_run import StartMode, plan_or_launch
 from toolbench.web.launch_keys import USED_KEY, use_form_key
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, record
-from toolbench.web.trial_context import get_trace_context, refresh_when_done
+from toolbench.web.trial_context import get_trial_context, refresh_when_done
 
 
 def render_new_conversation(
@@ -50,7 +50,7 @@ def render_conversation(
     status = 422 if sent_forms else 200
     if page.shown is None:
         return render_page(request, "playground/show.html", context, status=status)
-    _, trace_context = get_trace_context(request, page.shown.pk)
+    _, trace_context = get_trial_context(request, page.shown.pk)
     response = render_page(request, "playground/show.html", context | trace_context, part="answers", status=status)
     return refresh_when_done(request, response, is_done=not page.is_waiting)
 

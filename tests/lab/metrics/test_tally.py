@@ -12,7 +12,7 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def test_tally_of_repeated_answers_withholds_both_intervals(repeating: Cell) -> 
 def test_pages_and_eval_withhold_interval_of_repeated_answers(repeating: Cell) -> None:
     panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=str(repeating.config_id))))
     assert panel is not None
-    page, trace = get_run_page(repeating.run_id), get_trace(repeating.trials.all()[0].pk, TrialFilter())
+    page, trial_page = get_run_page(repeating.run_id), get_trial_page(repeating.trials.all()[0].pk, TrialFilter())
     line = page.config_rows[0]
     shown: list[Rate | None] = [
         panel.answered,
@@ -47,7 +47,7 @@ def test_pages_and_eval_withhold_interval_of_repeated_answers(repeating: Cell) -
         line.delivered,
     ]
     listed = get_runs("own")[0]
-    shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
+    shown += [line.scenarios[0].answered, trial_page.answered, trial_page.delivered, listed.answered, listed.delivered]
     assert all(rate is not None and rate.withheld for rate in shown)
     assert panel.more_trials is None
     expected_line = "tools: answered success 4/4, 1 distinct, end-to-end success 4/4, 1 distinct"

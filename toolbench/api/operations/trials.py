@@ -25,7 +25,7 @@ from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.bodies.bytes_page import get_bytes
 from toolbench.lab.results.trial.bodies.curl import get_curl
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
-from toolbench.lab.results.trial.page import MAX_STEPS, Trace, get_trace
+from toolbench.lab.results.trial.page import MAX_STEPS, TrialPage, get_trial_page
 from toolbench.lab.results.trial.page_query import STEPS
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.keyset import CursorError, get_trials_after
@@ -57,10 +57,10 @@ def list_trials(request: HttpRequest, query: Query[TrialListQuery]) -> Any:
 def get_trial(request: HttpRequest, trial_id: int) -> dict[str, Any]:
     """Return a trial with its verdict and up to 400 steps of its last execution."""
     try:
-        trace = get_trace(trial_id, TrialFilter(), view=STEPS)
+        page = get_trial_page(trial_id, TrialFilter(), view=STEPS)
     except Trial.DoesNotExist:
         raise _build_trial_not_found(trial_id) from None
-    return _build_trial_detail(trace)
+    return _build_trial_detail(page)
 
 
 @router.patch("/trials/{int:trial_id}", response=SentenceDocument, auth=LAUNCH)
@@ -110,19 +110,19 @@ def _build_trial_not_found(trial_id: int) -> Http404:
     return Http404(f"There is no trial {trial_id}; its run may have been deleted.")
 
 
-def _build_trial_detail(trace: Trace) -> dict[str, Any]:
+def _build_trial_detail(page: TrialPage) -> dict[str, Any]:
     """Return the values of a TrialDetailDocument."""
-    trial = trace.trial
+    trial = page.trial
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[:MAX_STEPS])
     return {
         "trial": build_trial(trial),
-        "headline": trace.headline,
-        "final_text": trace.final_text,
+        "headline": page.headline,
+        "final_text": page.final_text,
         "note": trial.note,
         "verdict": trial.verdict,
         "causes": trial.causes,
-        "human_verdicts": trace.human_verdicts,
+        "human_verdicts": page.human_verdicts,
         "steps": [build_step(step) for step in steps],
-        "steps_truncated": trace.steps_truncated,
-        "earlier": {execution.execution: execution.steps for execution in trace.earlier},
+        "steps_truncated": page.steps_truncated,
+        "earlier": {execution.execution: execution.steps for execution in page.earlier},
     }

@@ -31,7 +31,7 @@ from toolbench.lab.results.home import get_home_page
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial.step_details import build_step_view
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
@@ -130,9 +130,9 @@ def test_import_bundle_run_is_only_in_the_imported_scope() -> None:
 def test_import_bundle_trace_can_be_opened() -> None:
     copy = import_bytes(write_bundle_bytes(make_small_run())[0])
     trial = copy.trials.get(outcome="fail")
-    trace = get_trace(trial.pk, TrialFilter())
-    assert trace.headline == "The patch was refused and never sent again."
-    assert [line.part for turn in trace.timeline for line in turn.rows][:2] == ["request", "response"]
+    page = get_trial_page(trial.pk, TrialFilter())
+    assert page.headline == "The patch was refused and never sent again."
+    assert [line.part for turn in page.timeline for line in turn.rows][:2] == ["request", "response"]
 
 
 @pytest.mark.django_db

@@ -22,7 +22,7 @@ from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Run, StepBody
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
@@ -115,8 +115,8 @@ def test_import_log_makes_steps_with_restored_attachments() -> None:
     assert (tool.kind, tool.tool_name, bytes(tool.body.response)) == ("tool", "search", b"found")
     assert json.loads(bytes(second.body.request)) == {"model": "m", "messages": [{"role": "user"}]}
     assert (first.input_tokens, second.started_ms) == (12, 0.0)
-    trace = get_trace(trial.pk, TrialFilter())
-    assert [line.part for turn in trace.timeline for line in turn.rows][:4] == [
+    page = get_trial_page(trial.pk, TrialFilter())
+    assert [line.part for turn in page.timeline for line in turn.rows][:4] == [
         "request",
         "response",
         "transforms",

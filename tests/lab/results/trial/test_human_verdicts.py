@@ -10,7 +10,7 @@ from tests.factories import make_cell, make_config, make_run, make_trial, recomp
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import HumanVerdict, Trial
 from toolbench.lab.results.trial.human_verdicts import MAX_REASON_CHARS, save_human_verdict
-from toolbench.lab.results.trial.page import Trace, get_trace
+from toolbench.lab.results.trial.page import TrialPage, get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 
 pytestmark = pytest.mark.django_db
@@ -26,8 +26,8 @@ def person() -> User:
     return User.objects.create(username="ana")
 
 
-def open_page(trial: Trial) -> Trace:
-    return get_trace(trial.pk, TrialFilter())
+def open_page(trial: Trial) -> TrialPage:
+    return get_trial_page(trial.pk, TrialFilter())
 
 
 def find(search: str) -> list[int]:
@@ -41,9 +41,9 @@ def test_save_human_verdict_changes_no_outcome_or_count(trial: Trial, person: Us
     before = Trial.objects.values().get(pk=trial.pk), open_page(trial).answered
     save_human_verdict(trial.pk, person, verdict="pass", reason=" The city is right.\0 ")
     recompute_stale_cells()
-    trace = open_page(trial)
-    assert (Trial.objects.values().get(pk=trial.pk), trace.answered) == before
-    (row,) = trace.human_verdicts
+    page = open_page(trial)
+    assert (Trial.objects.values().get(pk=trial.pk), page.answered) == before
+    (row,) = page.human_verdicts
     assert (row.verdict, row.username, row.reason, row.current) == ("pass", "ana", "The city is right.", True)
     assert row.differs_from_judge
 

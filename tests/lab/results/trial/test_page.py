@@ -5,7 +5,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.page import MAX_STEPS, Trace, get_trace
+from toolbench.lab.results.trial.page import MAX_STEPS, TrialPage, get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
@@ -49,17 +49,17 @@ def make_failed_trial() -> Trial:
     return trial
 
 
-def open_page(trial: Trial, key: str = "") -> Trace:
-    return get_trace(trial.pk, TrialFilter(), key)
+def open_page(trial: Trial, key: str = "") -> TrialPage:
+    return get_trial_page(trial.pk, TrialFilter(), key)
 
 
 def test_trial_page_opens_at_the_first_bad_step() -> None:
-    trace = open_page(make_failed_trial())
-    assert trace.first_bad_key == "1.dispatch"
-    assert trace.step is not None
-    assert trace.step.key == "1.dispatch"
-    assert [problem.path for problem in trace.step.problems] == ["$.ops"]
-    assert any(line.mark == "bad" for line in trace.step.right.code.lines)
+    page = open_page(make_failed_trial())
+    assert page.first_bad_key == "1.dispatch"
+    assert page.step is not None
+    assert page.step.key == "1.dispatch"
+    assert [problem.path for problem in page.step.problems] == ["$.ops"]
+    assert any(line.mark == "bad" for line in page.step.right.code.lines)
 
 
 def test_trial_page_timeline_has_every_part_of_a_turn_in_order() -> None:
@@ -98,36 +98,36 @@ def test_trial_page_counts_earlier_executions_separately() -> None:
     trial = make_failed_trial()
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
-    trace = open_page(trial)
-    assert [(item.execution, item.steps) for item in trace.earlier] == [(1, 2)]
-    assert len(trace.timeline) == 1
+    page = open_page(trial)
+    assert [(item.execution, item.steps) for item in page.earlier] == [(1, 2)]
+    assert len(page.timeline) == 1
 
 
 def test_trial_page_groups_equal_repeats() -> None:
     cell = make_cell(make_config(make_run()))
     trials = make_trials(cell, **{"pass": 3, "fail": 1})
     Trial.objects.filter(outcome="pass").update(answer_hash="same")
-    trace = open_page(trials[3])
-    assert [(group.mark, group.indexes) for group in trace.repeat_groups] == [("pass", (1, 2, 3)), ("fail", (4,))]
-    assert trace.distinct == 2
+    page = open_page(trials[3])
+    assert [(group.mark, group.indexes) for group in page.repeat_groups] == [("pass", (1, 2, 3)), ("fail", (4,))]
+    assert page.distinct == 2
 
 
 def test_trial_page_groups_repeats_with_equal_calls() -> None:
     cell = make_cell(make_config(make_run()))
     trials = make_trials(cell, **{"pass": 4})
     make_step(trials[3], kind="tool", tool_name="state_get", ok=True)
-    trace = open_page(trials[0])
-    assert [(group.indexes, group.distinct, group.calls) for group in trace.repeat_groups] == [
+    page = open_page(trials[0])
+    assert [(group.indexes, group.distinct, group.calls) for group in page.repeat_groups] == [
         ((1, 2, 3), 3, ()), ((4,), 1, (("state_get", True),)),
     ]  # fmt: skip
-    assert trace.distinct == 4
+    assert page.distinct == 4
 
 
 def test_trial_page_of_a_queued_trial_has_no_steps() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "queued")
-    trace = open_page(trial)
-    assert trace.timeline == ()
-    assert trace.step is None
+    page = open_page(trial)
+    assert page.timeline == ()
+    assert page.step is None
 
 
 def test_trial_page_number_of_queries_does_not_grow_with_steps(
@@ -147,9 +147,9 @@ def test_trial_page_truncates_no_step_for_a_long_earlier_execution() -> None:
     assert not open_page(trial).steps_truncated
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
-    trace = open_page(trial)
-    assert (len(trace.timeline), trace.steps_truncated) == (1, False)
-    assert [item.steps for item in trace.earlier] == [MAX_STEPS]
+    page = open_page(trial)
+    assert (len(page.timeline), page.steps_truncated) == (1, False)
+    assert [item.steps for item in page.earlier] == [MAX_STEPS]
 
 
 def test_trial_page_omits_details_over_the_limit_but_for_open_turn() -> None:
@@ -157,19 +157,19 @@ def test_trial_page_omits_details_over_the_limit_but_for_open_turn() -> None:
     large_facts = ANSWER_FACTS | {"padding": "x" * 399_000}
     for turn in range(12):
         make_step(trial, turn=turn, bodies={"facts": large_facts})
-    trace = open_page(trial, "11.calls")
-    titles = [line.title for turn in trace.timeline for line in turn.rows if line.part == "calls"]
+    page = open_page(trial, "11.calls")
+    titles = [line.title for turn in page.timeline for line in turn.rows if line.part == "calls"]
     assert titles == ["Parsed calls, 1"] * 9 + ["Parsed calls"] * 2 + ["Parsed calls, 1"]
-    assert trace.step is not None
-    assert trace.step.right.code.lines
+    assert page.step is not None
+    assert page.step.right.code.lines
 
 
 def test_trial_page_names_dropped_tools_as_the_cause() -> None:
     trial = make_failed_trial()
     Trial.objects.filter(pk=trial.pk).update(tools_dropped=True, failure_class="cut_by_length")
-    trace = open_page(trial)
-    assert "dropped the tools" in trace.headline
-    assert "template" in trace.suggested_fix
+    page = open_page(trial)
+    assert "dropped the tools" in page.headline
+    assert "template" in page.suggested_fix
 
 
 def test_trial_page_shows_a_prompt_as_text_beside_its_bytes() -> None:

@@ -12,7 +12,7 @@ from toolbench.lab.models import Run, ShareLink, Trial
 from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial.page_query import CONVERSATION
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
@@ -83,10 +83,10 @@ def _render_run(run_id: int, style: str) -> bytes:
 
 def _render_trial(trial_id: int) -> bytes:
     try:
-        trace = get_trace(trial_id, TrialFilter(), view=CONVERSATION)
+        page = get_trial_page(trial_id, TrialFilter(), view=CONVERSATION)
     except Trial.DoesNotExist:
         raise PageUnavailableError(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    return _render("shared/trial.html", {"trace": trace}, "")
+    return _render("shared/trial.html", {"trace": page}, "")
 
 
 def _render(template: str, context: dict[str, object], style: str) -> bytes:

@@ -68,7 +68,7 @@ class EarlierExecution:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TrialPage:
     """Content of the trial page.
 
     Attributes:
@@ -185,7 +185,7 @@ class _TrialSteps:
     open_row: TimelineRow | None
 
 
-def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: str = STEPS) -> Trace:
+def get_trial_page(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: str = STEPS) -> TrialPage:
     """Return the trial page.
 
     Args:
@@ -203,7 +203,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "", *, view: 
     failure_class = _find_failure_class(trial)
     judgements = get_judgements(trial)
     version = _find_judged_version(trial, judgements)
-    return Trace(
+    return TrialPage(
         trial=trial,
         run=trial.run,
         config=trial.config,

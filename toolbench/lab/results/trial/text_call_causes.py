@@ -9,7 +9,7 @@ from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_v
 from toolbench.evals.causes.text_calls import TextCallCause
 from toolbench.lab.endpoints.model_page import get_text_call_causes as list_model_causes
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.page import Trace
+from toolbench.lab.results.trial.page import TrialPage
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.providers.probing.format_detection import detect_format_without_tools
 
@@ -45,13 +45,13 @@ def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
     return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version(), group_filter.query())
 
 
-def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
+def get_text_call_causes(page: TrialPage) -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls that came as text, with at most three queries.
 
     Returns:
         The causes; () for a trial with another failure class, with another method than native, or of a deleted model.
     """
-    model = trace.config.model
-    if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:
+    model = page.config.model
+    if page.trial.failure_class not in TEXT_CALL_CLASSES or page.config.method != "native" or model is None:
         return ()
-    return list_model_causes(model, text_format=detect_format_without_tools(trace.final_text))
+    return list_model_causes(model, text_format=detect_format_without_tools(page.final_text))

@@ -26,7 +26,7 @@ from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
 from toolbench.web.result_scope import get_chips_of_query
-from toolbench.web.trial_context import get_trace_context, refresh_when_done
+from toolbench.web.trial_context import get_trial_context, refresh_when_done
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
 
@@ -73,12 +73,12 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     If the trial has ended, htmx then loads the whole page.
     """
     try:
-        trace, context = get_trace_context(request, trial_id)
+        page, context = get_trial_context(request, trial_id)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    context |= {"permalink": request.get_full_path(), "decisive_cause": get_decisive_cause(trace.trial)}
+    context |= {"permalink": request.get_full_path(), "decisive_cause": get_decisive_cause(page.trial)}
     response = render_page(request, "trials/show.html", context, part="steps")
-    return refresh_when_done(request, response, is_done=trace.trial.state == Trial.State.DONE)
+    return refresh_when_done(request, response, is_done=page.trial.state == Trial.State.DONE)
 
 
 @require_POST

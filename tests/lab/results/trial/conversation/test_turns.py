@@ -11,7 +11,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Run, Trial
 from toolbench.lab.results.trial.conversation.turns import TrialConversation
-from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial.page_query import CONVERSATION
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
@@ -47,7 +47,7 @@ def make_weather_trial(city: str | None, **fields: Any) -> Trial:
 
 
 def read_conversation(trial: Trial) -> TrialConversation:
-    conversation = get_trace(trial.pk, TrialFilter(), view=CONVERSATION).conversation
+    conversation = get_trial_page(trial.pk, TrialFilter(), view=CONVERSATION).conversation
     assert conversation is not None
     return conversation
 
