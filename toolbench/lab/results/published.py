@@ -34,7 +34,6 @@ class PublishedRow:
     """
 
     position: int
-    vendor: str
     model: str
     name: str
     profile: str
@@ -85,12 +84,10 @@ class PublishedMatrix:
         perfect: number of applicable rows in which every tool trial passed.
     """
 
-    slug: str
     title: str
     source: str
     published: str
     month: str
-    note: str
     trials: int
     overall: Rate
     tool: Rate
@@ -155,12 +152,10 @@ def _build_matrix(snapshot: PublishedSnapshot, target: int | None) -> PublishedM
     counted = [row for row in rows if not row.not_applicable]
     statuses = [row.tool.target_status for row in counted]
     return PublishedMatrix(
-        slug=snapshot.slug,
         title=snapshot.title,
         source=snapshot.source,
         published=snapshot.published,
         month=_format_month(snapshot.published),
-        note=snapshot.note,
         trials=snapshot.trials,
         overall=_build_total_rate(snapshot, "overall", target),
         tool=_build_total_rate(snapshot, "tool", target),
@@ -210,12 +205,10 @@ def _build_row(
     categories = tuple(pair for pair in counts if not pair[0].islower())
     unlisted = cell.tool_runs - cell.tool_ok - sum(count for _, count in scenarios)
     timeouts = dict(categories).get("TIMEOUT", 0)
-    vendor, _, name = cell.model.rpartition("/")
     return PublishedRow(
         position=cell.position,
-        vendor=vendor,
         model=cell.model,
-        name=name.partition(":")[0],
+        name=cell.model.rpartition("/")[2].partition(":")[0],
         profile=cell.profile,
         tool=build_rate(cell.tool_ok, cell.tool_runs, target=target),
         control=build_rate(cell.control_ok, cell.control_runs, target=target),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Protocol
 
 from django.db.models import F
@@ -22,7 +23,7 @@ from toolbench.lab.results.compare.matching import PoolChoice, choose_pool, matc
 from toolbench.lab.results.compare.query import CompareQuery
 from toolbench.lab.results.compare.sides import filter_side_trials
 from toolbench.lab.results.compare.statistics import RateComparison, build_side_rate, choose_and_compare
-from toolbench.lab.results.compare.strata import StratumCounts, read_sides
+from toolbench.lab.results.compare.strata import StratumCounts, collect_cell_ids, read_strata
 from toolbench.lab.results.compare.warnings import FAR_APART, OVERLOADED, SIMULATED, is_far_apart
 from toolbench.lab.results.run_choices import ADDED_MANUALLY
 
@@ -210,7 +211,7 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
     The function sends two SQL queries, and one more for each side that has cells in common with the baseline.
     """
     side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
-    strata = read_sides(side_trials)
+    strata = read_strata(side_trials)
     pool = choose_pool(strata[0], [stratum for side in strata[1:] for stratum in side], query.group, query.kind)
     counted = tuple(tuple(pool.select(side)) for side in strata)
     shared = [
@@ -314,8 +315,7 @@ def _estimate_cost(
         None if the cost is unknown, a cell is stale or could not be computed, or a cell has trials that the side does
         not count.
     """
-    cells = frozenset[int]().union(*(stratum.cells for stratum in strata))
-    paid = add_costs(costs[pk] for pk in cells if pk in costs)
+    paid = add_costs(costs[pk] for pk in collect_cell_ids(strata) if pk in costs)
     return estimate_cost_per_success(paid) if paid.tried == trials else None
 
 
@@ -324,8 +324,8 @@ def _read_cell_costs(sides: Sequence[Sequence[StratumCounts]]) -> Mapping[int, C
 
     Cells that are stale or could not be computed are left out.
     """
-    ids = {pk for side in sides for stratum in side for pk in stratum.cells}
-    cells = Cell.objects.filter(pk__in=ids, stale=False, compute_error="").order_by()
+    cell_ids = collect_cell_ids(chain.from_iterable(sides))
+    cells = Cell.objects.filter(pk__in=cell_ids, stale=False, compute_error="").order_by()
     tried = F("passed") + F("failed") + F("infra")
     rows = cells.values_list(
         "pk", tried, "costs_reported", "costs_known", "known_dollars", "squared_dollars", "delivered_dollars",

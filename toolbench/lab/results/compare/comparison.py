@@ -19,7 +19,7 @@ from toolbench.lab.results.compare.statistics import (
     choose_and_compare,
     compare_strata,
 )
-from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts, read_sides
+from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts, collect_cell_ids, read_strata
 from toolbench.lab.results.compare.warnings import list_warnings
 
 RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}  # axes whose values need not occur in another run
@@ -129,11 +129,11 @@ def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]
         strata: counts of the sides; None reads them.
     """
     side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides[:2]]
-    strata = strata or read_sides(side_trials)
+    strata = strata or read_strata(side_trials)
     shared = count_shared_trials(side_trials, strata)
     counts = match_sides(strata[0], strata[1], metric=query.metric, group=query.group, kind=query.kind)
     trials = _filter_shared_strata(counts, side_trials)
-    first, second = map(read_side, trials, map(_find_cells, _list_shared_strata(counts)))
+    first, second = map(read_side, trials, map(collect_cell_ids, _list_shared_strata(counts)))
     whole, how, changes = choose_and_compare(counts, how=query.how)
     return Comparison(
         query=query,
@@ -162,7 +162,7 @@ def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Seque
         sides: the trials of both sides.
         strata: the counts of both sides.
     """
-    first, second = map(_find_cells, strata)
+    first, second = map(collect_cell_ids, strata)
     return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
 
 
@@ -188,21 +188,17 @@ def _list_shared_strata(counts: ComparisonCounts) -> tuple[list[StratumCounts], 
     return first, second
 
 
-def _find_cells(strata: Iterable[StratumCounts]) -> frozenset[int]:
-    return frozenset[int]().union(*(stratum.cells for stratum in strata))
-
-
 def _build_trial_condition(strata: Iterable[StratumCounts]) -> Q:
     """Return the condition of the trials that these strata count.
 
     The condition names prompt versions, since a cell may contain trials of several.
     """
-    cells: dict[tuple[object, object], set[int]] = defaultdict(set)
+    ids_by_version: dict[tuple[object, object], set[int]] = defaultdict(set)
     for stratum in strata:
-        cells[stratum.settings["prompt"], stratum.settings["version"]] |= stratum.cells
+        ids_by_version[stratum.settings["prompt"], stratum.settings["version"]] |= stratum.cell_ids
     parts = (
         Q(prompt_version=prompt, scenario_version=version, cell_id__in=cell_ids)
-        for (prompt, version), cell_ids in cells.items()
+        for (prompt, version), cell_ids in ids_by_version.items()
     )
     return Q(*parts, _connector=Q.OR)
 
@@ -219,7 +215,7 @@ def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     chosen = replace(query.chosen, after=None, before=None, upto=None)
     runs = ({**axes, "run": str(run)} for run in (first, second))
-    strata = read_sides([filter_side_trials(run, demo=query.demo, chosen=chosen) for run in runs])
+    strata = read_strata([filter_side_trials(run, demo=query.demo, chosen=chosen) for run in runs])
     counts = match_sides(strata[0], strata[1], metric=query.metric, group=query.group, kind=query.kind)
     return choose_and_compare(counts)[0]
 

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from urllib.parse import urlencode
 
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.results.compare.baseline import BaselineComparison
+from toolbench.lab.results.compare.strata import collect_cell_ids
 
 MAX_QUERY_CHARACTERS = 4_000
 
@@ -19,7 +21,7 @@ def build_plan_query(comparison: BaselineComparison) -> str:
         large: more than MAX_CELL_TRIALS per cell, or a query string of more than MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
-    cell_ids = {pk for strata in strata_by_side for stratum in strata for pk in stratum.cells}
+    cell_ids = collect_cell_ids(chain.from_iterable(strata_by_side))
     if not (comparison.required_trials.more and comparison.scenarios and cell_ids):
         return ""
     trials_per_cell = math.ceil(comparison.required_trials.more / comparison.scenarios)

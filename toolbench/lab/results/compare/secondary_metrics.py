@@ -19,7 +19,13 @@ from toolbench.lab.models import Trial
 from toolbench.lab.results.compare.matching import ComparisonCounts, StrataByKey, StratumKey
 from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.compare.statistics import RateComparison, compare_stratified
-from toolbench.lab.results.compare.strata import STRATUM_FIELDS, VIOLATION_METRICS, StratumCounts, read_ratios
+from toolbench.lab.results.compare.strata import (
+    STRATUM_FIELDS,
+    VIOLATION_METRICS,
+    StratumCounts,
+    collect_cell_ids,
+    read_ratios,
+)
 
 HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # metrics of calls; VIOLATION_METRICS are the opposite
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
@@ -138,7 +144,7 @@ def _join_instances(strata: Sequence[StratumCounts], ratios: Mapping[str, Cluste
         strata[0],
         instance=None,
         repeating=any(stratum.repeating for stratum in strata),
-        cells=frozenset[int]().union(*(stratum.cells for stratum in strata)),
+        cell_ids=collect_cell_ids(strata),
         error=min((stratum.error for stratum in strata if stratum.error is not None), default=None),
         durations=tuple(duration for stratum in strata for duration in stratum.durations),
         ratios=ratios,

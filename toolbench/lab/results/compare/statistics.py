@@ -14,7 +14,7 @@ from toolbench.evals.statistics.sequential_differences import compute_sequential
 from toolbench.evals.statistics.shares import compute_exact_interval
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.results.compare.matching import ComparisonCounts, StratumKey
-from toolbench.lab.results.compare.strata import RATIO_COLUMNS, StratumCounts
+from toolbench.lab.results.compare.strata import RATIO_COLUMNS, StratumCounts, collect_cell_ids
 
 MIN_PAIRS = 10  # shared instances of a paired comparison
 
@@ -178,8 +178,7 @@ def _combine_stopping(strata: Iterable[StratumCounts]) -> StoppingDesign:
     """Return the stopping design of all these strata together: smallest error and number of cells."""
     all_strata = tuple(strata)
     errors = [stratum.error for stratum in all_strata if stratum.error is not None]
-    cells = frozenset[int]().union(*(stratum.cells for stratum in all_strata))
-    return StoppingDesign(min(errors, default=None), len(cells))
+    return StoppingDesign(min(errors, default=None), len(collect_cell_ids(all_strata)))
 
 
 def _sum_clusters(strata: Iterable[StratumCounts], metric: str) -> ClusterSums:

@@ -70,7 +70,7 @@ class StratumCounts:
         first_attempt_passes: trials that passed without a retry after model output.
         retried_passes: trials that passed after a user had retried them because of an error.
         repeating: whether a deterministic endpoint gave the same answer more than once.
-        cells: primary keys of the counted cells.
+        cell_ids: primary keys of the counted cells.
         error: smallest error probability of the cells with sequential stopping; None if no cell used it.
         durations: milliseconds of the answered trials, without the time in the queue.
         first_start: start of the first trial; None if no trial has started.
@@ -92,7 +92,7 @@ class StratumCounts:
     first_attempt_passes: int
     retried_passes: int
     repeating: bool
-    cells: frozenset[int]
+    cell_ids: frozenset[int]
     error: float | None
     durations: tuple[float, ...] = ()
     output_tokens: int = 0
@@ -104,7 +104,7 @@ class StratumCounts:
     ratios: Mapping[str, ClusterSums] = field(default_factory=dict)
 
 
-def read_sides(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, ...], ...]:
+def read_strata(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, ...], ...]:
     """Return the counts of each side, in the order of the sides, with one query."""
     settings = {f"_{index}": expression for index, expression in enumerate(STRATUM_FIELDS.values())}
     keys = ("_side", *settings, "scenario", "cell__scenario_group", "instance_kind", "instance")
@@ -112,6 +112,11 @@ def read_sides(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, .
     for row in aggregate_sides(sides, keys, {**settings, "instance": INSTANCE}, _COUNT_AGGREGATES):
         strata_by_side[row["_side"]].append(_build_counts(row))
     return tuple(map(tuple, strata_by_side))
+
+
+def collect_cell_ids(strata: Iterable[StratumCounts]) -> frozenset[int]:
+    """Return the primary keys of all cells that these strata count."""
+    return frozenset(pk for stratum in strata for pk in stratum.cell_ids)
 
 
 def aggregate_sides(
@@ -151,7 +156,7 @@ def _build_counts(row: Mapping[str, Any]) -> StratumCounts:
         first_attempt_passes=row["first_attempt"],
         retried_passes=row["retried"],
         repeating=bool(row["deterministic"]) and row["repeated_answers"] > 0,
-        cells=frozenset(row["cells"]),
+        cell_ids=frozenset(row["cell_ids"]),
         error=row["error"],
         durations=tuple(row["durations"] or ()),
         output_tokens=row["output_sum"] or 0,
@@ -172,7 +177,7 @@ _COUNT_AGGREGATES = {
     "repeated_answers": Count("pk", filter=HAS_ANSWER_HASH)
     - Count("answer_hash", distinct=True, filter=HAS_ANSWER_HASH),
     "deterministic": BoolOr("cell__deterministic"),
-    "cells": ArrayAgg("cell_id"),  # with duplicates: `distinct` would sort each group
+    "cell_ids": ArrayAgg("cell_id"),  # with duplicates: `distinct` would sort each group
     "error": Min("cell__error"),
     "durations": ArrayAgg("duration_ms", filter=ANSWERED & Q(duration_ms__isnull=False)),
     "output_sum": Sum("output_tokens"),

@@ -93,10 +93,10 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
         return None
     target = matrix.query.target
     config = RunConfig.objects.get(pk=row.config_ids[-1])
-    cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
-    if row.trials.prompt:
-        cells = cells.filter(prompt_version=row.trials.prompt)
-    cell_upstreams = list(cells.filter(build_exclusion(row.trials.without)).values_list("pk", "upstreams"))
+    cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trial_filter.group)
+    if row.trial_filter.prompt:
+        cells = cells.filter(prompt_version=row.trial_filter.prompt)
+    cell_upstreams = list(cells.filter(build_exclusion(row.trial_filter.without)).values_list("pk", "upstreams"))
     upstreams = {name for _, names in cell_upstreams for name in names}
     answered = row.tally.compute_answered_success(target)
     return RowDetails(
@@ -123,7 +123,7 @@ def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str
             p50=scenario.times.p50,
             p95=scenario.times.p95,
             p99=scenario.times.p99,
-            trials_query=row.trials.query(scenario=scenario.scenario, group=""),
+            trials_query=row.trial_filter.query(scenario=scenario.scenario, group=""),
             true_rate=_find_true_rate(true_rates, row, scenario),
         )
         for scenario in row.scenarios
@@ -146,7 +146,7 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
     if row.settings["method"] != "native":
         return None
     tables = (true_rates.get("streamed", {}), true_rates) if row.settings["stream"] else (true_rates,)
-    names = (sums.scenario, "control" if sums.control else row.trials.group)
+    names = (sums.scenario, "control" if sums.control else row.trial_filter.group)
     known_rates = (table[name] for table in tables for name in names if name in table)
     rates: Mapping[str, float] = next(known_rates, {})
     return rates.get(row.settings["strategy"])

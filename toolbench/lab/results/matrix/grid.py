@@ -110,8 +110,8 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
 
 def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
     # The query string of the row is built once: building one for each cell takes time.
-    chosen = replace(row.trials.chosen, scenarios=())
-    row_query = replace(row.trials, group="", scenario="", chosen=chosen).query()
+    chosen = replace(row.trial_filter.chosen, scenarios=())
+    row_query = replace(row.trial_filter, group="", scenario="", chosen=chosen).query()
     sums = {scenario.scenario: scenario for scenario in row.scenarios}
     return _build_model_row(matrix, row, [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs])
 
@@ -189,13 +189,13 @@ def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
     times = tuple(time for row in rows for time in row.metric_input.times)
     control = add_tallies(row.control for row in rows)
     metric_input = MetricInput(add_tallies(parts), control, parts, times)
-    trials = replace(rows[0].trials, profile="")
+    trial_filter = replace(rows[0].trial_filter, profile="")
     config_ids = tuple(sorted({pk for row in rows for pk in row.config_ids}))
     return replace(
         rows[0],
         metric_input=metric_input,
         times=metric_input.pooled_times,
-        trials=trials,
+        trial_filter=trial_filter,
         config_ids=config_ids,
         profile=f"{len(rows)} profiles",
     )
@@ -223,8 +223,8 @@ def _pool_scenario(
     newest_sums = [sums for sums in scenarios if sums.version == version]
     if not newest_sums:
         return None
-    first = rows[0].trials
-    trials = TrialFilter(
+    first = rows[0].trial_filter
+    trial_filter = TrialFilter(
         runs=first.runs,
         scenario=slug,
         version=version,
@@ -238,7 +238,7 @@ def _pool_scenario(
     metric_input = _build_scenario_input(newest_sums)
     return _Source(
         metric_input,
-        "" if query.q else trials.query(),
+        "" if query.q else trial_filter.query(),
         newest_sums[0].control,
         metric_input.pooled_times,
         config_ids,

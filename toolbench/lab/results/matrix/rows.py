@@ -45,7 +45,6 @@ class MatrixRow:
 
     Attributes:
         key: value of `cell` in the URL.
-        kind: kind of the provider.
         name: model name without the vendor before the last slash.
         settings: values by name of SETTING_FIELDS; `stream` is "streamed" or "".
         repeats_model: True if the row above has the same model at the same provider.
@@ -57,7 +56,7 @@ class MatrixRow:
         mixed_upstreams: whether a router could choose among several hosts of the model.
         differing: of "settings" and "engine", those that differ between the pooled trials.
         published: passes and trials of the published matrix, such as `37/40`; "" without them.
-        trials: filter of the trials that the row counts.
+        trial_filter: filter of the trials that the row counts.
         prompt: the prompt version if there is a row for each version, else None.
         versions: scenario versions of the row for scenarios that other rows have in other versions.
         outdated: scenarios with their versions, such as `happy_path version 1`, of which another row has a newer one.
@@ -65,7 +64,6 @@ class MatrixRow:
 
     key: str
     provider: str
-    kind: str
     model: str
     name: str
     profile: str
@@ -82,7 +80,7 @@ class MatrixRow:
     mixed_upstreams: bool
     differing: tuple[str, ...]
     published: str
-    trials: TrialFilter
+    trial_filter: TrialFilter
     prompt: str | None = None
     versions: tuple[int, ...] = ()
     outdated: tuple[str, ...] = ()
@@ -110,7 +108,7 @@ class MatrixRow:
     @property
     def trials_query(self) -> str:
         """Return the query string that selects the trials of the row."""
-        return self.trials.query()
+        return self.trial_filter.query()
 
     @property
     def applicable(self) -> bool:
@@ -171,7 +169,6 @@ def build_row(
     return MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
-        kind=first["provider_kind"],
         model=first["model_name"],
         name=first["model_name"].rpartition("/")[2],
         profile=first["profile"],
@@ -188,7 +185,7 @@ def build_row(
         mixed_upstreams=any(sum_row["mixed_upstreams"] for sum_row in shown),
         differing=_list_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
-        trials=replace(
+        trial_filter=replace(
             _build_trial_filter(first, query, group="control" if metric.of_control else group),
             without=render_tokens(older_rows),
         ),
@@ -199,8 +196,8 @@ def build_row(
 def apply_metric(row: MatrixRow, query: MatrixQuery, group: str) -> MatrixRow:
     """Return the row with the value of the query's metric and the filter of the trials that the metric counts."""
     metric = METRICS[query.metric]
-    trials = replace(row.trials, group="control" if metric.of_control else group)
-    return replace(row, value=compute_metric(metric, row.metric_input, target=query.target), trials=trials)
+    trial_filter = replace(row.trial_filter, group="control" if metric.of_control else group)
+    return replace(row, value=compute_metric(metric, row.metric_input, target=query.target), trial_filter=trial_filter)
 
 
 def _build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:

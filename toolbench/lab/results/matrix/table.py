@@ -337,7 +337,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
     sequential = any(
         row.tally.min_error_probability is not None or row.control.min_error_probability is not None for row in rows
     )
-    omitted_versions = [token for row in rows for token in row.trials.without.split(",") if token]
+    omitted_versions = [token for row in rows for token in row.trial_filter.without.split(",") if token]
     outdated, newest = [row.outdated for row in rows if row.outdated], find_newest_versions(rows)
     controls = [scenario for row in rows for scenario in _list_outdated_scenarios(row, newest) if scenario.control]
     old_controls = ", ".join(sorted({f"{control.scenario} version {control.version}" for control in controls}))
