@@ -90,7 +90,7 @@ def test_comparison_omits_strata_of_one_side_with_a_warning() -> None:
     page = compare(a_run=a.pk, b_run=b.pk)
     assert [row.scenario for row in page.rows] == ["happy_path"]
     assert page.whole.first.n == 10
-    assert "Scenarios or configurations that only one side has, omitted: 1." in page.warnings
+    assert "Scenarios or configurations that only one side has are omitted. Their number: 1." in page.warnings
 
 
 @pytest.mark.parametrize("alone_fields", [{"scenario": "guard"}, {"scenario": "happy_path", "model": "vendor/other"}])
@@ -316,7 +316,7 @@ def make_versions(run: Run, passed: dict[int, int], scenario: str = "happy_path"
 
 
 def get_version_warning(page: Comparison) -> str:
-    found = [warning for warning in page.warnings if warning.startswith("Omitted, since the other side has")]
+    found = [warning for warning in page.warnings if warning.startswith("Some versions of scenarios are omitted")]
     assert len(found) <= 1
     assert set(found) <= set(export_comparison(page.query).notes)
     return "".join(found)

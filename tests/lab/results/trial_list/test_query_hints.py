@@ -15,7 +15,7 @@ from toolbench.lab.results.trial_list.query_hints import list_query_hints
         ("foo:bar", "“foo:bar” is searched as text; there is no filter foo."),
         (
             "outcome:failed",
-            "outcome is one of pass, fail, infra, na, cancelled, running, queued.",
+            "The filter outcome takes one of pass, fail, infra, na, cancelled, running, queued.",
         ),
     ],
 )

@@ -234,4 +234,4 @@ def test_matrix_page_counts_ranked_rows(owner_client: Client) -> None:
     assert "2 rows are compared: confirm the best one on new trials." in text
     assert "no clear winner: 1 other row overlaps with the best" in text
     assert text.count("scenario version 1 · not ranked") == 1
-    assert "Not ranked: 1 row with happy_path version 1" in text
+    assert "1 row is not ranked, since other rows have newer versions than happy_path version 1" in text

@@ -41,7 +41,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         "The sides ran on different versions of the engine.": have_trials
         and select_distinct_versions(first.engine_versions) != select_distinct_versions(second.engine_versions),
         "Scenario versions differ: the tasks are not the same.": have_trials and "version" in counts.differing,
-        "Omitted, since the other side has other versions of the scenario, which are different tasks: "
+        "Some versions of scenarios are omitted, since the other side has other versions, which are different tasks: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
         OVERLOADED: _has_any(first.overloaded_trials, second.overloaded_trials),
         ADDED_MANUALLY: _has_any(first.manual_trials, second.manual_trials),
@@ -51,7 +51,9 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         "These sides used sequential stopping: rates, differences and p-values are anytime-valid, nothing is paired, "
         "and times are not corrected for it.": counts.sequential,
         "Different upstreams served the sides.": _has_different_upstreams(first, second),
-        f"Scenarios or configurations that only one side has, omitted: {counts.left_out}.": bool(counts.left_out),
+        f"Scenarios or configurations that only one side has are omitted. Their number: {counts.left_out}.": bool(
+            counts.left_out
+        ),
     }
     return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)
 

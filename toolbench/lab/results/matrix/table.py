@@ -344,7 +344,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
     applies_by_warning = {
         build_omission_notice(omitted_versions): bool(omitted_versions),
         _build_unranked_warning(outdated): bool(outdated),
-        f"Not counted in the control, since other rows have a newer version: {old_controls}.": bool(old_controls),
+        f"The control does not count {old_controls}, since other rows have a newer version.": bool(old_controls),
         "Some of these runs were imported: they were not made here.": any(sum_row["imported"] for sum_row in sum_rows),
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows)
@@ -362,14 +362,14 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
 
 
 def _build_unranked_warning(outdated: Sequence[Sequence[str]]) -> str:
-    """Return the warning about the rows that are not ranked.
+    """Return the warning about rows that are not ranked.
 
     Args:
         outdated: `MatrixRow.outdated` of each of these rows.
     """
     versions_text = ", ".join(sorted({version for versions in outdated for version in versions}))
-    rows_text = f"{len(outdated)} row{'s' if len(outdated) > 1 else ''}"
+    rows_text = "1 row is" if len(outdated) == 1 else f"{len(outdated)} rows are"
     return (
-        f"Not ranked: {rows_text} with {versions_text}, since other rows have a newer version. Versions are different "
+        f"{rows_text} not ranked, since other rows have newer versions than {versions_text}. Versions are different "
         "tasks."
     )

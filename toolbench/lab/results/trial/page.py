@@ -272,12 +272,12 @@ def _build_headline(trial: Trial, failure_class: failure_classes.FailureClass | 
         return trial.sentence
     sentences = {
         "pass": "Every check passed.",
-        "na": "Not applicable: neither pass nor fail.",
-        "cancelled": "Cancelled before a verdict.",
-        "queued": "Waiting for a worker.",
-        "running": "Running now.",
+        "na": "The trial is not applicable: it neither passed nor failed.",
+        "cancelled": "The trial was cancelled before a verdict.",
+        "queued": "The trial waits for a worker.",
+        "running": "The trial is running.",
     }
-    return sentences.get(choose_mark(trial), "No verdict.")
+    return sentences.get(choose_mark(trial), "The trial has no verdict.")
 
 
 def _decode_text(stored: bytes | memoryview | None) -> str:

@@ -13,7 +13,7 @@ from toolbench.evals.types import Scenario
 from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.scenarios.catalogue import ScenarioKey, load_scenarios
 
-NO_CALL, UNFIXED, UNKNOWN_CALLS = "no call", "not fixed", "unknown"
+NO_CALL, UNDETERMINED, UNKNOWN_CALLS = "no call", "not determined", "unknown"
 MAX_NAMED_CALLS = 20  # of one trial
 MAX_NAME_CHARS = 60
 
@@ -23,8 +23,8 @@ class CallNames:
     """Calls of a trial in words, such as `state_get, state_patch ×2`.
 
     Attributes:
-        expected: tools of the expected calls in order, or NO_CALL, UNFIXED (the task does not determine them) or
-            UNKNOWN_CALLS.
+        expected: tools of the expected calls in order, or NO_CALL, UNDETERMINED (the task does not determine them)
+            or UNKNOWN_CALLS.
         got: tools of the made calls in order, with a mark on refused and failed calls; empty without a call.
     """
 
@@ -94,7 +94,7 @@ def _name_expected(trial: Trial, scenario: Scenario | None) -> str:
 def _describe_expected(expected: ExpectedCalls) -> str:
     if expected.needs_call is False:
         return NO_CALL
-    return _join_names([call.tool for call in expected.calls] or list(expected.tools)) or UNFIXED
+    return _join_names([call.tool for call in expected.calls] or list(expected.tools)) or UNDETERMINED
 
 
 def _join_names(names: Sequence[str]) -> str:

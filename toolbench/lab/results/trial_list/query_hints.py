@@ -26,7 +26,9 @@ def list_query_hints(text: str) -> tuple[str, ...]:
     """Return a sentence for each unknown outcome, and for each word that looks like a filter."""
     query = parse_query_text(text)
     outcome_hints = tuple(
-        f"outcome is one of {', '.join(OUTCOME_WORDS)}." for term in query.ignored if term.startswith("outcome:")
+        f"The filter outcome takes one of {', '.join(OUTCOME_WORDS)}."
+        for term in query.ignored
+        if term.startswith("outcome:")
     )
     return (*outcome_hints, *_iter_word_hints(query.words))
 
