@@ -223,8 +223,8 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
         0, names[0], build_side_rate(counted[0], query.metric), None, "", _build_figures(counted[0], costs)
     )
     others = [
-        _build_row((number, names[number]), (counted[0], counted[number]), query, costs, shared[number - 1])
-        for number in range(1, len(counted))
+        _build_row((number, name), (counted[0], side_strata), query, costs, shared_trials)
+        for number, (name, side_strata, shared_trials) in enumerate(zip(names[1:], counted[1:], shared, strict=True), 1)
     ]
     rows = (baseline, *_make_simultaneous(others))
     return BaselineComparison(

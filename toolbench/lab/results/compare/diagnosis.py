@@ -110,7 +110,9 @@ def diagnose(comparison: Comparison) -> Diagnosis | None:
 def _find_worse_side(differing: Sequence[RateComparison]) -> int | None:
     """Return the index of the side that is worse in all these differences; None without one."""
     improves = {rate.improves for rate in differing}
-    return None if len(improves) != 1 else 0 if improves.pop() else 1
+    if len(improves) != 1:
+        return None
+    return 0 if improves.pop() else 1
 
 
 def _build_difference(label: str, rate: RateComparison, worse_side: int | None) -> MetricDifference:

@@ -86,7 +86,8 @@ def choose_pool(
         The choice; its group or kind is "" if they have none in common.
     """
     groups = _list_common((stratum.group for stratum in first), (stratum.group for stratum in others))
-    group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
+    if group not in groups:
+        group = DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
     kinds_by_side = ((stratum.kind for stratum in side if stratum.group == group) for side in (first, others))
     kinds = _list_common(*kinds_by_side)
     return PoolChoice(group, groups, kind if kind in kinds else next(iter(kinds), ""), kinds)

@@ -164,9 +164,14 @@ def list_cells(row: TrialRow, columns: Iterable[TrialColumn]) -> tuple[TrialCell
 
 def _build_cell(row: TrialRow, column: TrialColumn) -> TrialCell:
     value = column.read(row)
-    title = column.title(row) if column.title else value if isinstance(value, str) and column.kind != "mark" else ""
     shown = column.shorten(value) if column.shorten and isinstance(value, str) else value
-    return TrialCell(column.kind, column.css_class, shown, title)
+    return TrialCell(column.kind, column.css_class, shown, _build_cell_title(row, column, value))
+
+
+def _build_cell_title(row: TrialRow, column: TrialColumn, value: TrialValue) -> str:
+    if column.title:
+        return column.title(row)
+    return value if isinstance(value, str) and column.kind != "mark" else ""
 
 
 def export_trial_list(trial_filter: TrialFilter) -> ExportTable:
