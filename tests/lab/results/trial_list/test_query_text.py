@@ -79,6 +79,12 @@ def trials(db: None) -> None:
         ("seen:wrong_argument path:$.days", set()),
         ("model:qwen path:days started>1h", {"new"}),
         ("model:qwen seen:wrong_argument path:cities[0].city started>1h", {"new"}),
+        ("path:$.nothing path:$.days", set()),
+        ("path:$.days path:$.nothing", set()),
+        ("path:$.days path:places[3].name path:$.cities[].city", {"new"}),
+        ("seen:wrong_type seen:wrong_argument", set()),
+        ("seen:wrong_argument seen:wrong_argument", {"new"}),
+        ("seen:wrong_argument path:$.days path:$.cities[].city", set()),
         ("tool:get_forecast", {"new"}),
         ("tool:get", set()),
         ("ms>1000", {"new"}),
@@ -100,6 +106,14 @@ def trials(db: None) -> None:
 )
 def test_query_text_finds_trials_that_match_all_terms(trials: None, search: str, found: set[str]) -> None:
     assert find(search) == found
+
+
+def test_query_text_with_several_causes_finds_trials_with_all(trials: None) -> None:
+    causes = [*WRONG_CITY, {"code": "missing_argument", "path": "$.cities[0].city", "turn": 1}]
+    Trial.objects.filter(label="old").update(causes=causes)
+    assert find("seen:wrong_argument seen:missing_argument") == {"old"}
+    assert find("seen:missing_argument seen:wrong_argument path:cities[].city") == {"old"}
+    assert find("seen:missing_argument seen:wrong_argument path:cities[].city path:$.days") == set()
 
 
 def test_query_text_finds_tool_after_long_arguments_and_exactly(trials: None) -> None:

@@ -1,15 +1,16 @@
 """Parser of the query bar's text.
 
 An example is `model:glm cause:wrong_argument path:$.city started>1h "lost" words`. A term is a field, an operator and a
-value; trials must match all terms. Of several terms with the field `seen`, only the last one counts; the same holds for
-`path`. Other words are searched in texts of trials.
+value; trials must match all terms. With the field `seen`, every cause must be found at every path. Other words are
+searched in texts of trials.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
+from itertools import product
 from math import isfinite
 
 from django.db.models import Exists, F, OuterRef, Q
@@ -109,8 +110,8 @@ def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list
         query: the query.
         outcomes: condition of each word of OUTCOME_WORDS.
     """
-    code, path = _find_value(query, "seen"), _find_value(query, "path")
-    conditions: list[Condition] = [build_seen_condition(code, path)] if code or path else []
+    codes, paths = _find_values(query, "seen"), _find_values(query, "path")
+    conditions: list[Condition] = [_build_all_seen_condition(codes, paths)] if codes or paths else []
     for term in query.terms:
         if term.field == "outcome":
             conditions.append(outcomes[_read_value(term)])
@@ -131,16 +132,29 @@ def build_seen_condition(code: str, path: str) -> Condition:
         path: JSON path of the cause or the argument, with or without "$." at its start; indexes of lists are ignored.
             "" for any path.
     """
-    cause = {"code": code} if code else {}
-    if path:
-        path = re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}")
-        cause["path"] = path
-    is_cause = HAS_CAUSES & Q(DataContains(CAUSES_AT_ANY_INDEX, [cause]))
-    return is_cause if code or not path else is_cause | HAS_WRONG_PATHS & Q(wrong_paths__contains=[path])
+    return _build_all_seen_condition([code] if code else [], [path] if path else [])
 
 
-def _find_value(query: TrialQuery, field: str) -> str:
-    return next((_read_value(term) for term in reversed(query.terms) if term.field == field), "")
+def _build_all_seen_condition(codes: Sequence[str], paths: Sequence[str]) -> Q:
+    """Return the condition that every cause was found at every path; with codes only, that each was found.
+
+    It has one part for any number of codes, since 1,000 characters of a query hold some 5,000 pairs of code and path.
+    """
+    paths = [re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}") for path in paths]
+    if codes:
+        causes = [{"code": code, "path": path} for code, path in product(codes, paths)]
+        return HAS_CAUSES & Q(DataContains(CAUSES_AT_ANY_INDEX, causes or [{"code": code} for code in codes]))
+    return Q(*(_build_path_condition(path) for path in paths))
+
+
+def _build_path_condition(path: str) -> Q:
+    is_cause = HAS_CAUSES & Q(DataContains(CAUSES_AT_ANY_INDEX, [{"path": path}]))
+    return is_cause | HAS_WRONG_PATHS & Q(wrong_paths__contains=[path])
+
+
+def _find_values(query: TrialQuery, field: str) -> list[str]:
+    """Return the distinct values of the terms with a field."""
+    return list(dict.fromkeys(_read_value(term) for term in query.terms if term.field == field))
 
 
 def _read_value(term: Term) -> str:
