@@ -1,16 +1,27 @@
 """Neighbours of a trial in the list of a filter: the previous, the next, and the next failed one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q, Subquery
+from django.db.models import QuerySet, Subquery
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial_list.filter import FAILED_FIRST_ORDERING, RUN_ORDERING, TrialFilter, filter_trials
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials, has_named_runs
+from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
+from toolbench.lab.results.trial_list.sort_columns import (
+    SORT_COLUMNS,
+    SortColumn,
+    annotate_sort_columns,
+    build_condition_after,
+)
+
+_UNLIMITED_SORTS = ("failed", "order")
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Primary keys of neighbouring trials in the order of `get_neighbours`; None at the ends of the list.
+    """Primary keys of neighbouring trials in the order of the list; None at the ends of the list.
 
     Attributes:
         next_failed: the next failed trial after this one, without infrastructure errors; None if there is none.
@@ -22,40 +33,59 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
-    """Return the neighbours of a trial, with one query.
+    """Return the neighbours of a trial in the order of the filter, with one or two queries.
 
-    Trials are in FAILED_FIRST_ORDERING if the filter has the sort order "failed", otherwise in RUN_ORDERING, whatever
-    the order of the list.
+    They are found by the place that the trial has in this order, even if the filter does not match it.
     """
-    after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
-    ordering = FAILED_FIRST_ORDERING if trial_filter.sort == "failed" else RUN_ORDERING
-    backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
-    matching = filter_trials(trial_filter)
-    following = matching.filter(after).order_by(*ordering).values("pk")
+    columns = SORT_COLUMNS[trial_filter.sort]
+    values = [_get_sort_value(trial, column) for column in columns]
+    reversed_columns = [column.reverse() for column in columns]
+    matching = _limit_to_newest(annotate_sort_columns(filter_trials(trial_filter)), trial_filter)
+    following = _select_following(matching, columns, values)
     queries = {
-        "previous_pk": matching.filter(before).order_by(*backwards).values("pk"),
+        "previous_pk": _select_following(matching, reversed_columns, values),
         "next_pk": following,
         "next_failed_pk": following.filter(outcome=Trial.Outcome.FAIL),
     }
-    subqueries = {name: Subquery(trials[:1]) for name, trials in queries.items()}
+    subqueries = {name: Subquery(trials.values("pk")[:1]) for name, trials in queries.items()}
     row = Trial.objects.filter(pk=trial.pk).annotate(**subqueries).values_list(*subqueries).get()
     return Neighbours(*row)
 
 
-def _build_after_condition(trial: Trial, trial_filter: TrialFilter) -> Q:
-    later = Q(run_id__lt=trial.run_id) | Q(run_id=trial.run_id, position__gt=trial.position)
-    if trial_filter.sort != "failed":
-        return later
-    rank = _compute_rank(trial)
-    return Q(rank__gt=rank) | (Q(rank=rank) & later)
+def _select_following(
+    matching: QuerySet[Trial], columns: Sequence[SortColumn], values: Sequence[Any]
+) -> QuerySet[Trial]:
+    following = matching.filter(build_condition_after(columns, values))
+    return following.order_by(*(column.expression for column in columns))
 
 
-def _build_before_condition(trial: Trial, trial_filter: TrialFilter) -> Q:
-    earlier = Q(run_id__gt=trial.run_id) | Q(run_id=trial.run_id, position__lt=trial.position)
-    if trial_filter.sort != "failed":
-        return earlier
-    rank = _compute_rank(trial)
-    return Q(rank__lt=rank) | (Q(rank=rank) & earlier)
+def _limit_to_newest(matching: QuerySet[Trial], trial_filter: TrialFilter) -> QuerySet[Trial]:
+    """Return the newest MAX_COUNTED_TRIALS trials, as the list has, with one query.
+
+    All trials are returned if the filter names runs, cells or a configuration, or for the orders that start with
+    failures or follow the runs.
+    """
+    if has_named_runs(trial_filter) or trial_filter.sort in _UNLIMITED_SORTS:
+        return matching
+    newest = matching.order_by("-pk").values_list("pk", flat=True)
+    oldest = list(newest[MAX_COUNTED_TRIALS - 1 : MAX_COUNTED_TRIALS])
+    return matching.filter(pk__gte=oldest[0]) if oldest else matching
+
+
+def _get_sort_value(trial: Trial, column: SortColumn) -> Any:
+    """Return the value that a sort column has for the trial; None if it is unknown."""
+    match column.name:
+        case "rank":
+            return _compute_rank(trial)
+        case "tokens":
+            return trial.input_tokens + trial.output_tokens
+        case "known_cause":
+            return trial.cause or None
+        case "config__model_name":
+            return trial.config.model_name
+        case "config__profile":
+            return trial.config.profile
+    return getattr(trial, column.name)
 
 
 def _compute_rank(trial: Trial) -> int:

@@ -60,8 +60,6 @@ OUTCOMES = {
     "running": Q(state=Trial.State.RUNNING),
     "queued": Q(state=Trial.State.QUEUED),
 }
-FAILED_FIRST_ORDERING = ("rank", "-run_id", "position")
-RUN_ORDERING = ("-run_id", "position")
 FAILED_FIRST = Case(
     When(outcome=Trial.Outcome.FAIL, then=Value(0)),
     When(outcome=Trial.Outcome.INFRA, then=Value(1)),

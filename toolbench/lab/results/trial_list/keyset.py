@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import Q
-
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import MAX_ID
 from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials, has_named_runs
@@ -21,6 +19,7 @@ from toolbench.lab.results.trial_list.sort_columns import (
     TEXT_COLUMNS,
     SortColumn,
     annotate_sort_columns,
+    build_condition_after,
 )
 
 MAX_CURSOR_CHARACTERS = 4_000
@@ -108,28 +107,9 @@ def _read_rows(
     matching = annotate_sort_columns(filter_trials(trial_filter))
     if place:
         listed = matching.filter(pk__gte=place.oldest) if place.oldest else matching
-        matching = listed.filter(_build_condition_after(columns, place.values))
+        matching = listed.filter(build_condition_after(columns, place.values))
     ordered = matching.order_by(*(column.expression for column in columns))
     return list(ordered.values_list("pk", *(column.name for column in columns))[:size])
-
-
-def _build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any]) -> Q:
-    """Return the condition of the rows that come after the row with these values."""
-    is_after, has_same_values = Q(pk__in=[]), Q()
-    for column, value in zip(columns, values, strict=True):
-        if value is None:
-            has_same_values &= Q((f"{column.name}__isnull", True))
-            continue
-        is_beyond = Q((f"{column.name}__{'lt' if column.descending else 'gt'}", value))
-        if column.is_nullable:
-            is_beyond |= Q((f"{column.name}__isnull", True))
-        is_after |= has_same_values & is_beyond
-        has_same_values &= Q((column.name, value))
-    first, value = columns[0], values[0]
-    if first.is_nullable:
-        return is_after
-    # This condition follows from the other one, but PostgreSQL can use an index for it.
-    return Q((f"{first.name}__{'lte' if first.descending else 'gte'}", value)) & is_after
 
 
 def _decode_cursor(cursor: str, columns: Sequence[SortColumn]) -> _Cursor:

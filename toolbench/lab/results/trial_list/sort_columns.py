@@ -1,9 +1,10 @@
 """Sort orders of the trial list, each as a list of columns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import F, QuerySet, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import NullIf
 
@@ -14,10 +15,11 @@ NULLABLE_COLUMNS = {"duration_ms", "started_at", "known_cause"}
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """A column by which trials are sorted; unknown values stand last."""
+    """A column by which trials are sorted; unknown values stand last, in a reversed order first."""
 
     name: str
     descending: bool = False
+    unknown_first: bool = False
 
     @property
     def is_nullable(self) -> bool:
@@ -27,16 +29,21 @@ class SortColumn:
     @property
     def sql(self) -> str:
         """Return the term of an ORDER BY clause over rows that have the column."""
-        return f'"{self.name}" {"DESC" if self.descending else "ASC"} NULLS LAST'
+        nulls = "FIRST" if self.unknown_first else "LAST"
+        return f'"{self.name}" {"DESC" if self.descending else "ASC"} NULLS {nulls}'
 
     @property
     def expression(self) -> OrderBy:
         """Return the term for `order_by` of a query.
 
-        Only nullable columns have NULLS LAST, since PostgreSQL could not use the indexes of the others with it.
+        Only nullable columns say where nulls stand, since PostgreSQL could not use the indexes of the others with it.
         """
-        nulls_last = True if self.is_nullable else None
-        return F(self.name).desc(nulls_last=nulls_last) if self.descending else F(self.name).asc(nulls_last=nulls_last)
+        nulls = {f"nulls_{'first' if self.unknown_first else 'last'}": True} if self.is_nullable else {}
+        return F(self.name).desc(**nulls) if self.descending else F(self.name).asc(**nulls)
+
+    def reverse(self) -> "SortColumn":
+        """Return the column for the reversed order."""
+        return SortColumn(self.name, descending=not self.descending, unknown_first=not self.unknown_first)
 
 
 _RUN_ORDER = (SortColumn("run_id", descending=True), SortColumn("position"), SortColumn("id"))
@@ -66,3 +73,24 @@ SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
 def annotate_sort_columns(trials: QuerySet[Trial]) -> QuerySet[Trial]:
     """Add the sort columns that are no columns of a trial, except `rank`, which `filter_trials` adds."""
     return trials.annotate(tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value("")))
+
+
+def build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any]) -> Q:
+    """Return the condition of the rows that come after the row with these values."""
+    is_after, has_same_values = Q(pk__in=[]), Q()
+    for column, value in zip(columns, values, strict=True):
+        if value is None:
+            if column.unknown_first:
+                is_after |= has_same_values & Q((f"{column.name}__isnull", False))
+            has_same_values &= Q((f"{column.name}__isnull", True))
+            continue
+        is_beyond = Q((f"{column.name}__{'lt' if column.descending else 'gt'}", value))
+        if column.is_nullable and not column.unknown_first:
+            is_beyond |= Q((f"{column.name}__isnull", True))
+        is_after |= has_same_values & is_beyond
+        has_same_values &= Q((column.name, value))
+    first, value = columns[0], values[0]
+    if first.is_nullable:
+        return is_after
+    # This condition follows from the other one, but PostgreSQL can use an index for it.
+    return Q((f"{first.name}__{'lte' if first.descending else 'gte'}", value)) & is_after
