@@ -62,6 +62,14 @@ def test_list_record_changes_lists_newer_trials_and_keeps_evidence() -> None:
     assert new.then == "not there"
 
 
+def test_list_record_changes_lists_changed_sentence_alone() -> None:
+    make_passing_cell()
+    record = save_record(FASTEST, owner=None)
+    now, record.sentence = record.sentence, "No configuration qualifies."
+    (answer,) = list_record_changes(record)
+    assert (answer.label, answer.then, answer.now) == ("The answer", "No configuration qualifies.", now)
+
+
 def test_save_record_without_a_leader_stores_no_leader() -> None:
     make_trials(make_cell(make_config(make_run())), **{"fail": 5})
     record = save_record(FASTEST, owner=None)
