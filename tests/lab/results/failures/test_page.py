@@ -76,6 +76,29 @@ def test_heat_map_counts_trials_and_links_to_them(runs: tuple[Run, Run]) -> None
     )
 
 
+@pytest.mark.parametrize("look", ["", "first"])
+def test_heat_map_has_rows_for_codes_that_the_table_lacks(
+    runs: tuple[Run, Run], look: str, owner_client: Client
+) -> None:
+    trial = make_failed_trial(runs[0], "a", "code_of_later_version")
+    Trial.objects.filter(pk=trial.pk).update(failure_class="code_of_later_version")
+    page = get_failures(FailuresQuery(look=look))
+    heat_map, row = page.heat_map, page.heat_map.rows[-1]
+    assert (row.cause.code, row.cause.is_known, row.count, count_linked_trials(row.query)) == (
+        "code_of_later_version",
+        False,
+        1,
+        1,
+    )
+    assert sum(row.count for row in heat_map.rows) == heat_map.total
+    for column, model in enumerate(heat_map.columns):
+        cells = [row.cells[column] for row in heat_map.rows]
+        assert sum(cell.rate.k for cell in cells if cell) == model.failure_count
+    html = read_html(owner_client.get(f"/failures/?look={look}" if look else "/failures/"))
+    assert "code_of_later_version, unknown to this version of Toolbench" in html
+    assert "#code_of_later_version" not in html
+
+
 def test_heat_map_names_providers_that_serve_one_model() -> None:
     run, other = make_run(), make_run()
     make_failed_trial(run, "a", "no_call")
@@ -143,8 +166,8 @@ def test_failures_page_first_problem_is_counted_by_failure_class(runs: tuple[Run
         failure_class="no_tool_calls", signature="no_tool_calls · happy_path · $.ops"
     )
     page = get_failures(FailuresQuery(look="first"))
-    (row,) = page.heat_map.rows
-    assert (row.cause.code, row.count, count_linked_trials(row.query)) == ("no_tool_calls", 2, 2)
+    rows = [(row.cause.code, row.count, count_linked_trials(row.query)) for row in page.heat_map.rows]
+    assert rows == [("no_tool_calls", 2, 2), ("ASSERTION_FAILED", 2, 2)]
     group = next(group for group in page.groups.shown if group.path == "$.ops")
     assert (group.turn, group.count, count_linked_trials(group.query)) == ("", 2, 2)
     split = get_failures(FailuresQuery(look="first", by="scenario")).groups.shown

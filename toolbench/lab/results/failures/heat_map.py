@@ -1,7 +1,7 @@
 """The heat map of the failures page: causes by model."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +20,15 @@ MAX_MODELS = 30
 
 @dataclass(frozen=True, slots=True)
 class HeatCause:
-    """A cause or failure class, with its sentence."""
+    """A cause or failure class, with its sentence.
+
+    Attributes:
+        is_known: whether the table of causes or failure classes has the code. Trials of other versions may have others.
+    """
 
     code: str
     sentence: str
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ class HeatMap:
 
     Attributes:
         columns: at most MAX_MODELS models with failures, most failures first.
-        rows: causes in the order of their table.
+        rows: causes in the order of their table; after them, those that the table lacks.
         hidden_model_count: number of models with failures that have no column.
         models_without_failure: number of models without failures.
         model_count: number of models with trials.
@@ -153,18 +158,18 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
     columns = _label_providers(
         [_build_column(key, failure_counts[key], counts, stopping) for key in worst[:MAX_MODELS]]
     )
-    causes = load_heat_causes(query)
-    cell_codes = {code for _, code in cells}
     rows = tuple(
         HeatRow(
-            causes[code],
-            totals[code],
-            code not in codes_of_failed,
-            build_trials_query(query, counts, code, without=counts.render_omitted_tokens(None)),
-            tuple(_build_cell(query, counts, code, column, cells.get((column.key, code), 0)) for column in columns),
+            cause,
+            totals[cause.code],
+            cause.code not in codes_of_failed,
+            build_trials_query(query, counts, cause.code, without=counts.render_omitted_tokens(None)),
+            tuple(
+                _build_cell(query, counts, cause.code, column, cells.get((column.key, cause.code), 0))
+                for column in columns
+            ),
         )
-        for code in causes
-        if code in cell_codes
+        for cause in _list_causes(query, {code for _, code in cells})
     )
     return HeatMap(
         columns,
@@ -175,6 +180,16 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
         failed=totals.total() - infra.total(),
         infra=infra.total(),
     )
+
+
+def _list_causes(query: FailuresQuery, codes: Set[str]) -> list[HeatCause]:
+    """Return the causes with these codes in the order of their table, then those that it lacks by code."""
+    causes = load_heat_causes(query)
+    unknown_codes = sorted(codes - causes.keys())
+    return [
+        *(cause for code, cause in causes.items() if code in codes),
+        *(HeatCause(code, f"{code}, unknown to this version of Toolbench", is_known=False) for code in unknown_codes),
+    ]
 
 
 def build_trials_query(
