@@ -41,6 +41,10 @@ MAX_ATTEMPTS = 2
 AnyStep = ExchangeStep | ToolStep
 
 
+class ProbeLimitReachedError(Exception):
+    """Error for a request beyond the limit of a probe; it is not sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
     """One question to the endpoint, which may take several turns.
@@ -143,6 +147,8 @@ class Prober:
         check_slug: slug of the running check; the caller sets it.
         limit_name: name of the token limit that the endpoint accepts.
         exchanges: all exchanges so far, in order.
+        max_requests: number of requests that the probe may send, with retries; None for no limit.
+        sent_requests: number of requests so far, with retries.
     """
 
     endpoint: Endpoint
@@ -154,6 +160,8 @@ class Prober:
     check_slug: str = ""
     limit_name: str = DEFAULT_LIMIT_NAME
     exchanges: list[ExchangeStep] = field(default_factory=list)
+    max_requests: int | None = None
+    sent_requests: int = 0
 
     async def ask(self, request: ProbeRequest) -> ProbeResult:
         """Send a request through the loop.
@@ -251,8 +259,15 @@ class Prober:
             self.on_exchange(self.check_slug, exchange)
 
     async def reserve(self) -> None:
-        """Wait until the next request is permitted."""
+        """Wait until the next request is permitted, and count it.
+
+        Raises:
+            ProbeLimitReachedError: the probe has sent `max_requests`.
+        """
+        if self.max_requests is not None and self.sent_requests >= self.max_requests:
+            raise ProbeLimitReachedError
         await self.wait_for_permit()
+        self.sent_requests += 1
 
     async def back_off(self, seconds: float) -> None:
         """Wait before the next attempt for `seconds`, but at most for `MAX_WAIT_SECONDS`."""

@@ -15,11 +15,11 @@ from toolbench.providers.probing import (
 from toolbench.providers.probing.answer_shape import check_ids, check_shape
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.first_use_checks import check_round_trip, check_tools
-from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, Prober, ProbeResult
+from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, ProbeLimitReachedError, Prober, ProbeResult
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
-MAX_REQUESTS = 60  # of one conformance probe, without retries and requests sent again with other parameters
+MAX_REQUESTS = 60  # of one conformance probe, with retries
 MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use; retries are not counted
 
 RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
@@ -88,12 +88,14 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
 
 
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
-    """Run every check, for at most `seconds`, and yield the results.
+    """Run every check, for at most `seconds` and with at most `MAX_REQUESTS` requests, and yield the results.
 
     The first two checks, `tools` and `prefix`, have no time limit. Any other check that has to send requests after the
-    time is up is inconclusive. If the endpoint cannot be probed at all, only other prefixes are tried.
+    time is up, or beyond the limit, is inconclusive. If the endpoint cannot be probed at all, only other prefixes are
+    tried.
     """
     deadline = prober.clock() + seconds
+    prober.max_requests = MAX_REQUESTS
     prober.check_slug = "tools"
     tools, result = await check_tools(prober)
     prober.check_slug = "prefix"
@@ -143,3 +145,5 @@ async def _run_check(prober: Prober, slug: str, run: RunCheck, deadline: float) 
             return await run(prober)
     except TimeoutError:
         return ProbeCheck(slug, "unknown", "Inconclusive: the probe ran out of time.")
+    except ProbeLimitReachedError:
+        return ProbeCheck(slug, "unknown", f"Inconclusive: the probe has sent its {prober.max_requests} requests.")
