@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import settings
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 from redis import Redis
 
 from tests.factories import make_model
@@ -76,6 +77,21 @@ def test_forward_replay_sends_import_to_host_of_its_file(broker: Redis) -> None:
     assert queue.forward_replay(remote_import.pk)
     assert not queue.forward_replay(local_import.pk)
     assert broker.llen("host-host-2") == 1
+
+
+def test_forward_runs_nothing_here_if_broker_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("the broker is away")
+
+    provider = make_local_provider("host-2")
+    probe = Probe.objects.create(provider=provider, model=make_model(provider=provider))
+    replay = Replay.objects.create(kind=Replay.IMPORT, scope_id=0, query="file=ab&host=host-2&name=run.zip")
+    make_worker("host-2")
+    monkeypatch.setattr(queue.app, "send_task", fail)
+    assert queue.forward_session(provider.pk)
+    assert queue.forward_probe(probe.pk)
+    assert queue.forward_replay(replay.pk)
+    assert not queue.forward_session(make_model().provider_id)
 
 
 def test_forward_session_and_probe_without_worker_send_nothing(broker: Redis) -> None:

@@ -100,7 +100,8 @@ def forward_session(provider_id: int) -> bool:
     """Pass the request for a session on to the host whose workers alone reach the provider's local server.
 
     Returns:
-        Whether it was passed on; False if a session has to run here or the broker does not answer.
+        Whether another host has to run the session; also True if the broker does not answer, since the sweep requests
+        the session again. False if it has to run here.
     """
     return _forward(SESSION_TASK, provider_id, find_serving_host(provider_id))
 
@@ -118,9 +119,11 @@ def forward_replay(replay_id: int) -> bool:
 
 
 def _forward(task: str, argument: int, host: str) -> bool:
+    """Send the task to the workers of a host, whether or not the broker answers; return False for no host ("")."""
     if not host:
         return False
-    return _send_task(task, [argument], expires=settings.SESSION_SECONDS, queue=build_host_queue(host))
+    _send_task(task, [argument], expires=settings.SESSION_SECONDS, queue=build_host_queue(host))
+    return True
 
 
 def request_heartbeats() -> None:
