@@ -97,12 +97,13 @@ def test_plan_remotely_selects_the_same_as_local_words(
     model = make_scripted_model(scripted)
     model.tags = ["stable"]
     model.save()
+    retired = make_model("acme/retired", provider=model.provider, tags=["stable"], retired=True)
     options = EvalOptions(models="stable,scripted", strategies="all,!raw", profiles="all,!creative")
 
     with ToolbenchClient(remote_options["server"], remote_options["token"]) as client:
         body = plan_remotely(client, options).body
 
-    assert model.pk in body["models"]
+    assert {model.pk, retired.pk} <= set(body["models"])
     assert sorted(body["models"]) == sorted(row.pk for row in choose_models(options))
     assert sorted(body["profiles"]) == sorted(choose_profiles(options.profiles))
     assert body["strategies"] == list(choose_strategies(options.strategies))

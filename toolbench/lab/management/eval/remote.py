@@ -178,7 +178,7 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
         "provider", client.request("GET", "/providers"), options.provider or DEFAULT_PROVIDERS, _list_provider_names
     )
     ids = [provider["id"] for provider in providers]
-    offered = [model for model in client.list_models() if not model.retired and model.provider_id in ids]
+    offered = [model for model in client.list_models() if model.provider_id in ids]
     list_names = build_name_lister(offered)
     unknown = list_unmatched_words(offered, options.models, names=list_names)
     if ambiguities := [text for word in unknown if (text := describe_ambiguous_word(word, offered))]:
