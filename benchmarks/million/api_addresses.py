@@ -12,7 +12,7 @@ from toolbench.lab.results.trial_list.keyset import get_trials_after
 _PREFIX = "/api/v1"
 _PLAIN = (
     *("metrics", "cases", "scenarios", "profiles", "presets", "providers", "models", "schedules", "alert-rules"),
-    *("share-links", "decide/records"),
+    *("alerts", "share-links", "decide/records"),
 )
 _LATER_SORTS = ("failed", "order", "slow", "newest", "model")
 MANY_TRIALS = 200

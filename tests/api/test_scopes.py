@@ -23,7 +23,7 @@ OPERATIONS: dict[Scope, frozenset[str]] = {
         "list_scenarios", "read_scenario", "list_profiles", "get_profile", "list_presets", "get_preset",
         "list_cases", "export_cases", "get_case", "list_providers", "get_one_provider", "list_offered_models",
         "list_conversations", "read_conversation", "list_models", "get_model", "read_model_settings", "get_probe",
-        "list_schedules", "get_schedule", "list_rules",
+        "list_schedules", "get_schedule", "list_rules", "list_alerts",
         "list_gateway_aliases", "list_alias_bindings", "list_gateway_traces", "get_gateway_trace", "get_gateway_body",
         "list_traffic_drafts",
         "download_report_page", "download_report", "download_bundle", "export_run_trials",

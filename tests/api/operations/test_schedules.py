@@ -1,10 +1,12 @@
-"""Schedules and alert rules through the API."""
+"""Schedules, alert rules and alerts through the API."""
 
 import pytest
+from django.utils import timezone
 
 from tests.api.requests import ApiClient
-from tests.factories import make_model, make_provider
-from toolbench.lab.models import AlertRule, Run
+from tests.factories import make_model, make_provider, make_run
+from tests.lab.schedules.scheduled import make_alert_delivery, make_rule, make_schedule
+from toolbench.lab.models import Alert, AlertRule, Run
 
 pytestmark = pytest.mark.django_db
 SETTINGS = {"name": "Nightly", "hour_utc": 3, "requests_per_run": 500, "requests_per_month": 9_000}
@@ -52,7 +54,16 @@ def test_alert_rule_api_never_returns_webhook_path(api: ApiClient, run_id: int) 
         "threshold": 80.0,
         "webhook": "https://hooks.test/secret-path",
     }
-    api.post("/alert-rules", rule, status=201)
+    made = api.post("/alert-rules", rule, status=201)
+    assert (made["schedule"], made["kind"], made["threshold"], made["webhook_host"], made["open_alerts"]) == (
+        schedule,
+        "below_target",
+        80.0,
+        "hooks.test",
+        0,
+    )
+    assert "secret-path" not in str(made)
+    assert api.get(f"/schedules/{schedule}")["rules"] == [made]
     for path in (f"/schedules/{schedule}", "/alert-rules"):
         assert b"secret-path" not in api.send("GET", path).content
     assert api.problem("POST", "/alert-rules", {"kind": "nothing"}, status=422)["errors"][0]["field"] == "kind"
@@ -65,3 +76,33 @@ def test_alert_rule_api_switches_and_deletes_rule(api: ApiClient) -> None:
     assert "The rule has no address" in api.problem("POST", f"/alert-rules/{rule.pk}/test", status=409)["detail"]
     assert api.send("DELETE", f"/alert-rules/{rule.pk}").status_code == 204
     assert api.problem("POST", "/alert-messages/999999/retry", status=404)
+
+
+def test_alert_api_lists_alerts_by_page_schedule_and_state(api: ApiClient) -> None:
+    run, schedule = make_run(), make_schedule()
+    delivery = make_alert_delivery(run, make_rule("drift", schedule, webhook="https://hooks.test/secret-path"))
+    delivery.state, delivery.attempts, delivery.last_error = "failed", 8, "Status 500."
+    delivery.save()
+    rule = make_rule("spend", None, 5.0)
+    resolved = Alert.objects.create(rule=rule, run=run, sentence="It cost $9.", resolved_at=timezone.now())
+    Alert.objects.create(rule=rule, run=make_run(deleted_at=timezone.now()), sentence="It cost $8.")
+    first = api.get("/alerts?limit=1")
+    assert [(row["id"], row["rule"], row["messages"]) for row in first["items"]] == [(resolved.pk, rule.pk, [])]
+    second = api.get(f"/alerts?limit=1&cursor={first['next']}")
+    (alert,) = second["items"]
+    assert (alert["id"], alert["kind"], alert["schedule"], alert["run"], alert["resolved_at"], second["next"]) == (
+        delivery.alert_id,
+        "drift",
+        schedule.pk,
+        run.pk,
+        None,
+        None,
+    )
+    assert alert["path"] == f"/runs/{run.pk}/"
+    (message,) = alert["messages"]
+    assert (message["id"], message["channel"], message["state"]) == (delivery.pk, "webhook", "failed")
+    assert [row["id"] for row in api.get("/alerts?state=open")["items"]] == [alert["id"]]
+    assert [row["id"] for row in api.get("/alerts?state=resolved")["items"]] == [resolved.pk]
+    assert [row["id"] for row in api.get(f"/alerts?schedule={schedule.pk}")["items"]] == [alert["id"]]
+    assert b"secret-path" not in api.send("GET", "/alerts").content
+    assert "state" in api.problem("GET", "/alerts?state=old", status=422)["detail"]

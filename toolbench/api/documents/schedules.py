@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolbench.api.documents.described import Schema
-from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
+from toolbench.api.documents.figures import MAX_PAGE_SIZE, BodySchema, Id, QuerySchema
 from toolbench.lab.schedules.edit import MAX_EVERY_HOURS
 from toolbench.lab.schedules.rules import MAX_URL_CHARACTERS
 
@@ -56,6 +56,77 @@ class RuleDocument(Schema):
     email: str
     active: bool
     open_alerts: int
+
+
+class AlertMessageDocument(Schema):
+    """Message about an alert.
+
+    Attributes:
+        id: id of the message for POST /alert-messages/{delivery_id}/retry.
+        state: `unclear` if the process ended while it was sent, so that it may have arrived.
+        attempts: number of attempts to send it.
+        last_error: why the last attempt failed; "" if it did not.
+    """
+
+    id: int
+    channel: Literal["webhook", "email"]
+    state: Literal["pending", "sending", "sent", "failed", "unclear"]
+    attempts: int
+    last_error: str
+    sent_at: datetime | None
+
+
+class AlertDocument(Schema):
+    """Alert: a run met the condition of a rule.
+
+    Attributes:
+        rule: id of its rule.
+        kind: kind of the condition, as in AlertRuleBody.
+        schedule: id of the schedule of its rule; null for a rule for all runs.
+        run: id of the run that met the condition.
+        sentence: what happened, in words.
+        path: path of the page about it.
+        resolved_at: time since which it is closed; null while it is open.
+        messages: its messages, one for each address of the rule.
+    """
+
+    id: int
+    rule: int
+    kind: RuleKind
+    schedule: int | None
+    run: int
+    sentence: str
+    path: str
+    created_at: datetime
+    resolved_at: datetime | None
+    messages: list[AlertMessageDocument]
+
+
+class AlertListDocument(Schema):
+    """Page of alerts, newest first.
+
+    Attributes:
+        next: cursor of the next page; null on the last one.
+    """
+
+    items: list[AlertDocument]
+    next: int | None
+
+
+class AlertQuery(QuerySchema):
+    """Filter of the list of alerts, with its cursor.
+
+    Attributes:
+        schedule: id of the schedule of their rules; null for alerts of all rules.
+        state: `open` while later runs meet the condition too, `resolved` afterwards, or `all`.
+        cursor: `next` of the previous page; null for the first page.
+        limit: maximum number of alerts of the page.
+    """
+
+    schedule: Id | None = None
+    state: Literal["all", "open", "resolved"] = "all"
+    cursor: Id | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = 50
 
 
 class ScheduleDetailDocument(ScheduleDocument):

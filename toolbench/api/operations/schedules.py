@@ -1,4 +1,4 @@
-"""Operations on schedules, alert rules and deliveries. No answer contains the URL of a webhook."""
+"""Operations on schedules, alert rules, alerts and deliveries. No answer contains the URL of a webhook."""
 
 from typing import Any
 
@@ -10,6 +10,8 @@ from toolbench.api.documents.figures import SentenceDocument
 from toolbench.api.documents.runs import RunDocument
 from toolbench.api.documents.schedules import (
     ActiveBody,
+    AlertListDocument,
+    AlertQuery,
     AlertRuleBody,
     BaselineBody,
     NewScheduleBody,
@@ -27,7 +29,14 @@ from toolbench.lab.query_params import clean_text
 from toolbench.lab.schedules.delivery import list_channels, retry_delivery, send_test
 from toolbench.lab.schedules.edit import ScheduleSettings, create_schedule, edit_schedule, pin_baseline, set_active
 from toolbench.lab.schedules.launching import SkippedError, launch_now
-from toolbench.lab.schedules.page import RuleRow, get_schedule_page, get_schedules_page
+from toolbench.lab.schedules.page import (
+    AlertRow,
+    RuleRow,
+    build_rule_row,
+    get_schedule_page,
+    get_schedules_page,
+    list_alerts_before,
+)
 from toolbench.lab.schedules.rules import RuleSettings, create_rule
 from toolbench.lab.schedules.trend import TrendLine, get_trend_page
 
@@ -131,13 +140,13 @@ def list_rules(request: HttpRequest) -> list[dict[str, Any]]:
     return [_build_rule(row) for row in get_schedules_page().rules]
 
 
-@router.post("/alert-rules", response={201: SentenceDocument}, auth=LAUNCH)
-def add_rule(request: HttpRequest, body: AlertRuleBody) -> Status[dict[str, str]]:
+@router.post("/alert-rules", response={201: RuleDocument}, auth=LAUNCH)
+def add_rule(request: HttpRequest, body: AlertRuleBody) -> Status[dict[str, Any]]:
     """Add an alert rule; it applies to runs that end from now on."""
     schedule = _get_schedule_or_404(body.schedule) if body.schedule is not None else None
     rule = create_rule(schedule, RuleSettings(body.kind, body.threshold, body.webhook, body.email))
     _record(request, Action.ADDED, schedule)
-    return Status(201, {"sentence": f"The rule {rule.pk} is saved. It applies to runs that end from now on."})
+    return Status(201, _build_rule(build_rule_row(rule)))
 
 
 @router.patch("/alert-rules/{int:rule_id}", response=SentenceDocument, auth=LAUNCH)
@@ -168,11 +177,21 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
     return {"sentence": " ".join(send_test(rule))}
 
 
+@router.get("/alerts", response=AlertListDocument, auth=READ)
+def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> dict[str, Any]:
+    """List the alerts with their messages, newest first, without those of deleted runs."""
+    is_open = None if query.state == "all" else query.state == "open"
+    rows = list_alerts_before(schedule_id=query.schedule, is_open=is_open, before=query.cursor, limit=query.limit + 1)
+    page_rows = rows[: query.limit]
+    next_cursor = page_rows[-1].alert.pk if len(rows) > query.limit else None
+    return {"items": [_build_alert(row) for row in page_rows], "next": next_cursor}
+
+
 @router.post("/alert-messages/{int:delivery_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_message(request: HttpRequest, delivery_id: int) -> dict[str, str]:
     """Queue an alert message again if all its attempts failed or it is unclear whether it was sent; else 409.
 
-    The id of a message is the last number in `id` of a webhook's message, alert-ALERT-MESSAGE.
+    GET /alerts lists the ids. In a webhook's message, it is the last number in `id`, alert-ALERT-MESSAGE.
     """
     if not AlertDelivery.objects.filter(pk=delivery_id).exists():
         raise Http404(f"There is no message {delivery_id}; its rule may have been deleted.")
@@ -213,6 +232,19 @@ def _build_rule(row: RuleRow) -> dict[str, Any]:
         "schedule": row.rule.schedule_id,
         "fires_when": row.fires_when,
         "open_alerts": row.open_alerts,
+    }
+
+
+def _build_alert(row: AlertRow) -> dict[str, Any]:
+    """Return the values of an AlertDocument."""
+    names = ("id", "sentence", "created_at", "resolved_at")
+    return {name: getattr(row.alert, name) for name in names} | {
+        "rule": row.alert.rule_id,
+        "kind": row.alert.rule.kind,
+        "schedule": row.alert.rule.schedule_id,
+        "run": row.alert.run_id,
+        "path": row.path,
+        "messages": row.deliveries,
     }
 
 

@@ -186,19 +186,44 @@ def list_alerts(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
     Open alerts come first, the newest first; then the others, the last resolved first.
     """
     newest = alerts.filter(run__deleted_at=None).order_by(F("resolved_at").desc(nulls_first=True), "-pk")
-    newest = newest.select_related("rule__schedule", "run").prefetch_related("deliveries")
-    return tuple(
-        AlertRow(alert, build_alert_path(alert), tuple(alert.deliveries.all())) for alert in newest[:MAX_ALERTS_LISTED]
-    )
+    return _read_alert_rows(newest[:MAX_ALERTS_LISTED])
+
+
+def list_alerts_before(
+    *, schedule_id: int | None, is_open: bool | None, before: int | None, limit: int
+) -> tuple[AlertRow, ...]:
+    """Return alerts, the newest first, without those of deleted runs.
+
+    Args:
+        schedule_id: the schedule of their rules; None for alerts of all rules.
+        is_open: whether they are open; None for open and resolved alerts.
+        before: the id of an alert, for older ones only; None for the newest.
+        limit: maximum number of alerts.
+    """
+    alerts = Alert.objects.filter(run__deleted_at=None)
+    if schedule_id is not None:
+        alerts = alerts.filter(rule__schedule=schedule_id)
+    if is_open is not None:
+        alerts = alerts.filter(resolved_at__isnull=is_open)
+    if before is not None:
+        alerts = alerts.filter(pk__lt=before)
+    return _read_alert_rows(alerts.order_by("-pk")[:limit])
+
+
+def _read_alert_rows(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
+    alerts = alerts.select_related("rule__schedule", "run").prefetch_related("deliveries")
+    return tuple(AlertRow(alert, build_alert_path(alert), tuple(alert.deliveries.all())) for alert in alerts)
 
 
 def list_rules(schedule: Schedule | None) -> tuple[RuleRow, ...]:
     """Return the rules of a schedule; None stands for the rules for all runs."""
-    rows = []
-    for rule in AlertRule.objects.filter(schedule=schedule):
-        open_alerts = rule.alerts.filter(resolved_at=None, run__deleted_at=None).count()
-        rows.append(RuleRow(rule, describe_rule(rule), open_alerts, rule.alerts.first()))
-    return tuple(rows)
+    return tuple(map(build_rule_row, AlertRule.objects.filter(schedule=schedule)))
+
+
+def build_rule_row(rule: AlertRule) -> RuleRow:
+    """Return a rule with its state, with two queries."""
+    open_alerts = rule.alerts.filter(resolved_at=None, run__deleted_at=None).count()
+    return RuleRow(rule, describe_rule(rule), open_alerts, rule.alerts.first())
 
 
 def _build_row(schedule: Schedule) -> ScheduleRow:
