@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 from django.db.models import F
+from django.test import Client
 
 from tests.factories import make_model, make_provider, make_trial
+from tests.page_html import read_html
 from toolbench.evals.decisions.assessments import DecisionRule, MeasuredConfig
 from toolbench.evals.decisions.requirements import assess_config
 from toolbench.evals.statistics.intervals import ScenarioSample
@@ -86,6 +88,28 @@ def test_save_confirmation_with_cancelled_trials_saves_nothing(state: str, recor
         save_confirmation(record)
     record.refresh_from_db()
     assert record.confirmed is None
+
+
+def test_confirmation_with_cancelled_trials_names_deleted_provider(
+    record: DecisionRecord, owner_client: Client
+) -> None:
+    run = launch_confirmation(record, owner=None, trials=80)
+    finish_run(run)
+    run.trials.filter(index__gt=76).update(outcome="cancelled")
+    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLED)
+    record.refresh_from_db()
+    found = get_confirmation(record)
+    assert found
+    assert not found.obstacle
+    run.trials.update(provider=None)
+    found = get_confirmation(record)
+    assert found
+    assert found.obstacle.startswith("The provider Simulated was deleted, so the cancelled trials cannot be resumed")
+    with pytest.raises(NewTrialsError, match=r"Nothing was saved\. The provider Simulated was deleted"):
+        save_confirmation(record)
+    page = read_html(owner_client.get(f"/decide/records/{record.pk}/"))
+    assert found.obstacle in page
+    assert "resume them on its page" not in page
 
 
 def test_save_confirmation_of_cancelled_run_saves_if_all_trials_ended(record: DecisionRecord) -> None:

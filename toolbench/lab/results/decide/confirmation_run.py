@@ -30,11 +30,13 @@ class Confirmation:
     Attributes:
         assessment: result of the rule so far; None before any trial has finished.
         is_finished: whether the run has ended and no planned trial was cancelled, so that the result can be saved.
+        obstacle: why the run cannot have a result any more, and what to do; "" if it can.
     """
 
     run: Run
     assessment: Assessment | None
     is_finished: bool
+    obstacle: str = ""
 
 
 def build_rule(record: DecisionRecord) -> DecisionRule:
@@ -122,13 +124,27 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
     if run is None or run.deleted_at is not None or leader is None:
         return None
     cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False)
-    is_finished = run.state in Run.ENDED and not cancelled.exists()
+    cancelled_trial = cancelled.select_related("config").first()
+    has_ended = run.state in Run.ENDED
+    is_finished = has_ended and cancelled_trial is None
+    obstacle = _describe_obstacle(cancelled_trial) if has_ended and cancelled_trial else ""
     measured_configs = measure_run(run.pk, group=record.group)
     if not measured_configs:
-        return Confirmation(run, None, is_finished)
+        return Confirmation(run, None, is_finished, obstacle)
     missing = tuple(sorted(set(leader["scenarios"]) - set(measured_configs[0].scenarios)))
     measured = replace(measured_configs[0], missing_scenarios=missing)
-    return Confirmation(run, assess_config(measured, build_rule(record)), is_finished)
+    return Confirmation(run, assess_config(measured, build_rule(record)), is_finished, obstacle)
+
+
+def _describe_obstacle(cancelled: Trial) -> str:
+    """Return why a cancelled trial cannot be resumed, and what to do instead; "" if it can."""
+    if cancelled.provider_id is not None:
+        return ""
+    return (
+        f"The provider {cancelled.config.provider_name} was deleted, so the cancelled trials cannot be resumed and the "
+        "confirmation has no result. Connect the provider again, try the configuration in a new run, and save a new "
+        "decision."
+    )
 
 
 def save_confirmation(record: DecisionRecord) -> None:
@@ -139,6 +155,8 @@ def save_confirmation(record: DecisionRecord) -> None:
             result.
     """
     confirmation = get_confirmation(record)
+    if confirmation is not None and confirmation.obstacle:
+        raise NewTrialsError(f"Nothing was saved. {confirmation.obstacle}")
     if confirmation is None or confirmation.assessment is None or not confirmation.is_finished:
         raise NewTrialsError(
             "The confirmation has not finished or has no result. Nothing was saved. "
