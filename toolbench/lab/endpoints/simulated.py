@@ -51,9 +51,9 @@ def build_simulated_models(provider: Provider) -> dict[str, Model]:
 
 
 def get_simulated_models() -> tuple[Model, ...]:
-    """Return the simulated models in the wire format of chat completions, with one query.
+    """Return the simulated models of every provider with the wire format of chat completions, with one query.
 
-    The same models behave equally in the other wire formats, so their other rows are omitted.
+    Providers with another wire format have some of the same models; their rows and retired models are omitted.
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
     personas = Model.objects.filter(**chat_only, retired=False)

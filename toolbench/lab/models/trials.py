@@ -110,7 +110,7 @@ class Trial(models.Model, TrialColumns):
     sentence = models.TextField(blank=True)  # the first problem, in plain words
     signature = models.CharField(max_length=200, blank=True)  # groups failures: class, scenario, JSON path
     behaviour_seen = models.BooleanField(null=True)  # the scenario's behaviour occurred; None: the scenario names none
-    avoided = models.BooleanField(default=False)  # passed without the error that the scenario provokes
+    avoided = models.BooleanField(default=False)  # task done without the error that the scenario provokes
     verdict = models.JSONField(default=dict)  # the Verdict of evals/types.py as JSON
     first_bad_ordinal = models.PositiveIntegerField(null=True)  # ordinal of the step with the first problem
     final_text = models.BinaryField(default=b"")  # UTF-8, with lone surrogates encoded as they are
