@@ -40,6 +40,7 @@ CAUSE_COLUMNS = {  # PostgreSQL types by column
     "taxonomy": "smallint",
 }
 MAX_CAUSES = 40  # stored groups of equal causes per trial; further groups are not stored
+MAX_SIGNATURE_CHARS = 240  # of `Trial.cause_signature`; a longer signature is truncated
 MAX_PATHS = 40  # stored paths of wrong arguments per trial
 
 
@@ -65,7 +66,7 @@ def build_cause_columns(
         "arguments_right": grades.right,
         "wrong_paths": _list_stored_paths(grades.wrong_paths),
         "cause": cause.code if cause else "",
-        "cause_signature": to_column_text(build_cause_signature(cause, scenario), 240) if cause else "",
+        "cause_signature": to_column_text(build_cause_signature(cause, scenario), MAX_SIGNATURE_CHARS) if cause else "",
         "causes": [_to_stored_cause(occurrence) for occurrence in group_occurrences(occurrences)[:MAX_CAUSES]],
         "taxonomy": read_taxonomy_version(),
     }

@@ -3,6 +3,7 @@
 The possible causes follow from the trial's answer and from the known capabilities of its model.
 """
 
+import re
 from dataclasses import dataclass
 
 from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_version
@@ -11,9 +12,11 @@ from toolbench.lab.endpoints.model_page import get_text_call_causes as list_mode
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.page import TrialPage
 from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.traces.cause_columns import MAX_SIGNATURE_CHARS
 from toolbench.providers.probing.format_detection import detect_format_without_tools
 
 TEXT_CALL_CLASSES = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropped")
+_TURN = re.compile(r" · turn (\d+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,15 @@ def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
     row = load_causes().get(trial.cause)
     if row is None:
         return None
-    turn = trial.cause_signature.rpartition(" · turn ")[2] if trial.cause_signature else ""
     group_filter = TrialFilter(run=trial.run_id, cluster=trial.cause_signature, cause_version=trial.taxonomy)
+    turn = _read_turn(trial.cause_signature)
     return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version(), group_filter.query())
+
+
+def _read_turn(signature: str) -> str:
+    """Return the turn at the end of a cause's signature; "" without one, or if the signature may be truncated."""
+    turn = _TURN.search(signature)
+    return turn[1] if turn and len(signature) < MAX_SIGNATURE_CHARS else ""
 
 
 def get_text_call_causes(page: TrialPage) -> tuple[TextCallCause, ...]:
