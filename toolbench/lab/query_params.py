@@ -31,8 +31,8 @@ def parse_run_ids(values: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     """
     parts = [part for value in values for part in value.split(",") if part]
     run_ids = [parse_whole_number(part) for part in parts[:MAX_RUNS]]
-    is_unread = None in run_ids or len(parts) > MAX_RUNS
-    return tuple(dict.fromkeys(run_id for run_id in run_ids if run_id is not None)), is_unread
+    has_unreadable = None in run_ids or len(parts) > MAX_RUNS
+    return tuple(dict.fromkeys(run_id for run_id in run_ids if run_id is not None)), has_unreadable
 
 
 def render_query(

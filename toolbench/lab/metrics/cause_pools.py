@@ -12,7 +12,7 @@ from django.db.models import Aggregate, BinaryField, Count, F, Min, Q, QuerySet,
 
 from toolbench.lab.metrics.pool_version import read_usable_version
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
-from toolbench.lab.metrics.times import ConcatenatedTimes
+from toolbench.lab.metrics.times import ConcatenatedBytes
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import CausePool, Run, Trial
 
@@ -177,7 +177,7 @@ def _sum_pooled_runs(scope: CauseScope) -> tuple[CauseLine, ...]:
     if scope.runs or scope.chosen.has_time:
         return _sum_trials(scope, scope.filter_runs().filter(pooled=True))
     grouped = scope.filter_pools().values_list(*_LINE_KEY)
-    rows = grouped.annotate(Sum("trials"), Min("first_trial"), Min("first_seen"), all_runs=ConcatenatedTimes("runs"))
+    rows = grouped.annotate(Sum("trials"), Min("first_trial"), Min("first_seen"), all_runs=ConcatenatedBytes("runs"))
     return tuple(CauseLine(*row) for row in rows)
 
 

@@ -151,8 +151,8 @@ def recompute_stale(limit: int = MAX_CELLS_PER_BATCH) -> int:
 def recompute_all_stale(run_id: int | None = None) -> None:
     """Recompute each stale cell of a run once; without a run, those of all runs.
 
-    It waits for cells that another transaction has locked. Cells are visited in id order, so the function ends even if
-    they become stale again meanwhile.
+    The call waits for cells that another transaction has locked. It visits cells in id order, so it ends even if they
+    become stale again meanwhile.
     """
     last_id = 0
     while cell_ids := _recompute_stale(_LOCK_STALE, after=last_id, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
@@ -197,22 +197,21 @@ def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> N
         if len(cell_ids) == 1:
             # The message of an IntegrityError names a constraint, which does not help the reader.
             is_constraint = isinstance(error, IntegrityError)
-            _mark_uncomputable(
-                cell_ids, parameters, OUT_OF_RANGE_ERROR if is_constraint else str(error).partition("\n")[0]
-            )
+            reason = OUT_OF_RANGE_ERROR if is_constraint else str(error).partition("\n")[0]
+            _mark_uncomputable(cell_ids[0], parameters, reason)
             return
         middle = len(cell_ids) // 2
         _recompute_or_split(cell_ids[:middle], parameters)
         _recompute_or_split(cell_ids[middle:], parameters)
 
 
-def _mark_uncomputable(cell_ids: list[int], parameters: Mapping[str, Any], reason: str) -> None:
-    """Count the trials of the cells, reset their sums to the defaults (0 or NULL) and store the reason."""
-    logger.error("The sums of cell %s cannot be computed: %s", *cell_ids, reason)
+def _mark_uncomputable(cell_id: int, parameters: Mapping[str, Any], reason: str) -> None:
+    """Count the trials of a cell, reset its sums to their defaults (0 or NULL) and store the reason."""
+    logger.error("The sums of cell %s cannot be computed: %s", cell_id, reason)
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT_TRIALS, {"lag": parameters["lag"], "cells": cell_ids})
-    Cell.objects.filter(pk__in=cell_ids).update(compute_error=reason[:200], **_DEFAULT_SUMS)
-    CellTimes.objects.filter(cell__in=cell_ids).delete()
+        cursor.execute(_COUNT_TRIALS, {"lag": parameters["lag"], "cells": [cell_id]})
+    Cell.objects.filter(pk=cell_id).update(compute_error=reason[:200], **_DEFAULT_SUMS)
+    CellTimes.objects.filter(cell=cell_id).delete()
 
 
 def mark_uncomputable_stale() -> int:

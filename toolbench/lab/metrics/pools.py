@@ -2,8 +2,8 @@
 
 A pool (CellPool) holds the sums over all ended runs with one configuration, scenario and version. Runs of the
 playground are in no pool and in no sum over all runs. Runs that are not pooled are summed from their cells on every
-call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented. As long as a pooled run has
-changed since the last refresh, everything is summed from cells, so that pages are exact.
+call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented. If a pooled run has changed
+since the last refresh, all runs are summed from their cells, so that pages are exact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

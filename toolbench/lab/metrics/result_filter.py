@@ -66,7 +66,7 @@ class ResultFilter:
 
     @property
     def has_time(self) -> bool:
-        """Whether it depends on date or id of runs, which stored sums over runs do not have."""
+        """Whether the filter depends on the date or the id of a run, which stored sums over runs do not have."""
         return self.run_condition != Q()
 
     @property

@@ -30,18 +30,19 @@ COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQ
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     """Return the price of each configuration that has one, by its id, with one query.
 
-    It is the price that is stored with the configuration: a user had set it for the model when the run started, or the
-    imported bundle states it. Without one, it is the list price, else 0 for a provider on this machine or network. A
-    configuration without a provider, because it was imported or the provider was deleted, has only the stored price.
+    The price is the one stored with the configuration: a user had set it for the model when the run started, or the
+    imported bundle states it. Without a stored price, it is the list price, else 0 for a provider on this machine or
+    network. A configuration without a provider, because it was imported or the provider was deleted, has only the
+    stored price.
     """
     prices = {config.pk: _find_price(config) for config in _select_price_columns(configs)}
     return {pk: price for pk, price in prices.items() if price is not None}
 
 
 def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the sorted names of the prices that runs have used, by provider name and model name.
+    """Return the sorted names of the prices that runs have used, by provider name and model name, with one query.
 
-    It needs one query. A model without a price is missing.
+    A model without a price is missing.
     """
     names: dict[tuple[str, str], tuple[str, ...]] = {}
     configs = RunConfig.objects.order_by("provider_id", "provider_name", "model_name", "price")

@@ -149,8 +149,11 @@ def tally_cells(cells: Iterable[Cell]) -> Tally:
 
 
 def _add_counts(rows: Iterable[Sequence[int]], names: Sequence[str]) -> dict[str, int]:
-    """Add up rows of counts by name; a page adds up thousands of rows."""
-    totals = map(sum, zip(*rows, strict=True))
+    """Return the sums of rows of counts by name; without rows, each sum is 0.
+
+    A page adds up thousands of rows, so this is done without a loop in Python.
+    """
+    totals = map(sum, zip(*rows, strict=True))  # empty without rows
     return dict(zip(names, totals, strict=False)) or dict.fromkeys(names, 0)
 
 

@@ -55,8 +55,8 @@ class Times:
         return durations
 
 
-class ConcatenatedTimes(Aggregate):
-    """Aggregate that concatenates the stored times of all cells of a group."""
+class ConcatenatedBytes(Aggregate):
+    """Aggregate that concatenates the bytes of a binary column over the rows of a group, in no order."""
 
     function = "string_agg"
     template = "%(function)s(%(expressions)s, ''::bytea)"
@@ -69,8 +69,8 @@ def build_time_aggregates(*, first_tokens: bool = True) -> dict[str, Aggregate]:
     Args:
         first_tokens: whether to include times to the first token.
     """
-    aggregates: dict[str, Aggregate] = {"all_durations": ConcatenatedTimes("times__durations")}
-    return aggregates | ({"all_first_tokens": ConcatenatedTimes("times__first_tokens")} if first_tokens else {})
+    aggregates: dict[str, Aggregate] = {"all_durations": ConcatenatedBytes("times__durations")}
+    return aggregates | ({"all_first_tokens": ConcatenatedBytes("times__first_tokens")} if first_tokens else {})
 
 
 def build_times(row: Mapping[str, Any]) -> Times:

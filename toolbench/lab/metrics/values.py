@@ -53,7 +53,7 @@ class Metric:
     """Definition of a metric: a rate, a figure, or a quantile of times.
 
     Attributes:
-        denominator: numerator and denominator in words.
+        denominator: what the metric is, in words: numerator / denominator of a rate, or what a figure is about.
         rate: computes the rate of a tally against a target in percent; None if the metric is no rate.
         figure: computes the figure; for a quantile, its range over scenarios, which older keys of exports contain.
         quantile: returns the quantile of times; None if the metric is no quantile.

@@ -21,9 +21,9 @@ class CounterSpec:
     Attributes:
         help: description of what is counted.
         expression: SQL over the rows of metrics/sql/recompute_cells.sql; "" sums the trial column of the same name.
-        counts_trials: True for a count that columns of `trials` decide, which always fits its column; it is computed
-            even for a cell whose sums are unknown. False for a sum over trials, which may be out of range, and for a
-            number of trials that follows from costs or steps.
+        counts_trials: True for a number of trials that follows from columns of `trials` alone. It always fits its
+            column, so it is computed even for a cell whose sums are unknown. False for a sum over trials, which may be
+            out of range, and for a number of trials that follows from costs or steps.
         column: class of the cell's column.
     """
 
@@ -87,7 +87,7 @@ class TrialCounts:
     parse_error_ends: int = _sum_trials("Turns that a parse error ended")
     fallback_turns: int = _sum_trials("Turns that requested calls as text JSON, which is deprecated")
     asked_again: int = _sum_trials("Requests that quoted an error")
-    failed_calls: int = _sum_trials("Calls without a good result")
+    failed_calls: int = _sum_trials("Calls whose result is an error")
     missing_calls: int = _sum_trials("Calls without a required property")
     type_calls: int = _sum_trials("Calls with a value of a wrong type")
     enum_calls: int = _sum_trials("Calls with a value outside its enum")

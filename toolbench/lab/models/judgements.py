@@ -89,12 +89,12 @@ class Replay(models.Model):
     Attributes:
         query: URL query string with the settings of a what-if, or `name=FILE` for an import. There is at most one row
             for each kind, scope and query.
-        settings_digest: of a what-if, the digest of all that its settings stood for when it was requested, such as the
-            content of presets; "" for other jobs.
+        settings_digest: of a what-if, the digest of its settings with the content that they named when it was
+            requested, such as the patches of presets; "" for other jobs.
         done: number of trials that have been processed.
         total: number of trials to process.
-        counts: of a what-if, lists of the outcome before and after, whether answered success omits the trial before and
-            after, and the number of such trials; of an import, the id of the run.
+        counts: of a what-if, a list for each kind of change: outcome before, outcome after, whether answered success
+            omits the trial before, whether it does after, number of such trials. Of an import, the id of the run.
         listed: the first MAX_CHANGES_LISTED changed or unknown trials (lab/replays/queue.py), as dictionaries of
             TrialChange.
         assumed: names of fields in which requests differed from the stored ones without an effect on the model.

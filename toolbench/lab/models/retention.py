@@ -6,7 +6,7 @@ from django.db import models
 class RetentionRule(models.Model):
     """Rule that bodies of trials of one kind are removed after some days.
 
-    Bodies of a kind without a row are kept, and those of pinned trials (lab/operations/sql/due_trials.sql).
+    Bodies of a kind without a row are kept, and so are those of pinned trials (lab/operations/sql/due_trials.sql).
 
     Attributes:
         days: days since the end of the trial; for a deleted run, since its deletion; for an imported run, since its

@@ -11,7 +11,7 @@ from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_coun
 # Trials with an answer, as `answered` in metrics/sql/cell_trials.sql.
 ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end="DEADLINE_EXCEEDED"))
 NOT_PASSED = models.Q(outcome__in=["fail", "infra"])  # of trials that were tried
-# Exchanges that retry counts read: retries, and those without a readable answer or without a stored status.
+# Steps that retry counts read: exchanges that are retries, have no readable answer or have no stored status.
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
@@ -203,8 +203,8 @@ class Trial(models.Model, TrialColumns):
 class TrialText(models.Model):
     """The searchable text of a trial.
 
-    It has names, also of called tools, the question, the final answer, reasons and arguments. lab/traces/search_text.py
-    writes it after the trial has ended.
+    The text has names, those of called tools included, the question, the final answer, reasons and arguments.
+    lab/traces/search_text.py writes it after the trial has ended.
 
     Attributes:
         text: at most 4,000 characters, names first; searched for parts of words.

@@ -1,5 +1,7 @@
--- Fragment: requests, tokens and cost that the columns of a trial leave out: those of earlier executions, and those of
--- the present one while the columns have no requests: the trial runs, was queued again or ended with an internal error.
+-- Fragment: requests, tokens and cost that the columns of a trial leave out.
+--
+-- They belong to earlier executions, or to the present one if the columns have no requests, because the trial runs, was
+-- requeued or ended with an internal error.
 --
 -- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py.
 -- Parts: step_cost: the cost of a step, NULL if it is out of range.
