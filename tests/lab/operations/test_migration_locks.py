@@ -70,7 +70,7 @@ def test_describe_plan_names_locked_tables_and_data_migrations(monkeypatch: pyte
     monkeypatch.setattr(migration_locks, "_read_sizes", lambda: LARGE)
     monkeypatch.setattr(MigrationLoader, "collect_sql", collect_unregistered)
     assert list(describe_plan(plan)) == [
-        "9998_slow locks lab_trial (1,000,000 rows, 1.1 GB): what changes it, such as workers, wait for about 12 s.",
+        "9998_slow locks lab_trial (1,000,000 rows, 1.1 GB): workers and pages that change it wait for about 12 s.",
         "9998_slow runs code on stored rows; how long it takes cannot be estimated.",
     ]
 

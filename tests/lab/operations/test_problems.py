@@ -134,8 +134,8 @@ def test_find_problems_counts_expired_leases_and_stale_cells() -> None:
     cell = make_cell(make_config(run))
     make_trial(cell, "running", lease_until=timezone.now() - timedelta(minutes=5))
     found = list_problems()
-    assert found["sessions"].title == "1 trial of ended worker sessions not requeued"
-    assert found["stale"].title == "1 cell of ended runs not recomputed"
+    assert found["sessions"].title == "1 trial of ended worker sessions was not requeued"
+    assert found["stale"].title == "1 cell of ended runs was not recomputed"
     Cell.objects.update(stale=False)
     Trial.objects.update(lease_until=timezone.now())
     assert list_problems() == {}

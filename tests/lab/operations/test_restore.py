@@ -241,5 +241,5 @@ def test_build_program_environment_has_password(monkeypatch: pytest.MonkeyPatch)
             patch.setitem(connection.settings_dict, name, value)
         environment = build_program_environment()
     assert (environment["PGPASSWORD"], environment["PGPORT"], environment["PGSSLMODE"]) == ("s3cret", "5433", "require")
-    with pytest.raises(DatabaseProgramError, match="missing from /no/folder"):
+    with pytest.raises(DatabaseProgramError, match="no program pg_dump in /no/folder"):
         find_program("pg_dump", Path("/no/folder"))

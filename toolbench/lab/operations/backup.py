@@ -27,7 +27,7 @@ DUMP_NAME = "database.dump"
 MANIFEST_NAME = "manifest.json"
 KEY_FOLDER = "keys"
 CHUNK_BYTES = 1 << 20
-# What `zipfile` raises for a member that is missing, damaged, encrypted or compressed in an unknown way.
+# Errors that `zipfile` raises for a member that is missing, damaged, encrypted or compressed in an unknown way.
 _MEMBER_ERRORS = (KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -73,7 +73,7 @@ def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None =
     Args:
         path: the new file. It is written under another name first, readable only by its owner.
         with_keys: whether the backup contains the files of `list_key_files`, unencrypted.
-        programs: folder of pg_dump; None for the one that Toolbench brings, or else the one on the PATH.
+        programs: folder of pg_dump; None for the one that is installed with Toolbench, else the one on the PATH.
 
     Raises:
         BackupError: the file exists or cannot be written, or the database has no tables of Toolbench.
@@ -131,7 +131,10 @@ def read_manifest(archive: zipfile.ZipFile) -> BackupManifest:
     try:
         document = json.loads(archive.read(MANIFEST_NAME))
         if document["format"] != FORMAT:
-            raise BackupError(f"The backup has format {document['format']}, and this version reads {FORMAT}.")
+            raise BackupError(
+                f"The backup has format {document['format']}, and this version of Toolbench reads format {FORMAT}. "
+                "Restore it with the version that wrote it."
+            )
         lists = {name: tuple(document[name]) for name in ("migrations", "keys")}
         return BackupManifest(**{**document, **lists})
     except (*_MEMBER_ERRORS, ValueError, TypeError) as error:

@@ -1,7 +1,7 @@
 """Removal of the bodies of old trials by the rules of retention, and a preview of it.
 
 A trial keeps its verdict, versions, figures and the columns of its steps. Bodies, step details, the final answer and
-the rendered prompt go. The search text keeps names and reasons only, which the kept columns have.
+the rendered prompt are removed. The search text is written again from the columns that are kept: names and reasons.
 """
 
 import json

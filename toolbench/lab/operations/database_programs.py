@@ -24,14 +24,18 @@ def find_program(name: str, folder: Path | None = None) -> Path:
 
     Args:
         name: such as pg_dump.
-        folder: folder to search; None for the programs that Toolbench brings, then for those on the PATH.
+        folder: folder to search; None for the programs that are installed with Toolbench, then those on the PATH.
 
     Raises:
         DatabaseProgramError: the program was not found.
     """
     path = shutil.which(name, path=str(folder)) if folder else _find_bundled_program(name) or shutil.which(name)
     if not path:
-        raise DatabaseProgramError(f"The program {name} is missing{f' from {folder}' if folder else ''}.")
+        place = f"in {folder}" if folder else "in the installation of Toolbench or on the PATH"
+        raise DatabaseProgramError(
+            f"There is no program {name} {place}. Install the client programs of PostgreSQL and name their folder with "
+            "--programs."
+        )
     return Path(path)
 
 

@@ -12,7 +12,7 @@ class HealthPage:
     """Data of the health page.
 
     Attributes:
-        health: processes, a missing worker, cells that are set aside and failed jobs.
+        health: processes, a missing worker, cells that cannot be computed and failed jobs.
         problems: all other problems.
     """
 

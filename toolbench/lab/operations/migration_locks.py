@@ -16,7 +16,7 @@ from django.db.migrations.loader import MigrationLoader
 from toolbench.lab.operations.storage_space import format_bytes
 
 MAX_LOCK_SECONDS = 1.0
-NO_SQL = "THIS OPERATION CANNOT BE WRITTEN AS SQL"  # what Django writes for an operation in Python
+NO_SQL = "THIS OPERATION CANNOT BE WRITTEN AS SQL"  # in the comment that Django writes for an operation in Python
 # Megabytes of a table per second, as measured with 400,000 rows (docs/operations.md).
 _READ_RATE, _INDEX_RATE, _WRITE_RATE = 300.0, 100.0, 20.0
 _TABLE = r'"?(lab_\w+)"?'
@@ -80,9 +80,9 @@ class TableLock:
 
     @property
     def sentence(self) -> str:
-        """What waits, and for how long."""
+        """The sentence that says which processes wait, and for how long."""
         size = format_bytes(self.size.data_bytes)
-        blocked = "pages that read or change it" if self.blocks_reading else "what changes it, such as workers,"
+        blocked = "pages that read or change it" if self.blocks_reading else "workers and pages that change it"
         return f"{self.table} ({self.size.rows:,} rows, {size}): {blocked} wait for about {self.seconds:.0f} s."
 
 
@@ -134,8 +134,8 @@ def describe_plan(migrations: Sequence[Migration]) -> Iterator[str]:
             continue
         try:
             statements = loader.collect_sql([(migration, False)])
-        except (ValueError, DatabaseError):  # it builds on a migration that is not applied yet
-            yield f"{migration.name} cannot be estimated."
+        except (ValueError, DatabaseError):
+            yield f"{migration.name} needs a migration that is not applied yet; how long it takes cannot be estimated."
             continue
         for lock in find_long_locks(statements, sizes):
             yield f"{migration.name} locks {lock.sentence}"

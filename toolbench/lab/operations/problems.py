@@ -57,7 +57,7 @@ class WaitingProvider:
 
 @dataclass(frozen=True, slots=True)
 class StuckWork:
-    """Work that a sweep or a worker should have done, and the clock of the database.
+    """Work that a sweep or a worker should have done, and the difference to the database's clock.
 
     Attributes:
         stale_cells: cells of runs that ended more than SETTLE_SECONDS ago and are not recomputed.
@@ -75,8 +75,8 @@ class StuckWork:
 def find_problems(health: Health, space: StorageSpace) -> tuple[HealthProblem, ...]:
     """Return every problem that `health` does not state itself, the most urgent kind first, with three queries.
 
-    `health` states a missing worker, cells that are set aside and failed background jobs, and the page shows them in
-    parts of their own.
+    `health` states a missing worker, cells that cannot be computed and failed background jobs; the page shows each of
+    them in a section of its own.
     """
     work = read_stuck_work()
     return (
@@ -181,14 +181,16 @@ def _iter_repair_problems(work: StuckWork) -> Iterator[HealthProblem]:
     if work.expired_trials:
         yield HealthProblem(
             "sessions",
-            f"{work.expired_trials} trial{pluralize(work.expired_trials)} of ended worker sessions not requeued",
+            f"{work.expired_trials} trial{pluralize(work.expired_trials)} of ended worker sessions "
+            f"{pluralize(work.expired_trials, 'was,were')} not requeued",
             f"Their leases ended more than {SETTLE_SECONDS} s ago, and no sweep has requeued them.",
-            f"Start a scheduler or a worker; `{build_command('sweep')}` repairs it at once.",
+            f"Start a scheduler or a worker; `{build_command('sweep')}` requeues them at once.",
         )
     if work.stale_cells:
         yield HealthProblem(
             "stale",
-            f"{work.stale_cells} cell{pluralize(work.stale_cells)} of ended runs not recomputed",
+            f"{work.stale_cells} cell{pluralize(work.stale_cells)} of ended runs "
+            f"{pluralize(work.stale_cells, 'was,were')} not recomputed",
             "Rates and intervals on their pages miss the last trials.",
             f"Start a scheduler or a worker; `{build_command('sweep')}` recomputes them at once.",
         )

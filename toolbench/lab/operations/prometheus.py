@@ -108,7 +108,7 @@ def _build_work_metrics() -> Iterator[Metric]:
             labels=["outcome", "simulated"],
         ),
         "in_flight": GaugeMetricFamily("toolbench_trials_in_flight", "Running trials by provider", labels=["provider"]),
-        "stale_cells": GaugeMetricFamily("toolbench_cells_stale", "Cells that wait for a recount"),
+        "stale_cells": GaugeMetricFamily("toolbench_cells_stale", "Cells that have to be recomputed"),
         "queue_age": GaugeMetricFamily(
             "toolbench_queue_age_seconds",
             "Longest wait of a next trial of a running run, by provider",

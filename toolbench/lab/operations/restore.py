@@ -57,7 +57,7 @@ class RestoreResult:
     """Result of the restoration of a backup.
 
     Attributes:
-        paused_runs: number of runs that were running, and are paused now so that no request is sent unasked.
+        paused_runs: number of runs that were running; they are paused, so that a user decides when requests are sent.
         paused_schedules: number of schedules that were active, and are paused now.
         kept_keys: earlier key files with another content, each with its new name.
     """
@@ -74,7 +74,7 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
     Args:
         path: the backup.
         replace: whether runs that are in the database now may be deleted.
-        programs: folder of pg_restore and psql; None for those that Toolbench brings, or else those on the PATH.
+        programs: folder of pg_restore and psql; None for those installed with Toolbench, else those on the PATH.
 
     Raises:
         BackupError: the file is no intact backup, a newer version of Toolbench wrote it, processes use the database, or
@@ -93,7 +93,7 @@ def restore_backup(path: Path, *, replace: bool = False, programs: Path | None =
         keys = read_keys(archive, manifest)
         _check_database(replace=replace)
         paused_runs, paused_schedules = _load_dump(archive, programs)
-    kept_keys = _finish(keys)
+    kept_keys = _write_keys_and_migrate(keys)
     return RestoreResult(manifest, paused_runs, paused_schedules, kept_keys)
 
 
@@ -101,7 +101,8 @@ def _check_version(manifest: BackupManifest) -> None:
     migrations = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
     if unknown := [name for name in manifest.migrations if name not in migrations]:
         raise BackupError(
-            f"The backup is of a newer version of Toolbench ({unknown[-1]} is not known here): install that first."
+            f"The backup is of a newer version of Toolbench ({unknown[-1]} is not known here). Install that version "
+            "first."
         )
 
 
@@ -194,7 +195,7 @@ def _feed(dump: IO[bytes], restore: "Popen[bytes]") -> None:
             target.write(chunk)
 
 
-def _finish(keys: Mapping[str, bytes]) -> tuple[Path, ...]:
+def _write_keys_and_migrate(keys: Mapping[str, bytes]) -> tuple[Path, ...]:
     """Write the keys, migrate the database and refresh its statistics; return the earlier key files by their new names.
 
     Raises:

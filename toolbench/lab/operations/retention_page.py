@@ -29,7 +29,7 @@ class RetentionRow:
 
     @property
     def field_id(self) -> str:
-        """Return the HTML id of the input for the days."""
+        """HTML id of the input for the days."""
         return f"days-{self.kind.value}"
 
 
@@ -46,17 +46,17 @@ class RetentionPage:
 
     @property
     def trial_count(self) -> int:
-        """Return the number of trials whose bodies are due."""
+        """Number of trials whose bodies are due."""
         return sum(row.due.trials for row in self.rows if row.due)
 
     @property
     def stored_bytes(self) -> int:
-        """Return the estimated stored bytes of the bodies that are due."""
+        """Estimated stored bytes of the bodies that are due."""
         return sum(row.due.stored_bytes for row in self.rows if row.due)
 
     @property
     def has_errors(self) -> bool:
-        """Return whether a text is not a number of days."""
+        """Whether a text is not a number of days."""
         return any(row.errors for row in self.rows)
 
 

@@ -1,8 +1,8 @@
 -- Select the trials whose bodies are due by rules of retention, in the order of their ids.
 --
--- A trial has the kind of the first case that fits. Pinned trials are left out: trials with a note, a label or a human
--- verdict, and trials of a run that keeps its bodies, is in the baseline of a schedule or confirms a decision. Nothing
--- pins the trials of a deleted run.
+-- The kind of a trial is that of the first condition that it meets. Pinned trials are left out: trials with a note, a
+-- label or a human verdict, and trials of a run that keeps its bodies, is in the baseline of a schedule or confirms a
+-- decision. Nothing pins the trials of a deleted run.
 -- Parts: columns: the selected columns; tail: limit and lock.
 -- Parameters: kinds, days: the rules; after: only trials with a greater id.
 -- Locks: as in the tail.

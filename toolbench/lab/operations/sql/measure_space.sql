@@ -1,11 +1,12 @@
 -- Measure the space of tables and of the database, and count the trials and the gateway traces.
 --
--- The number of all traces is the planner's estimate, at least that of the recent ones.
--- A planned trial has a row, so the counts of runs stand for the trials. Imported runs do not count as growth.
+-- The number of all traces is the planner's estimate, but at least the number of recent ones.
+-- Every planned trial has a row, so the number of trials is the sum of `trial_count`. Imported runs are no growth.
 -- Parameters: tables: names of tables; days: number of days that count as recent; trace_days: age at which traces are
 -- deleted, 0 for never.
--- Returns: one row: bytes by existing table as JSON, bytes of the database, trials, trials of recent runs, recent traces,
--- traces that are deleted within `days` days, all traces, folder of the database or null without the right to read it.
+-- Returns: one row: bytes by existing table as JSON, bytes of the database, trials, trials of recent runs, recent
+-- traces, traces that are deleted within `days` days, all traces, folder of the database or null without the right to
+-- read it.
 -- Locks: none.
 SELECT
     (
