@@ -105,7 +105,7 @@ def test_restore_keeps_every_row_of_every_table(backup: Path, other_database: st
     process = run_manage(other_database, "restore", str(backup))
 
     assert process.returncode == 0, process.stderr
-    assert "Paused 1 run and 1 schedule," in process.stdout
+    assert "Paused 1 run and 1 schedule. Resume them" in process.stdout
     before, after = read_tables(str(connection.settings_dict["NAME"])), read_tables(other_database)
     assert before.keys() == after.keys()
     assert len(before) > 60

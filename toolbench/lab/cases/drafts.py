@@ -116,12 +116,12 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
     """
     messages = list(case.messages)
     system = ""
-    if len(messages) > 1 and messages[0].get("role") == "system" and _is_typeable(messages[0].get("content")):
+    if len(messages) > 1 and messages[0].get("role") == "system" and _is_encodable_text(messages[0].get("content")):
         system = messages.pop(0)["content"]
     is_plain_text = (
         len(messages) == 1
         and set(messages[0]) == {"role", "content"}
-        and _is_typeable(messages[0]["content"])
+        and _is_encodable_text(messages[0]["content"])
         and not _MESSAGES_PATTERN.match(messages[0]["content"])
     )
     return CaseDraft(
@@ -146,10 +146,10 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
 def render_json(value: Any) -> str:
     """Return indented JSON; non-ASCII characters are escaped only if UTF-8 cannot encode one of them."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return text if _is_typeable(text) else json.dumps(value, indent=2)
+    return text if _is_encodable_text(text) else json.dumps(value, indent=2)
 
 
-def _is_typeable(value: Any) -> bool:
+def _is_encodable_text(value: Any) -> bool:
     """Return whether a value is a text without lone surrogates, so that a form field can contain it."""
     if not isinstance(value, str):
         return False

@@ -106,7 +106,8 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
 def _get_or_create_set(name: str, kind: CaseSet.Kind) -> CaseSet:
     case_set, _ = CaseSet.objects.get_or_create(name=name, defaults={"kind": kind})
     if case_set.kind != kind or (kind == CaseSet.Kind.OWN and name in RESERVED_SET_NAMES):
-        raise InvalidFieldsError({"set": [f"“{name}” cannot have these cases. Enter the name of another set."]})
+        message = f"The set “{name}” is for cases of another kind. Enter the name of another set."
+        raise InvalidFieldsError({"set": [message]})
     return case_set
 
 

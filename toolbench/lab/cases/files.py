@@ -112,11 +112,12 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
             except DocumentError as error:
                 raise DocumentError(error.message, number, error.column) from error
         return
-    documents = read_document(text)
-    for place, document in enumerate(
-        documents if isinstance(documents, list) else [documents] if documents is not None else []
-    ):
-        yield None, (place,) if isinstance(documents, list) else (), document
+    document = read_document(text)
+    if isinstance(document, list):
+        for index, item in enumerate(document):
+            yield None, (index,), item
+    elif document is not None:
+        yield None, (), document
 
 
 def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
@@ -141,5 +142,6 @@ def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
         raise InvalidCaseError(
             [CaseProblem(("slug",), f"An earlier case has the slug {slug} too. Change one of them.")]
         )
-    slugs.update([slug] if slug else [])
+    if slug:
+        slugs.add(slug)
     return ParsedCase(title or build_default_title(case), case, slug, set_name)

@@ -46,7 +46,7 @@ class CaseImportResult:
 
     @property
     def sentence(self) -> str:
-        """Return the result as sentences for the user."""
+        """The result as sentences for the user."""
         private = all(not case.set.public for case in self.new)
         public_cases = tuple(case for case in self.changed if case.set.public)
         parts = {

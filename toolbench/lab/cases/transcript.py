@@ -54,7 +54,7 @@ def build_transcript(trial: Trial, case: UserCase) -> Transcript:
 def _iter_answers(steps: Sequence[StepWithDetails]) -> Iterator[Message]:
     """Yield the model's answers and the results of its calls.
 
-    A refused answer, after which the loop asked again, and a blank answer are left out.
+    Blank answers, and refused ones after which the loop re-prompted, are left out.
     """
     answer_indexes = [index for index, step in enumerate(steps) if not step.is_tool and step.step.ok]
     for index in answer_indexes:

@@ -116,9 +116,9 @@ def _find_price_error(price: JsonObject) -> str:
         return ""
     figures = [price.get(name) for name in ("input", "output")]
     if any(isinstance(figure, bool) or not isinstance(figure, int | float) for figure in figures):
-        return "A price needs both figures, as numbers."
+        return "A price needs two numbers: dollars per million input tokens and per million output tokens."
     if not all(0 <= figure <= MAX_PRICE for figure in figures if isinstance(figure, int | float)):
-        return f"The figures of a price are 0 to {MAX_PRICE:,g} dollars."
+        return f"Both figures of a price must be from 0 to {MAX_PRICE:,g} dollars."
     if not isinstance(price.get("source"), str) or not 0 < len(price["source"]) <= MAX_SOURCE_CHARACTERS:
         return f"A price needs its source, at most {MAX_SOURCE_CHARACTERS} characters."
     try:

@@ -119,7 +119,7 @@ PROFILES = EntryFunctions("sampling profile", SamplingProfile, create_profile, e
 def _check_options(options: JsonObject) -> None:
     refused = sorted(_REFUSED_OPTIONS & options.keys())
     if refused:
-        raise InvalidFieldsError({"more": [f"Remove {', '.join(refused)}: the run sets it."]})
+        raise InvalidFieldsError({"more": [f"Remove {', '.join(refused)}: a profile cannot set what the run sets."]})
 
 
 def _count_runs(profile: SamplingProfile, versions: tuple[EntryVersion, ...]) -> tuple[EntryVersion, ...]:

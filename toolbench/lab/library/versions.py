@@ -78,10 +78,10 @@ def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
 
 
 def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
-    """Return all versions, newest first.
+    """Return all versions, newest first, with one query, or none if the versions of the entry are prefetched.
 
-    One query is needed, or none if the versions of the entry are prefetched. The first version is the present content
-    of the entry. If the library did not save this content, as with an adopted preset, the first version is not stored.
+    The first version is the present content of the entry. If the library did not save this content, as with an adopted
+    preset, the first version is not stored.
     """
     stored = [EntryVersion(row.number, row.content, row.username, row.created_at) for row in entry.versions.all()]
     content = read_content(entry)

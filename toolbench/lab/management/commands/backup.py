@@ -25,7 +25,10 @@ class Command(BaseCommand):
             help="include the files that decrypt stored keys of providers; keep such a file secret",
         )
         parser.add_argument(
-            "--programs", type=Path, metavar="FOLDER", help="folder of pg_dump; default: the one that Toolbench brings"
+            "--programs",
+            type=Path,
+            metavar="FOLDER",
+            help="folder of pg_dump; default: that of Toolbench, else the PATH",
         )
 
     def handle(self, *args: Any, file: Path, with_keys: bool, programs: Path | None, **options: Any) -> None:
@@ -46,4 +49,6 @@ class Command(BaseCommand):
                 f"It contains {', '.join(manifest.keys)}: everybody who has the file can read the stored keys."
             )
         else:
-            self.stdout.write("Stored keys of providers are in it encrypted; the file that decrypts them is not.")
+            self.stdout.write(
+                "It contains stored keys of providers in encrypted form, without the file that decrypts them."
+            )

@@ -38,4 +38,4 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         for item in manifest.left_out:
             self.stdout.write(f"Left out: {item.what} ({item.why}).")
-        self.stdout.write(f"{len(manifest.members)} members in {path}, evidence {manifest.evidence}")
+        self.stdout.write(f"{len(manifest.members)} members in {path}; hash of the evidence: {manifest.evidence}")

@@ -8,12 +8,15 @@ from toolbench.lab.builtin_data import load_builtin_data
 class Command(BaseCommand):
     """Command that loads the built-in data."""
 
-    help = "Load the built-in presets, profiles, models, personas and the published matrix. Your settings are kept."
+    help = (
+        "Load the built-in presets, profiles, models and simulated models, and the published matrix. Your settings are "
+        "kept."
+    )
 
     def handle(self, **options: object) -> None:
         """Load the data, without changing settings that a person entered, and print the counts."""
         loaded = load_builtin_data()
         self.stdout.write(
             f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, "
-            f"{loaded.simulated_models} personas, {loaded.published_cells} published cells"
+            f"{loaded.simulated_models} simulated models, {loaded.published_cells} published cells"
         )

@@ -33,10 +33,10 @@ from toolbench.lab.management.eval.output import render_plan_lines, render_run_l
 from toolbench.lab.management.eval.progress import count_interrupts, show_progress_bar
 from toolbench.lab.management.eval.providers import check_reachable, clear_paused_reason, update_openrouter
 from toolbench.lab.management.eval.remote import (
-    adopt_remote_baseline,
     check_remote_options,
     plan_remotely,
     resume_remotely,
+    use_remote_baseline_seed,
     wait_for_results,
 )
 from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
@@ -95,7 +95,7 @@ class Command(BaseCommand):
                     return self._run_remotely(client, options, resume=resume, yes=yes, dry_run=dry_run)
             if options.key:
                 raise EvalError("Leave --key out: it works only with --server.")
-            options = _adopt_baseline(options)
+            options = _use_baseline_seed(options)
             if dry_run:
                 return self._print_plan(build_eval_request(options))
             if options.out:
@@ -117,7 +117,7 @@ class Command(BaseCommand):
             ToolbenchError: the installation refused the request.
         """
         check_remote_options(options, resumes=resume is not None)
-        options = adopt_remote_baseline(client, options)
+        options = use_remote_baseline_seed(client, options)
         if resume is not None and not dry_run:
             run_id = resume
             try:
@@ -189,7 +189,9 @@ class Command(BaseCommand):
                 if interrupts.count > 1:
                     sessions.stop()
         if sessions.failure is not None:
-            raise CommandError(f"Toolbench itself failed: {sessions.failure!r}", returncode=UNFINISHED_EXIT_CODE)
+            advice = f"Finished trials are kept. Continue with `{build_command('eval', f'--resume {run.pk}')}`."
+            message = f"Toolbench itself failed: {sessions.failure!r}. {advice}"
+            raise CommandError(message, returncode=UNFINISHED_EXIT_CODE)
 
     def _report_result(self, run: Run, options: EvalOptions) -> None:
         """Print the results and write the report.
@@ -259,8 +261,8 @@ def _get_models(run: Run) -> tuple[Model, ...]:
     return tuple(Model.objects.filter(pk__in=run.configs.values("model")).select_related("provider"))
 
 
-def _adopt_baseline(options: EvalOptions) -> EvalOptions:
-    """Return the options with the baseline's seed, unless another one is given, so that both runs share instances.
+def _use_baseline_seed(options: EvalOptions) -> EvalOptions:
+    """Return the options with the baseline's seed, unless a seed is given, so that both runs have the same instances.
 
     Raises:
         EvalError: there is no such run.
@@ -287,7 +289,7 @@ def _try_to_write(path: str, write: Callable[[Path], object]) -> tuple[str, ...]
         if path:
             write(Path(path))
     except (OSError, ReportError) as error:
-        return (f"{path} was not written: {error} The results of the run are kept.",)
+        return (f"{path} was not written: {str(error).rstrip('.')}. The results of the run are kept.",)
     return ()
 
 
@@ -358,6 +360,11 @@ def _describe_unfinished(run: Run) -> str:
     elif run.token_cap and run.tokens_used >= run.token_cap:
         flag = " --token-cap N"
     command = build_command("eval", f"--resume {run.pk}{flag}")
-    advice = f" Continue it with `{command}`, or cancel it on its page."
+    advice = f"Continue it with `{command}`, or cancel it on its page."
     is_cancelled = run.state in (Run.State.CANCELLING, Run.State.CANCELLED)
-    return f"Run {run.pk} is {run.get_state_display()}. {run.stopped_reason or reason}{'' if is_cancelled else advice}"
+    parts = (
+        f"Run {run.pk} is {run.get_state_display()}.",
+        run.stopped_reason or reason,
+        "" if is_cancelled else advice,
+    )
+    return " ".join(filter(None, parts))

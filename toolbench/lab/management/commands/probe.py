@@ -34,7 +34,9 @@ class Command(BaseCommand):
         """Define the arguments."""
         parser.add_argument("models", help="names, vendors, tags, globs, !word to leave out, all; comma list")
         parser.add_argument(
-            "--provider", default="", help="providers, likewise; default: all except simulated and local ones"
+            "--provider",
+            default="",
+            help="providers, chosen in the same way; default: all except simulated and local ones",
         )
         parser.add_argument("--yes", action="store_true", help="send paid requests without asking")
 

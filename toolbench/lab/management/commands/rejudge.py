@@ -28,12 +28,14 @@ class Command(BaseCommand):
         Raises:
             CommandError: not exactly one of run and scenario is given, or it does not exist.
         """
-        if (run is None) == (scenario is None):
-            raise CommandError("Name either a run or --scenario SLUG.", returncode=REFUSED_EXIT_CODE)
-        check_run_exists(run)
-        if scenario is not None:
+        if run is not None and scenario is None:
+            check_run_exists(run)
+            trials = list_run_trials(run)
+        elif scenario is not None and run is None:
             check_scenario_exists(scenario)
-        trials = list_scenario_trials(scenario) if run is None and scenario else list_run_trials(run or 0)
+            trials = list_scenario_trials(scenario)
+        else:
+            raise CommandError("Name either a run or --scenario SLUG.", returncode=REFUSED_EXIT_CODE)
         result = rejudge_trials(trials.values_list("pk", flat=True))
         self.stdout.write(result.sentence)
         for change in result.changed[:MAX_CHANGES_SHOWN]:

@@ -22,7 +22,10 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="the backup")
         parser.add_argument("--replace", action="store_true", help="delete the runs that are in the database now")
         parser.add_argument(
-            "--programs", type=Path, metavar="FOLDER", help="folder of pg_restore and psql; default: those of Toolbench"
+            "--programs",
+            type=Path,
+            metavar="FOLDER",
+            help="folder of pg_restore and psql; default: that of Toolbench, else the PATH",
         )
 
     def handle(self, *args: Any, file: Path, replace: bool, programs: Path | None, **options: Any) -> None:
@@ -45,10 +48,13 @@ class Command(BaseCommand):
         runs, schedules = result.paused_runs, result.paused_schedules
         if runs or schedules:
             self.stdout.write(
-                f"Paused {runs} run{pluralize(runs)} and {schedules} schedule{pluralize(schedules)}, so that no "
-                "request is sent unasked: resume them on their pages."
+                f"Paused {runs} run{pluralize(runs)} and {schedules} schedule{pluralize(schedules)}. Resume them on "
+                "their pages; until then, they send no request."
             )
         for key_file in result.kept_keys:
             self.stdout.write(f"A key file was replaced; the earlier one is {key_file}.")
         if not manifest.keys:
-            self.stdout.write("Keys of providers can be read if this installation has the file provider_keys.key.")
+            self.stdout.write(
+                "The backup has no key files. Stored keys of providers can be read only with the file "
+                "provider_keys.key of the installation that wrote it."
+            )

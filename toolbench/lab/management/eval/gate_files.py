@@ -45,7 +45,7 @@ class GateResults:
 def render_junit(results: GateResults) -> str:
     """Render the cells as a suite of tests and the comparison with the baseline as another.
 
-    A cell fails where a gate says so. Without a gate, no cell fails.
+    The test of a cell fails if the cell fails a gate. Without a gate, no test fails.
     """
     root = ElementTree.Element("testsuites", name="toolbench")
     below = results.cells_below

@@ -33,15 +33,15 @@ class NamedModel(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name at the provider."""
+        """Name at the provider."""
 
     @property
     def canonical(self) -> str:
-        """Return the canonical name; "" if it is unknown."""
+        """Canonical name; "" if it is unknown."""
 
     @property
     def tags(self) -> Sequence[str]:
-        """Return the tags."""
+        """Tags, which users and the catalogue set."""
 
 
 def choose_models(options: EvalOptions) -> tuple[Model, ...]:

@@ -32,10 +32,11 @@ UNUSED_VARIABLES: Mapping[str, str] = {
     "LANGUAGE_POLICY_MATRIX": "language policies are not part of these scenarios",
     "LANGUAGE_POLICY_STRICT": "language policies are not part of these scenarios",
     "RUN_LANGUAGE_POLICY_EVAL": "language policies are not part of these scenarios",
-    "EMPTY_RESPONSE_RETRY_COUNT": "to ask again after an answer would be a second sample",
+    "EMPTY_RESPONSE_RETRY_COUNT": "a re-prompt after an answer would be a second sample",
     "PRODUCTION_AUTO_SAMPLING_PROFILE": "a chosen profile is never replaced by another",
 }
 _FULL_PRESETS = ("full", "all")
+_REPLACES_PROFILE_VALUE = "replaces the value of the profile"
 _ON_WORDS, _OFF_WORDS = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -207,7 +208,7 @@ class EvalOptions:
         metadata=_build_metadata(FILTER, "raw, baseline, production, all, or presets", "STRATEGY_FILTER"),
     )
     strategy_matrix: bool = field(
-        default=False, metadata=_build_metadata(SWITCH, "baseline and production", "STRATEGY_MATRIX")
+        default=False, metadata=_build_metadata(SWITCH, "use baseline and production", "STRATEGY_MATRIX")
     )
     method: tuple[str, ...] = field(
         default=("native",),
@@ -229,7 +230,7 @@ class EvalOptions:
     )
     fallback_matrix: bool = field(
         default=False,
-        metadata=_build_metadata(SWITCH, "every strategy without the tag fallback and with it", "FALLBACK_MATRIX"),
+        metadata=_build_metadata(SWITCH, "use every strategy without the tag fallback and with it", "FALLBACK_MATRIX"),
     )
     scenarios: str = field(
         default="typical",
@@ -285,7 +286,9 @@ class EvalOptions:
     fallback_retries: int | None = field(
         default=None,
         metadata=_build_metadata(
-            RETRIES, "relaxed: retries of a turn without tools", "TOOL_CALLING_FALLBACK_RETRY_COUNT"
+            RETRIES,
+            "with --tool-use-mode relaxed: retries of a turn without tools",
+            "TOOL_CALLING_FALLBACK_RETRY_COUNT",
         ),
     )
     fix_empty_final: bool | None = field(
@@ -295,18 +298,19 @@ class EvalOptions:
         default=None, metadata=_build_metadata(OBJECT, "policy patch that overrides everything except the scenario")
     )
     request_overrides: JsonObject | None = field(
-        default=None, metadata=_build_metadata(OBJECT, "merged into every request's body", "REQUEST_OVERRIDES_JSON")
+        default=None,
+        metadata=_build_metadata(OBJECT, "is merged into the body of every request", "REQUEST_OVERRIDES_JSON"),
     )
     llm_options: JsonObject | None = field(
         default=None,
         metadata=_build_metadata(OBJECT, "sampling options that override the profile", "LLM_OPTIONS_DEFAULTS_JSON"),
     )
     temperature: float | None = field(
-        default=None, metadata=_build_metadata(NUMBER, "above the profile's", "TEMPERATURE")
+        default=None, metadata=_build_metadata(NUMBER, _REPLACES_PROFILE_VALUE, "TEMPERATURE")
     )
-    top_p: float | None = field(default=None, metadata=_build_metadata(NUMBER, "above the profile's", "TOP_P"))
-    top_k: int | None = field(default=None, metadata=_build_metadata(WHOLE, "above the profile's", "TOP_K"))
-    min_p: float | None = field(default=None, metadata=_build_metadata(NUMBER, "above the profile's", "MIN_P"))
+    top_p: float | None = field(default=None, metadata=_build_metadata(NUMBER, _REPLACES_PROFILE_VALUE, "TOP_P"))
+    top_k: int | None = field(default=None, metadata=_build_metadata(WHOLE, _REPLACES_PROFILE_VALUE, "TOP_K"))
+    min_p: float | None = field(default=None, metadata=_build_metadata(NUMBER, _REPLACES_PROFILE_VALUE, "MIN_P"))
     route: str = field(default="", metadata=_build_metadata(TEXT, "OpenRouter's route", "ROUTE"))
     transforms: str = field(
         default="", metadata=_build_metadata(TEXT, "OpenRouter's transforms: auto, none, or a comma list", "TRANSFORMS")

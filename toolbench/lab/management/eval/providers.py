@@ -152,7 +152,7 @@ def _check_service(name: str) -> None:
         raise EvalError(f"The local server {name} is not running. Start it with `{build_command('up')}`.")
     if address.host != socket.gethostname():
         raise EvalError(
-            f"The local server {name} runs on {address.host}, for that machine only. Run the command there."
+            f"The local server {name} runs on {address.host} and answers only on that machine. Run the command there."
         )
 
 

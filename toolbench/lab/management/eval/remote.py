@@ -88,7 +88,7 @@ def check_remote_options(options: EvalOptions, *, resumes: bool) -> None:
             raise EvalError(f"Leave {row.flag}{variable} out: it does not work with {where}.")
 
 
-def adopt_remote_baseline(client: ToolbenchClient, options: EvalOptions) -> EvalOptions:
+def use_remote_baseline_seed(client: ToolbenchClient, options: EvalOptions) -> EvalOptions:
     """Return the options with the seed of the baseline on the other installation, unless a seed is given.
 
     With the same seed, both runs have the same instances.
@@ -268,7 +268,10 @@ def _check_plain_names(option: str, words: Sequence[str]) -> None:
         EvalError: a word begins with `!` or contains `*`.
     """
     if patterns := [word for word in words if word.startswith("!") or "*" in word]:
-        raise EvalError(f"Write names instead of {', '.join(patterns)} in --{option}: it matches nothing known here.")
+        raise EvalError(
+            f"Write names instead of {', '.join(patterns)} in --{option}: patterns select only {option} that are known "
+            "here, and none of these matches."
+        )
 
 
 def wait_for_results(client: ToolbenchClient, run_id: int, options: EvalOptions) -> GateResults:
