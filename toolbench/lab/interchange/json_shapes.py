@@ -73,7 +73,7 @@ _SCHEMA_BY_TYPE: Mapping[Any, JsonObject] = {
 def _build_class_schema(kind: Any) -> JsonObject:
     """Return the schema of an object with the fields of a dataclass; those with a default may be missing.
 
-    Unknown keys, as of a later version, are accepted, since they are left out on reading.
+    Unknown keys, such as those of a later version, are accepted, because readers ignore them.
     """
     type_by_name = get_type_hints(kind)
     required = [row.name for row in fields(kind) if row.default is MISSING and row.default_factory is MISSING]

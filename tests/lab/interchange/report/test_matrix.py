@@ -82,8 +82,8 @@ def test_report_findings_count_quirks_by_trials() -> None:
     for _ in range(2):
         make_step(trial, bodies={"facts": {"response_changes": [change], "findings": [{"code": "call_in_text"}]}})
     text = render_report_matrix(trial.run)
-    assert "- vendor/model-a: object_to_array changed something in 1 trial." in text
-    assert "- vendor/model-a: call_in_text was found in 1 trial." in text
+    assert "- vendor/model-a: transform object_to_array made a change in 1 trial." in text
+    assert "- vendor/model-a: finding call_in_text occurred in 1 trial." in text
 
 
 def test_report_findings_compare_profiles_only_without_overlap() -> None:

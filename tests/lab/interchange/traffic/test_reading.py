@@ -44,6 +44,8 @@ def build_changed(**changes: Any) -> Any:
         (7, "not a JSON object"),
         ({}, "no answer"),
         ({"request": 3}, "is not an object"),
+        ({"request": {"input": 5}, "response": {"output": []}}, "the request has no messages"),
+        ({"request": {"input": "Hi"}, "response": {}}, "the record has no answer"),
         (build_changed(request={"tools": []}), "no tools"),
         (build_changed(request={"tools": [{"type": "web_search"}]}), "a tool is not a function"),
         (

@@ -132,7 +132,7 @@ def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> 
 
 def _build_step(step: Step, trial: Trial) -> BundledStep:
     is_tool = step.kind == Step.Kind.TOOL
-    titles = ("Arguments as written", "Given back to the model") if is_tool else ("Request", "Response")
+    titles = ("Arguments as the model wrote them", "Result for the model") if is_tool else ("Request", "Response")
     bodies = (step.body.request, step.body.response) if hasattr(step, "body") else (b"", b"")
     views = tuple(_build_body_view(title, bytes(raw)) for title, raw in zip(titles, bodies, strict=True))
     return BundledStep(step, step.execution != trial.execution, views)

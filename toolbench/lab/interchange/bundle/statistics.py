@@ -15,8 +15,8 @@ from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
 INTERVAL_NOTE = "Intervals are 95 %. They apply to repeats of these scenarios only."
 TIMES_NOTE = (
-    "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of trials with an answer, without queue, "
-    "and its distribution-free 95 % bounds; null for a bound that is open."
+    "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of the durations of trials with an answer, "
+    "without the time in the queue, and its distribution-free 95 % bounds; an open bound is null."
 )
 _CONFIG_COLUMNS = (
     "provider_name",

@@ -107,23 +107,23 @@ class _BundleArchive:
     members: dict[str, Member] = field(default_factory=dict)
 
     def add(self, name: str, content: bytes) -> None:
-        """Mask secrets in a member, write it and note its hash."""
+        """Mask secrets in a member, write the member and add its hash to `members`."""
         masked = self.masker.mask_body(content, join_parts=False)
         self.members[name] = build_member(masked)
-        self.put(name, masked)
+        self.add_unlisted(name, masked)
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write a member unchanged."""
+    def add_unlisted(self, name: str, content: bytes) -> None:
+        """Write a member as it is, without adding it to `members`."""
         info = zipfile.ZipInfo(name, _FIXED_TIME)
         info.compress_type = zipfile.ZIP_DEFLATED
         self.archive.writestr(info, content)
 
 
 def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -> PartWriter[Manifest]:
-    bundle_archive.add(RUN_NAME, render_compact_json(_run_to_json(selection)))
+    positions = _BundlePositions.build(selection)
+    bundle_archive.add(RUN_NAME, render_compact_json(_run_to_json(selection, positions)))
     if selection.cases:
         bundle_archive.add(CASES_NAME, render_compact_json(cases_to_json(selection.cases)))
-    positions = _BundlePositions.build(selection)
     trial_rows: list[BundledTrialRow] = []
     for number, trial in enumerate(selection.iter_trials(), start=1):
         steps = _mask_steps(trial, bundle_archive.masker)
@@ -144,7 +144,7 @@ def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -
         evidence=hash_evidence(bundle_archive.members),
     )
     bundle_archive.add(INDEX_NAME, render_index(selection, config_statistics, trial_rows, manifest))
-    bundle_archive.put(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.to_bytes(), join_parts=False))
+    bundle_archive.add_unlisted(MANIFEST_NAME, bundle_archive.masker.mask_body(manifest.to_bytes(), join_parts=False))
     return manifest
 
 
@@ -170,8 +170,8 @@ class _BundlePositions:
         }
 
 
-def _run_to_json(selection: BundleSelection) -> JsonObject:
-    config_positions = {config.pk: index for index, config in enumerate(selection.configs)}
+def _run_to_json(selection: BundleSelection, positions: _BundlePositions) -> JsonObject:
+    """Return the content of `evidence/run.json`. A run that has not ended is written as cancelled."""
     run = row_to_json(selection.run)
     if selection.run.state not in Run.ENDED:
         run |= {"state": Run.State.CANCELLED, "stopped_reason": "The run had not ended when its bundle was written."}
@@ -179,7 +179,7 @@ def _run_to_json(selection: BundleSelection) -> JsonObject:
         "run": run,
         "configs": _configs_to_json(selection.configs),
         "private": sorted(selection.private),
-        "cells": [{"config": config_positions[cell.config_id], "cell": row_to_json(cell)} for cell in selection.cells],
+        "cells": [{"config": positions.configs[cell.config_id], "cell": row_to_json(cell)} for cell in selection.cells],
     }
 
 

@@ -43,7 +43,7 @@ MAX_LOG_BYTES = 256 << 20
 HEADER_NAME, START_NAME = "header.json", "_journal/start.json"
 _SAMPLES_FOLDER = "samples/"
 _PROVIDER = "Inspect AI"
-_CANCELLED = "CancelledError("
+_CANCELLED_PREFIX = "CancelledError("  # of the error message of a cancelled sample
 _PASS_BY_GRADE = {"C": True, "I": False}
 _NOTE = (
     "A log of Inspect AI: the verdicts are its scores, and requests are those of the log, not the bytes that were sent."
@@ -135,9 +135,16 @@ def _parse_document(content: bytes) -> LogDocument:
 def _build_origin(header: JsonObject, name: str, sha256: str) -> Origin:
     spec = get_object(header.get("eval"))
     source = {key: render_text(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
-    now = timezone.now().isoformat(timespec="seconds")
-    private = (_build_slug(spec),)
-    return Origin("inspect", sha256, name[:200], source, source["created"], now, private=private, note=_NOTE)
+    return Origin(
+        kind="inspect",
+        sha256=sha256,
+        file=name[:200],
+        source=source,
+        made_at=source["created"],
+        imported_at=timezone.now().isoformat(timespec="seconds"),
+        private=(_build_slug(spec),),
+        note=_NOTE,
+    )
 
 
 def _create_run(
@@ -249,7 +256,7 @@ def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     by its scores. The outcome is "na" if there is no score, or if a score is neither pass nor fail.
     """
     if error := render_text(get_object(sample.get("error")).get("message")):
-        if error.startswith(_CANCELLED):
+        if error.startswith(_CANCELLED_PREFIX):
             return "cancelled", "The sample was cancelled because an error of another sample ended the evaluation.", []
         return "infra", f"The sample ended with an error: {error}", []
     logged_scores = sample.get("scores")

@@ -39,7 +39,7 @@ def build_findings(
     Args:
         reports: reports of the run's configurations.
         cells: cells of the run.
-        quirks: number of trials in which a transform changed something or in which a finding occurred.
+        quirks: number of trials in which each transform made a change and each finding occurred.
     """
     return (
         *_find_hardest_scenario(cells),
@@ -82,10 +82,11 @@ def _find_main_failure_class(reports: Sequence[ConfigReport]) -> Iterator[RunFin
 
 def _iter_quirks(quirks: QuirkCounts) -> Iterator[RunFinding]:
     for (model, kind, name), count in sorted(quirks.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_QUIRKS]:
-        verb_phrase = "changed something" if kind == "transform" else "was found"
-        yield RunFinding("quirk", f"{model}: {name} {verb_phrase} in {_format_trials(count)}.")
+        verb_phrase = "made a change" if kind == "transform" else "occurred"
+        yield RunFinding("quirk", f"{model}: {kind} {name} {verb_phrase} in {_format_trials(count)}.")
     if len(quirks) > MAX_QUIRKS:
-        yield RunFinding("quirk", f"{len(quirks) - MAX_QUIRKS} more, each in fewer trials.")
+        hidden_count = len(quirks) - MAX_QUIRKS
+        yield RunFinding("quirk", f"{hidden_count} more transforms and findings, each in as many trials or fewer.")
 
 
 def _format_trials(count: int) -> str:

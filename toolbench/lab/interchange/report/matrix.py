@@ -36,18 +36,19 @@ ADDED_COLUMNS = (
 )
 _NUMERIC_COLUMNS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable", *RETRY_COLUMNS}
 SIMULATED_NOTE = (
-    "**Simulated.** The models are personas with known success rates: nothing here was measured on a real model."
+    "**Simulated.** The models are simulated, with known success rates: nothing here was measured on a real model."
 )
 COLUMN_NOTES = (
-    "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "
-    "index over all trials with the controls mixed in.",
+    "The first seven columns follow the case study: a pass is a pass by its rule, infrastructure errors count as "
+    "failures, and p95 is the nearest-rank percentile over all trials, those of controls included.",
     "Answered success leaves out infrastructure errors and trials over the deadline; end-to-end success counts "
     "them as failures.",
     "Brackets hold the percentage and its interval (Wilson 95 % unless marked anytime-valid). Intervals apply to "
     "repeats of these scenarios only.",
-    "Answers of 429 and 5xx, retries and back-off are those of all trials, every execution included.",
-    "The last two columns are the trial without queue, infrastructure left out: the value, its distribution-free 95 % "
-    "bounds (open where there are too few answers for one) and the number of answers.",
+    "Answers with status 429 and 5xx, retries and back-off are counted over all executions of all trials.",
+    "The last two columns are quantiles of the durations of tool trials with an answer, without the time in the queue: "
+    "the value, its distribution-free 95 % bounds (open if there are too few answers for one) and the number of "
+    "answers.",
     "A failed control points to the prompt, not to tool calling.",
 )
 MatrixRow = tuple[ConfigReport, CellTallies, Times]

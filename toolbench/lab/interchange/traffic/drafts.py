@@ -29,7 +29,7 @@ class SkippedRecords:
 
     Attributes:
         count: number of the records.
-        lines: different numbers of these records, in order, at most MAX_LINES_NAMED.
+        lines: numbers of these records, without repeats, at most MAX_LINES_NAMED.
     """
 
     reason: str
@@ -116,8 +116,7 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
         try:
             drafts.append(_build_draft(digest, group, file_name))
         except InvalidCaseError as error:
-            for _ in range(group.answers.total()):
-                _count_skipped(skipped, error.problems[0].message, group.line)
+            _count_skipped(skipped, error.problems[0].message, group.line, group.answers.total())
     TrafficDraft.objects.bulk_create(drafts, batch_size=ROWS_PER_INSERT, ignore_conflicts=True)
     reasons = sorted(skipped.values(), key=lambda entry: -entry.count)
     return TrafficImport(
@@ -143,9 +142,10 @@ def _list_existing_digests(digests: list[str]) -> list[str]:
     return list(TrafficDraft.objects.filter(digest__in=digests).order_by().values_list("digest", flat=True))
 
 
-def _count_skipped(skipped: dict[str, SkippedRecords], reason: str, line: int) -> None:
+def _count_skipped(skipped: dict[str, SkippedRecords], reason: str, line: int, count: int = 1) -> None:
+    """Count records that were skipped for a reason; `line` is the number of the first of them."""
     entry = skipped.setdefault(reason, SkippedRecords(reason))
-    entry.count += 1
+    entry.count += count
     if len(entry.lines) < MAX_LINES_NAMED and line not in entry.lines:
         entry.lines.append(line)
 

@@ -26,8 +26,8 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
     request, response = _unwrap_body(record.get("request", record)), _unwrap_body(record.get("response", record))
     model = response.get("model") or request.get("model")
     if "input" in request and "messages" not in request:
-        answer_messages = convert_items(response.get("output"))
-        request_messages = convert_items(request["input"])
+        answer_messages = convert_items(response.get("output"), "the record has no answer")
+        request_messages = convert_items(request["input"], "the request has no messages")
         if isinstance(request.get("instructions"), str):
             request_messages.insert(0, {"role": "system", "content": request["instructions"]})
         return build_exchange(request_messages, request.get("tools"), merge_answer(answer_messages), model)
@@ -45,7 +45,7 @@ def _unwrap_body(value: Any) -> Mapping[str, Any]:
     """Return the object under `body`, or the object itself if it has no `body`.
 
     Raises:
-        ExchangeSkippedError: it is not an object.
+        ExchangeSkippedError: the value, or that of `body`, is not an object.
     """
     body = value.get("body", value) if isinstance(value, Mapping) else None
     if not isinstance(body, Mapping):
@@ -58,18 +58,20 @@ def _find_answer_message(choices: Any) -> Any:
     return first.get("message") if isinstance(first, Mapping) else None
 
 
-def convert_items(items: Any) -> list[JsonObject]:
+def convert_items(items: Any, missing_reason: str) -> list[JsonObject]:
     """Convert the items of a Responses request or answer to chat messages, without reasoning.
 
-    A text instead of a list of items becomes one user message.
+    Args:
+        items: a list of items; a text becomes one user message.
+        missing_reason: why the record is skipped if `items` is any other value.
 
     Raises:
-        ExchangeSkippedError: an item cannot be read.
+        ExchangeSkippedError: `items` is neither a list nor a text, or an item cannot be read.
     """
     if isinstance(items, str):
         return [{"role": "user", "content": items}]
     if not isinstance(items, list):
-        raise ExchangeSkippedError("the record has no answer")
+        raise ExchangeSkippedError(missing_reason)
     return [message for item in items if (message := _convert_item(item))]
 
 

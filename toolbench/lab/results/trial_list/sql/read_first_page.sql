@@ -1,4 +1,4 @@
--- Read the first page of the newest trials of a filter in the order of the filter.
+-- Read the first page of the newest trials of a filter in the requested order.
 --
 -- Parts: newest selects the newest trials, one more than are listed, with the columns of the order; columns are those
 -- that are returned, and ordering is the ORDER BY clause.
