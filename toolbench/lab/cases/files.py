@@ -120,6 +120,11 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
         yield None, (), document
 
 
+def _get_text(document: JsonObject, key: str) -> str:
+    value = document.get(key)
+    return value if isinstance(value, str) else ""
+
+
 def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
     """Return the parsed case and add its slug to `slugs`.
 
@@ -133,7 +138,7 @@ def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
     if not isinstance(document, dict):
         return ParsedCase("", parse_case(document))
     case = parse_case({key: value for key, value in document.items() if key not in _FILE_KEYS})
-    slug, title, set_name = (value if isinstance(value := document.get(key), str) else "" for key in _FILE_KEYS)
+    slug, title, set_name = (_get_text(document, key) for key in _FILE_KEYS)
     if document.get("slug") is not None and not _SLUG_PATTERN.fullmatch(slug):
         raise InvalidCaseError(
             [CaseProblem(("slug",), f"A slug begins with {SLUG_PREFIX}, followed by 1 to 52 of a-z, 0-9, - and _.")]

@@ -126,7 +126,7 @@ def create_run(
 ) -> Run:
     """Create the imported run and its test cases in one transaction.
 
-    The run has no provider, so it cannot be sent again. Known secrets are masked in its trials.
+    The run has no provider, so its trials cannot be repeated. Known secrets are masked in its trials.
 
     Args:
         new_run: the rows.

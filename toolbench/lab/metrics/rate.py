@@ -101,7 +101,7 @@ class Rate:
     def text(self) -> str:
         """The rate as text, such as `9/10 (90 %, 60 to 98)`.
 
-        It is "–" without trials. A withheld interval is replaced by `withheld_text`.
+        The text is "–" without trials. A withheld interval is replaced by `withheld_text`.
         """
         if not self.n:
             return "–"
@@ -114,7 +114,8 @@ class Rate:
     def target_status(self) -> str:
         """Position of the interval relative to the target: `clears`, `below` or `open`.
 
-        It is `open` if the interval contains the target, and without a target, trials or a shown interval.
+        The position is `open` if the interval contains the target, or if there is no target, no trial or no shown
+        interval.
         """
         if self.target is None or not self.n or self.withheld:
             return "open"

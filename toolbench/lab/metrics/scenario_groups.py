@@ -10,16 +10,18 @@ CONTROL_GROUP = "control"
 
 
 def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """Return the cells of each group, the default group first.
+    """Return the cells of each group, the default group first; {} without cells.
 
     Controls are added to the first group; if there are only controls, they form the group CONTROL_GROUP.
     """
     cells = tuple(cells)
-    names = sorted({cell.scenario_group for cell in cells if not cell.control}, key=build_group_sort_key)
-    first = names[0] if names else CONTROL_GROUP
-    groups: dict[str, list[Cell]] = {name: [] for name in names or [first] if cells}
+    if not cells:
+        return {}
+    tool_groups = {cell.scenario_group for cell in cells if not cell.control}
+    names = sorted(tool_groups, key=build_group_sort_key) or [CONTROL_GROUP]
+    groups: dict[str, list[Cell]] = {name: [] for name in names}
     for cell in cells:
-        groups[first if cell.control else cell.scenario_group].append(cell)
+        groups[names[0] if cell.control else cell.scenario_group].append(cell)
     return groups
 
 

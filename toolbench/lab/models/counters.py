@@ -92,7 +92,7 @@ class TrialCounts:
     type_calls: int = _sum_trials("Calls with a value of a wrong type")
     enum_calls: int = _sum_trials("Calls with a value outside its enum")
     range_calls: int = _sum_trials("Calls with a value out of range")
-    extra_calls: int = _sum_trials("Calls with a property that the schema does not know")
+    extra_calls: int = _sum_trials("Calls with a property that the schema does not define")
     ignored_calls: int = _sum_trials("Ignored calls")
     answered_turns: int = _sum_trials("Turns with an answer")
     good_turns: int = _sum_trials("Turns with an answer whose wire format has no fault")

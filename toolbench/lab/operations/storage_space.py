@@ -107,8 +107,8 @@ def measure_storage_space() -> StorageSpace:
             _MEASURE_SPACE,
             {"tables": list(GROUP_BY_TABLE), "days": GROWTH_DAYS, "trace_days": settings.TRACE_DAYS},
         )
-        sizes_text, database_bytes, *counts, folder = cursor.fetchone()
-    trials, recent_trials, recent_traces, expiring_traces, traces = counts
+        row = cursor.fetchone()
+    sizes_text, database_bytes, trials, recent_trials, recent_traces, expiring_traces, traces, folder = row
     sizes: dict[str, int] = json.loads(sizes_text)
     trace_bytes = sum(sizes.get(table, 0) for table in TRACE_TABLES)
     groups = [(GROUP_BY_TABLE[table], size) for table, size in sizes.items()]

@@ -64,12 +64,12 @@ class BundledStep:
 
     Attributes:
         step: the stored step.
-        abandoned: whether the step belongs to an earlier execution of its trial.
+        is_earlier: whether the step belongs to an earlier execution of its trial.
         bodies: request and response, or arguments and result of a tool call.
     """
 
     step: Step
-    abandoned: bool
+    is_earlier: bool
     bodies: tuple[BodyView, ...]
 
 

@@ -72,7 +72,9 @@ def _encode_message(name: str, document: JsonObject) -> bytes:
     encoded = bytearray()
     for member, (number, kind) in _MESSAGES[name].items():
         value = document.get(member)
-        for item in value if isinstance(value, list) else () if value is None else (value,):
+        if value is None:
+            continue
+        for item in value if isinstance(value, list) else [value]:
             encoded += _encode_field(number, kind, item)
     return bytes(encoded)
 

@@ -241,15 +241,18 @@ def _build_parts(reasoning: str, text: str, calls: list[JsonObject]) -> list[Jso
 
 
 def _read_address(url: str) -> tuple[str | None, int | None]:
-    """Return the host and port of a URL. The port is None if it is unknown.
+    """Return the host and the port of a URL; the port is None if it is unknown.
 
-    Both are None if the URL has no host or is malformed, which is possible in an imported log.
+    Both are None if the URL has no host or is malformed, which an imported log may contain.
     """
     try:
         parts = urlsplit(url)
-        return parts.hostname, (parts.port or {"http": 80, "https": 443}.get(parts.scheme)) if parts.hostname else None
+        host, port = parts.hostname, parts.port
     except ValueError:
         return None, None
+    if host is None:
+        return None, None
+    return host, port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def _list_finish_reasons(step: Step) -> list[str] | None:

@@ -37,9 +37,8 @@ class Command(BaseCommand):
         """
         runs = [word for word in sides if word.isdecimal()]
         words = [word for word in sides if word not in runs]
-        parameters = parse_parameters(
-            [*map("=".join, zip(("a_run", "b_run"), runs, strict=False)), *words], PARAMETER_NAMES
-        )
+        run_words = [f"{name}={run}" for name, run in zip(("a_run", "b_run"), runs, strict=False)]
+        parameters = parse_parameters([*run_words, *words], PARAMETER_NAMES)
         query = CompareQuery.from_query(parameters)
         check_no_unreadable(query.ignored)
         if len(runs) > 2 or not query.is_complete or query.is_published or query.has_more_than_two:

@@ -68,7 +68,7 @@ def _parse_rules(rules: list[str]) -> RetentionPolicy:
         CommandError: a rule has another form than KIND=DAYS, an unknown kind or a wrong number of days, or no rule has
             days.
     """
-    days = dict(rule.partition("=")[::2] for rule in rules)
+    days = {kind: text for kind, _, text in (rule.partition("=") for rule in rules)}
     if unknown := days.keys() - set(Kind.values):
         raise CommandError(f"--rule {min(unknown)} is not understood: write KIND=DAYS, with {', '.join(Kind.values)}.")
     try:

@@ -1,4 +1,4 @@
--- Read the problems that the home page points out beside those of its runs and providers.
+-- Read the problems that the home page points out in addition to those of its runs and providers.
 --
 -- Parameters: seconds after which a worker without a heartbeat counts as gone; the time before which a probe is old;
 -- maximum number of models.

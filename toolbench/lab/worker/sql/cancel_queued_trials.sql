@@ -1,4 +1,4 @@
--- End queued trials of runs that are being cancelled, or were cancelled while their trial was queued again.
+-- End queued trials of runs that are being cancelled, or were cancelled while the trial was requeued.
 --
 -- Returns: the cell of each trial.
 -- Locks: trials; trials that another transaction has locked are skipped; the next call ends them.

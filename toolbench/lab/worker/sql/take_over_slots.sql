@@ -1,6 +1,6 @@
 -- Count trials in the slots that they took over from trials whose end is stored in the same transaction.
 --
--- Parameters: ids of the trials that take over slots and of those that end or are queued again; ids of the former,
+-- Parameters: ids of the trials that take over slots and of those that end or are requeued; ids of the former,
 -- their leases.
 -- Locks: all these trials by id, so that renew_leases.sql, which locks them in the same order, can run at the same
 -- time; call it before other trials or cells are locked.
