@@ -315,7 +315,7 @@ def test_eval_interrupt_pauses_run_after_trials_in_flight() -> None:
 def test_eval_resume_of_finished_run_is_refused(scripted: ScriptedServer) -> None:
     make_scripted_model(scripted)
     evaluate(trials="1")
-    assert str(refuse_eval(resume=Run.objects.get().pk)).endswith("is finished.")
+    assert str(refuse_eval(resume=Run.objects.get().pk)).endswith("is finished, so it cannot be resumed.")
 
 
 def test_eval_resume_continues_paused_run(scripted: ScriptedServer) -> None:

@@ -318,8 +318,10 @@ def _get_unfinished_run(run_id: int) -> Run:
         EvalError: there is no such run, it is not running or paused, or a provider cannot be used.
     """
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
-    if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
-        raise EvalError(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
+    if run is None:
+        raise EvalError(f"There is no run {run_id}.")
+    if run.state not in (Run.State.RUNNING, Run.State.PAUSED):
+        raise EvalError(f"Run {run_id} is {run.get_state_display()}, so it cannot be resumed.")
     check_reachable(_get_models(run))
     return run
 
