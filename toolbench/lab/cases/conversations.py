@@ -75,7 +75,7 @@ def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[st
     If the draft expects nothing, any answer passes; without tools, any answer without a call.
 
     Args:
-        draft: the fields of the form. With a trial, its message is only the next one.
+        draft: the fields of the form. If `trial_id` is given, `draft.message` is only the next message.
         slug: the conversation; "" for a new one.
         trial_id: trial after which the conversation goes on; None if `draft` has all messages.
 

@@ -40,9 +40,8 @@ class Provider(models.Model):
     key_encrypted = models.BinaryField(null=True, blank=True)
     header_names = models.JSONField(default=list, blank=True)  # names of the headers in headers_encrypted
     headers_encrypted = models.BinaryField(null=True, blank=True)  # JSON object: value by header name
-    query = models.CharField(
-        max_length=200, blank=True
-    )  # query string of every request, such as api-version=…; never a secret
+    # query string of every request, such as api-version=…; never a secret
+    query = models.CharField(max_length=200, blank=True)
     key_header = models.CharField(max_length=60, blank=True)  # "": the header of the wire format
     proxy_url = models.CharField(max_length=300, blank=True)  # without user name and password
     ca_pem = models.TextField(blank=True)  # certificates trusted in addition to the system's
@@ -135,9 +134,8 @@ class Model(models.Model):
     true_rates = models.JSONField(default=dict, blank=True)  # success rates of a simulated model; {} for others
     capabilities = models.JSONField(default=dict, blank=True)
     price = models.JSONField(default=dict, blank=True)  # set by a user, read by evals/prices.py; {}: the list price
-    constraint = models.CharField(
-        max_length=24, blank=True
-    )  # parameter for constrained output: response_format, grammar or ""
+    # request parameter for constrained output: response_format or grammar; "" for none
+    constraint = models.CharField(max_length=24, blank=True)
     note = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -110,13 +110,11 @@ class RunConfig(models.Model):
     layers = models.JSONField(default=list)  # [[name, patch], …], lowest first, without the scenario's layer
     policy_hash = models.CharField(max_length=64)
     routing = models.JSONField(default=dict)  # the choice of method auto (lab/planning/auto_method.py)
-    probe = models.ForeignKey(
-        "Probe", null=True, on_delete=models.SET_NULL, related_name="+"
-    )  # on which method auto relies
+    # the probe on whose result method auto depends
+    probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")
     awaits_probe = models.BooleanField(default=False)  # its trials are not claimed until the model's probe is done
-    support = models.JSONField(
-        default=dict
-    )  # whether the model supports tools and who says so (lab/planning/tool_support.py)
+    # whether the model supports tools, and where this is known from (lab/planning/tool_support.py)
+    support = models.JSONField(default=dict)
     true_rates = models.JSONField(default=dict)  # success rates of a simulated model
     price = models.JSONField(default=dict)  # set by a user; {}: the list price
     position = models.PositiveIntegerField(default=0)
@@ -149,9 +147,8 @@ class Cell(models.Model, CellColumns):
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
     compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; "" if they are known
-    error = models.FloatField(
-        null=True
-    )  # error probability of its anytime-valid interval; None: fixed number of trials
+    # error probability of its anytime-valid interval; None: a fixed number of trials
+    error = models.FloatField(null=True)
     decided = models.CharField(max_length=12, blank=True)  # a key of DECISION_TEXTS; "" while undecided
 
     cost = models.FloatField(null=True)  # dollars; None: the cost of a trial is unknown, or no request was sent

@@ -143,9 +143,8 @@ class Trial(models.Model, TrialColumns):
     not_executed = models.BooleanField(default=False)  # the answer describes a call that was never executed
     call_expected = models.BooleanField(null=True)  # None: no tool was offered
     cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for none
-    cause_signature = models.CharField(
-        max_length=240, blank=True
-    )  # groups failures: cause, scenario, JSON path without list indices, turn
+    # groups failures: cause, scenario, JSON path without list indices, turn
+    cause_signature = models.CharField(max_length=240, blank=True)
     causes = models.JSONField(default=list)  # up to 40 causes that occurred, recovered or not (CauseOccurrence)
     wrong_paths = models.JSONField(default=list)  # JSON paths at which valid calls differed from the expected ones
     taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the table that classified it; 0: not classified
