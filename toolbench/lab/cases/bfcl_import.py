@@ -64,6 +64,7 @@ def _iter_cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 
 @transaction.atomic
 def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
+    """Create the cases that are missing, and a new version of those that are defined differently."""
     values = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
     case_set, _ = CaseSet.objects.update_or_create(
         name=build_bfcl_set_name(category), defaults=values, create_defaults={**values, "public": True}

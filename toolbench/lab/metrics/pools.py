@@ -220,6 +220,11 @@ def _read_pool(row: Mapping[str, Any]) -> SumRow:
 
 
 def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:
+    """Add up rows; a column that cannot be added up keeps the value of the first row.
+
+    Arrays are united and times are concatenated. `sum_error` is the smallest known one, `sum_cost` the sum of the known
+    ones, and a flag is set if any row sets it.
+    """
     hashes = tuple(sorted({row["policy_hash"] for row in rows}))
     if len(rows) == 1:
         return {**rows[0], "hashes": hashes}

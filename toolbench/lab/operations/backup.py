@@ -97,6 +97,7 @@ def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None =
 
 
 def _write_parts(archive: zipfile.ZipFile, *, with_keys: bool, programs: Path | None) -> BackupManifest:
+    """Write the dump, then the key files if they are wanted, then the manifest, which is returned."""
     created_at = timezone.now().isoformat(timespec="seconds")
     migrations = tuple(sorted(f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations()))
     runs, trials = Run.objects.count(), Trial.objects.count()

@@ -44,6 +44,7 @@ def _config_to_json(config: RunConfig) -> JsonObject:
 
 
 def _scenario_to_json(selection: BundleSelection, cell: Cell, seed_by_cell: Mapping[int, int]) -> JsonObject:
+    """Return prompts and tools of the first instance of a cell, or a note if its scenario version is not available."""
     local_name, seed = selection.names.get(cell.scenario, cell.scenario), seed_by_cell.get(cell.pk, 0)
     scenario_fields = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
     if not is_version_available(local_name, cell.scenario_version):

@@ -77,6 +77,7 @@ def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]
 
 
 def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
+    """Write the archive; its list of left-out data also names providers whose key could not be masked again."""
     known_secrets = load_known_secrets()
     unreadable_key_items = tuple(
         LeftOutItem(
@@ -120,6 +121,7 @@ class _BundleArchive:
 
 
 def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -> PartWriter[Manifest]:
+    """Write all members and yield after each trial; the manifest, which lists the others, is the last member."""
     positions = _BundlePositions.build(selection)
     bundle_archive.add(RUN_NAME, render_compact_json(_run_to_json(selection, positions)))
     if selection.cases:

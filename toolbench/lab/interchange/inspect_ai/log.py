@@ -212,6 +212,7 @@ def _parse_created(text: str) -> datetime | None:
 
 
 def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: FigureReader) -> NewTrial:
+    """Return the trial of a sample; `position` counts the samples of the log from 0."""
     steps = build_steps(sample, figure_reader)
     outcome, sentence, checks = _read_verdict(sample)
     exchanges = [step.step for step in steps if step.step["kind"] == "exchange"]

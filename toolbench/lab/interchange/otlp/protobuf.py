@@ -80,6 +80,7 @@ def _encode_message(name: str, document: JsonObject) -> bytes:
 
 
 def _encode_field(number: int, kind: str, value: Any) -> bytes:
+    """Return a field in binary form; `kind` is a kind of value or the name of a message, as in _MESSAGES."""
     match kind:
         case "integer":
             return _encode_tag(number, _VARINT) + _encode_varint(int(value) & ((1 << 64) - 1))

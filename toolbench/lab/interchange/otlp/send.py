@@ -101,6 +101,11 @@ def _iter_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint) -> None:
+    """Send a batch, with up to MAX_ATTEMPTS attempts.
+
+    Raises:
+        EndpointError: the endpoint refused the batch or some of its spans, or the last attempt failed.
+    """
     body = _PREFIX + _SEPARATOR.join(batch) + _SUFFIX
     body = encode_traces(json.loads(body)) if endpoint.protocol == PROTOBUF else body
     pause = FIRST_PAUSE_SECONDS

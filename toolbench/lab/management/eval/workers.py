@@ -87,6 +87,7 @@ class EvalSessions:
         return not self._stopping.is_set() and Trial.objects.filter(run_id=self.run_id, state=state).exists()
 
     def _run_session(self, provider_id: int) -> None:
+        """Run the queued probes of a provider and then a worker session; store an exception in `failure`."""
         try:
             for probe_id in list_queued_probes(provider_id):
                 run_probe(probe_id, self._stopping.is_set, on_finished=decide_waiting_methods)
