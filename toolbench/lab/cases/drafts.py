@@ -237,8 +237,8 @@ def _find_typed_path(
 ) -> tuple[str | int, ...]:
     """Return the path, in the text that the user entered, of a place in the parsed part.
 
-    The two paths differ where parsing adds a level (a call or a list of calls under `calls`, a tool in a list, a
-    function in its wrapper) or puts the system prompt before the messages.
+    The two paths differ where parsing adds a level: it puts a call or a list of calls under `calls`, a tool into a list
+    and a function into its wrapper. They also differ if the system prompt was put before the messages.
     """
     value = document.get(part)
     is_list = isinstance(value, list)

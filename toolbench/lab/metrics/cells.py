@@ -173,9 +173,9 @@ def recompute(cell_ids: Sequence[int]) -> None:
 
     Call it in the transaction that created or locked their rows.
 
-    A cell whose sums are out of the database's range is marked as not computable: its trials are counted, its sums are
-    reset to their defaults (0 or NULL), `compute_error` says why, and it is no longer stale. The other cells are
-    computed as usual.
+    If the sums of a cell are out of the database's range, its trials are counted, its sums are reset to their defaults
+    (0 or NULL), and `compute_error` gets the reason. The cell is then no longer stale. The other cells are computed as
+    usual.
     """
     if not cell_ids:
         return

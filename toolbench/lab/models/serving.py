@@ -112,8 +112,9 @@ class GatewayTrace(models.Model):
         client_request, client_response: bodies, truncated to 1 MiB, with the provider's secrets masked; None if bodies
             are not stored.
         upstream_request, upstream_response: the same for the last exchange with the upstream.
-        traffic_line: request and answer in the form of chat completions as one JSON object, masked, if the bodies of
-            the client have another form or were streamed; None otherwise, for an error, and if it is too long.
+        traffic_line: request and answer in the form of chat completions as one JSON object, masked. It is stored only
+            if the bodies of the client have another form or were streamed; None otherwise, for an error, and if it
+            would be too long.
         steps: the exchanges with the upstream without bodies, as lab/traces/gateway_steps.py writes them; None if
             bodies are not stored, nothing was sent, or they are too long.
     """

@@ -1,8 +1,10 @@
 """Reader of records in the formats of chat completions and Responses.
 
-A record is `{"request": …, "response": …}`, where either may be wrapped in `{"body": …}`; or an example for
-fine-tuning, `{"messages": …, "tools": …}`, whose last message is the answer; or one object with the fields of the
-request and of the answer.
+A record has one of three forms:
+
+- `{"request": …, "response": …}`, where either may be wrapped in `{"body": …}`;
+- an example for fine-tuning, `{"messages": …, "tools": …}`, whose last message is the answer;
+- one object with the fields of the request and of the answer.
 """
 
 from collections.abc import Mapping
