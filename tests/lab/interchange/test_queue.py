@@ -181,7 +181,10 @@ def expire_lease(row: Replay) -> None:
     Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-STOPPED_REFUSAL = "The worker stopped four times while importing this file. Nothing was imported."
+STOPPED_REFUSAL = (
+    "The worker stopped four times while it imported this file. Nothing was imported. Look for a crash or a lack of "
+    "memory in the log of the worker, then upload the file again."
+)
 
 
 @pytest.mark.parametrize("error", [SystemExit(), OperationalError("program limit exceeded")])

@@ -251,7 +251,8 @@ def _report_progress(leased_row: QuerySet[Replay]) -> Iterator[_ProgressWriter]:
 REPLAY_KINDS = {
     Replay.IMPORT: ReplayKind(
         "an import",
-        "The worker stopped four times while importing this file. Nothing was imported.",
+        "The worker stopped four times while it imported this file. Nothing was imported. Look for a crash or a lack "
+        "of memory in the log of the worker, then upload the file again.",
         process_import,
         _remove_file,
     )

@@ -121,8 +121,8 @@ def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
         unpacked_bytes > MIN_RATIO_CHECK_BYTES and unpacked_bytes > MAX_RATIO * max(packed_bytes, 1)
     ):
         raise RunImportError(
-            f"The file would unpack from {packed_bytes:,} to {unpacked_bytes:,} bytes, which exceeds the limit. "
-            "Nothing was imported."
+            f"The file would unpack from {packed_bytes:,} to {unpacked_bytes:,} bytes, which exceeds the limit of "
+            f"{limits.bytes:,} bytes or of {MAX_RATIO} times the packed size. Nothing was imported."
         )
 
 

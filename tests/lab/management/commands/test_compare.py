@@ -73,7 +73,7 @@ def test_decide_prints_the_configuration_and_its_figures(runs: tuple[Run, Run], 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("compare", 1), "Name two different sides"),
+        (("compare", 1), "Name two different runs, or two sides"),
         (("compare", 999998, 999999), "There is no run 999998"),
         (("compare", "a_run=1", "b_colour=red"), "There is no parameter 'b_colour=red'"),
         (("compare", 1, 2, "metric=beauty"), "Change metric"),

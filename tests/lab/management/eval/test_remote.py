@@ -177,9 +177,9 @@ def test_eval_server_resume_confirms_paid_requests(scripted_options: dict[str, A
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"models": "gpt-9"}, "No model there matches 'gpt-9'; there are scripted: "),
-        ({"provider": "", "models": "reliable-*"}, "No model there matches"),
-        ({"provider": "nowhere"}, "No provider there matches 'nowhere'"),
+        ({"models": "gpt-9"}, "No model on the server matches 'gpt-9'; there are scripted: "),
+        ({"provider": "", "models": "reliable-*"}, "No model on the server matches"),
+        ({"provider": "nowhere"}, "No provider on the server matches 'nowhere'"),
         ({"strategies": "!no_such"}, "Write names instead of !no_such in --strategies"),
         ({"out": "report"}, r"Leave --out \(OPENROUTER_REPORT_DIR\) out: it does not work with --server\."),
         ({"transforms": "none"}, r"Leave --transforms \(OPENROUTER_TRANSFORMS\) out: it does not work with --server\."),

@@ -42,7 +42,8 @@ class Command(BaseCommand):
         query = CompareQuery.from_query(parameters)
         check_no_unreadable(query.ignored)
         if len(runs) > 2 or not query.is_complete or query.is_published or query.has_more_than_two:
-            raise CommandError("Name two different sides of measured trials.", returncode=REFUSED_EXIT_CODE)
+            message = "Name two different runs, or two sides of measured trials such as a_model=x b_model=y."
+            raise CommandError(message, returncode=REFUSED_EXIT_CODE)
         if server:
             with open_server(server, token) as client:
                 table = client.request("GET", "/compare", **dict(parameters.lists()))["table"]

@@ -33,4 +33,5 @@ class Command(BaseCommand):
         for line in (*result.differing, *result.unknown, *result.by_newer_rules)[:MAX_DIFFERENCES_SHOWN]:
             self.stdout.write(f"  {line}")
         if check and not result.holds:
-            raise CommandError("The replay does not reproduce the run.", returncode=DIFFERS_EXIT_CODE)
+            message = "The replay does not reproduce the run: see the trials that differ or are unknown."
+            raise CommandError(message, returncode=DIFFERS_EXIT_CODE)

@@ -187,7 +187,7 @@ def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[Remote
     if unknown or not chosen:
         names = ", ".join(sorted({f"{model.provider}: {model.name}" for model in offered})[:MAX_NAMES_SHOWN])
         raise EvalError(
-            f"No model there matches {', '.join(unknown) or options.models!r}; there are {names or 'none'}."
+            f"No model on the server matches {', '.join(unknown) or options.models!r}; there are {names or 'none'}."
         )
     return chosen
 
@@ -211,7 +211,9 @@ def _choose_documents(
     chosen = filter_by_names(rows, words, names=list_names)
     if unknown or not chosen:
         names = ", ".join([row["name"] for row in rows][:MAX_NAMES_SHOWN])
-        raise EvalError(f"No {noun} there matches {', '.join(unknown) or words!r}; there are {names or 'none'}.")
+        raise EvalError(
+            f"No {noun} on the server matches {', '.join(unknown) or words!r}; there are {names or 'none'}."
+        )
     return chosen
 
 
