@@ -190,7 +190,7 @@ def recompute(cell_ids: Sequence[int]) -> None:
 def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> None:
     """Recompute cells; if the database refuses a sum, halve the list until the refused cells are found."""
     try:
-        # A cursor of psycopg, so that a worker's connection plans the statement once. Planning takes half of the time.
+        # A cursor of psycopg lets a worker's connection plan the statement once; planning takes half of the time.
         with transaction.atomic(), connection.wrap_database_errors:
             psycopg.Cursor(connection.connection).execute(RECOMPUTE_STATEMENT, {**parameters, "cells": cell_ids})
     except (DataError, IntegrityError) as error:
