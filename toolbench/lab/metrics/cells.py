@@ -211,7 +211,7 @@ def _mark_uncomputable(cell_id: int, parameters: Mapping[str, Any], reason: str)
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_TRIALS, {"lag": parameters["lag"], "cells": [cell_id]})
     Cell.objects.filter(pk=cell_id).update(compute_error=reason[:200], **_DEFAULT_SUMS)
-    CellTimes.objects.filter(cell=cell_id).delete()
+    CellTimes.objects.filter(cell_id=cell_id).delete()
 
 
 def mark_uncomputable_stale() -> int:
