@@ -50,8 +50,8 @@ def render_conversation(
     status = 422 if sent_forms else 200
     if page.shown is None:
         return render_page(request, "playground/show.html", context, status=status)
-    _, trace_context = get_trial_context(request, page.shown.pk)
-    response = render_page(request, "playground/show.html", context | trace_context, part="answers", status=status)
+    _, trial_context = get_trial_context(request, page.shown.pk)
+    response = render_page(request, "playground/show.html", context | trial_context, part="answers", status=status)
     return refresh_when_done(request, response, is_done=not page.is_waiting)
 
 

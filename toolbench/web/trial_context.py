@@ -17,7 +17,7 @@ def get_trial_context(request: HttpRequest, trial_id: int) -> tuple[TrialPage, d
     """
     query = TrialPageQuery.from_query(request.GET)
     page = get_trial_page(trial_id, query.filter, query.step, view=query.shown_view)
-    return page, {"trace": page, "page_query": query, **_get_view_context(page, query)}
+    return page, {"trial_page": page, "page_query": query, **_get_view_context(page, query)}
 
 
 def refresh_when_done(request: HttpRequest, response: HttpResponse, *, is_done: bool) -> HttpResponse:

@@ -86,7 +86,7 @@ def _render_trial(trial_id: int) -> bytes:
         page = get_trial_page(trial_id, TrialFilter(), view=CONVERSATION)
     except Trial.DoesNotExist:
         raise PageUnavailableError(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    return _render("shared/trial.html", {"trace": page}, "")
+    return _render("shared/trial.html", {"page": page}, "")
 
 
 def _render(template: str, context: dict[str, object], style: str) -> bytes:

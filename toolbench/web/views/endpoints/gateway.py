@@ -122,8 +122,9 @@ def show_trace(request: HttpRequest, trace_id: int) -> HttpResponse:
     """Show one trace with its steps and the bodies that were kept (GET /gateway/traces/ID/?view=&step=)."""
     row = get_object_or_404(GatewayTrace, pk=trace_id)
     query = parse_trace_query(request.GET)
-    trace = build_gateway_trace_view(row, query)
-    context = {"row": row, "trace": trace, "page_query": query, "bodies": list_bodies(row)}
+    view = build_gateway_trace_view(row, query)
+    # Templates of the trial page read the view under the name `trial_page`.
+    context = {"row": row, "trial_page": view, "page_query": query, "bodies": list_bodies(row)}
     return render_page(request, "gateway/trace.html", context | {"can_make_draft": can_make_draft(row)})
 
 
