@@ -1,4 +1,4 @@
-"""Traces of gateway exchanges in every dialect, streamed or not, imported as drafts of test cases."""
+"""Traces of gateway exchanges: their masked bodies, and drafts of test cases from them in every dialect."""
 
 import json
 from typing import Any
@@ -10,7 +10,10 @@ from tests.gateway.running import (
     MESSAGES,
     chat_body,
     in_database,
+    make_alias,
+    make_provider_at,
     messages_body,
+    post,
     read_traces,
     run,
     scripted_gateway,
@@ -18,8 +21,14 @@ from tests.gateway.running import (
 )
 from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import TrafficDraft
-from toolbench.lab.serving.traces import build_traffic_line
-from toolbench.providers.scripted_server import ScriptedReply, tool_call_reply
+from toolbench.lab.serving.traces import BODY_COLUMNS, build_traffic_line
+from toolbench.providers.scripted_server import (
+    ScriptedReply,
+    ScriptedServer,
+    error_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ARGUMENTS = '{"city": "Berlin"}'
@@ -46,5 +55,28 @@ def test_build_traffic_line_is_importable_in_every_dialect(path: str, body: Any,
         draft = await in_database(TrafficDraft.objects.get)
         assert "get_weather" in json.dumps(draft.definition)
         assert "Berlin" in json.dumps(draft.definition)
+
+    run(exchange)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [({}, 200), ({"key_source": "environment", "key_env": "TOOLBENCH_TEST_UNSET_KEY"}, 503)],
+    ids=["fallback_answers", "fallback_has_no_endpoint"],
+)
+def test_trace_masks_secrets_of_every_target(fields: dict[str, Any], status: int) -> None:
+    async def exchange() -> None:
+        question = [{"role": "user", "content": "My key is sk-upstream-4711."}]
+        with ScriptedServer([text_reply("It is sk-upstream-4711.")]) as second:
+            provider = await in_database(make_provider_at, second.base_url, **fields)
+            await in_database(make_alias, provider, "m2", "second")
+            async with scripted_gateway(error_reply(500), fallbacks=("second",)) as (gateway, _):
+                assert (await post(gateway, chat_body(messages=question)))[0] == status
+                (trace,) = await read_traces()
+        bodies = {name: bytes(getattr(trace, name) or b"") for name in BODY_COLUMNS}
+        assert trace.served_by == "second"
+        assert bodies["client_request"]
+        assert bodies["upstream_request"]
+        assert [name for name, stored in bodies.items() if b"sk-upstream-4711" in stored] == []
 
     run(exchange)

@@ -35,7 +35,7 @@ class ClientExchange:
         body: the client's request body.
         token_name: name of the API token; empty until the token is checked.
         request: the parsed body; None until the body is parsed.
-        served_by: the last target that was tried; None before.
+        targets: the targets that were tried, in order.
         outcomes: results at the targets to which the request was sent, in order.
         answer: the answer; None without one.
         error: the error; None without one, also if the client disconnected.
@@ -49,12 +49,17 @@ class ClientExchange:
     body: bytes = b""
     token_name: str = ""
     request: GatewayRequest | None = None
-    served_by: ServedAlias | None = None
+    targets: list[ServedAlias] = field(default_factory=list)
     outcomes: list[TurnOutcome] = field(default_factory=list)
     answer: GatewayAnswer | None = None
     error: GatewayError | None = None
     response: bytearray = field(default_factory=bytearray)
     sample: float = field(default_factory=lambda: random.random() * 100)
+
+    @property
+    def served_by(self) -> ServedAlias | None:
+        """The last target that was tried; None before the first one."""
+        return self.targets[-1] if self.targets else None
 
     @property
     def keeps_trace(self) -> bool:
@@ -102,24 +107,31 @@ class ClientExchange:
         upstream_bytes = sum(len(step.request_body) + len(step.response_body) for step in self._list_steps()[-1:])
         return len(self.body) + len(self.response) + upstream_bytes
 
-    def add_bodies(self, trace: GatewayTrace, target: ServedAlias) -> None:
-        """Add the bodies to the trace, truncated to MAX_KEPT_BYTES and with the provider's secrets masked.
+    def add_bodies(self, trace: GatewayTrace) -> None:
+        """Add the bodies to the trace, with the secrets of all targets masked and truncated to MAX_KEPT_BYTES.
 
-        For a target without an endpoint, the client's bodies are not masked. The bodies of the steps are masked
-        already. This function may be called in a thread.
+        This function may be called in a thread.
         """
-        steps = self._list_steps()
-        masker = build_endpoint_masker(target.endpoint) if target.endpoint else None
-        request, response = self.body, bytes(self.response)
-        if masker:
-            request, response = masker.mask_body(request), masker.mask_body(response)
-        trace.client_request, trace.client_response = request[:MAX_KEPT_BYTES], response[:MAX_KEPT_BYTES]
+        trace.client_request = self._mask(self.body)[:MAX_KEPT_BYTES]
+        trace.client_response = self._mask(bytes(self.response))[:MAX_KEPT_BYTES]
         line = self._render_traffic_line()
-        trace.traffic_line = masker.mask_body(line) if line and masker else line
-        if steps:
-            trace.steps = pack_steps(steps)
-            trace.upstream_request = steps[-1].request_body[:MAX_KEPT_BYTES]
-            trace.upstream_response = steps[-1].response_body[:MAX_KEPT_BYTES]
+        trace.traffic_line = None if line is None else self._mask(line)
+        if steps := self._list_steps():
+            packed = pack_steps(steps)
+            trace.steps = None if packed is None else self._mask_step(packed)
+            trace.upstream_request = self._mask_step(steps[-1].request_body)[:MAX_KEPT_BYTES]
+            trace.upstream_response = self._mask_step(steps[-1].response_body)[:MAX_KEPT_BYTES]
+
+    def _mask(self, body: bytes) -> bytes:
+        """Return the body with the secrets of all targets masked. A target without an endpoint has no known ones."""
+        for target in self.targets:
+            if target.endpoint is not None:
+                body = build_endpoint_masker(target.endpoint).mask_body(body)
+        return body
+
+    def _mask_step(self, body: bytes) -> bytes:
+        """Return a part of a step, in which the secrets of its own target are masked already, like `_mask`."""
+        return self._mask(body) if len(self.targets) > 1 else body
 
     def _render_traffic_line(self) -> bytes | None:
         """Render request and answer as recorded traffic in the form of chat completions.

@@ -144,7 +144,7 @@ class Gateway:
             503, "unavailable", f"The alias {parsed_request.alias} cannot be served now.", retry_after=5
         )
         for target in targets:
-            exchange.served_by = target
+            exchange.targets.append(target)
             try:
                 outcome = await self._ask(exchange, parsed_request, target, sender)
             except GatewayError as refusal:
@@ -281,10 +281,10 @@ class Gateway:
             return
         trace = exchange.build_trace(target)
         if exchange.keeps_bodies and (size := exchange.count_body_bytes()) >= LARGE_BYTES:
-            self._writer.put_large(trace, size, partial(exchange.add_bodies, trace, target))
+            self._writer.put_large(trace, size, partial(exchange.add_bodies, trace))
             return
         if exchange.keeps_bodies:
-            exchange.add_bodies(trace, target)
+            exchange.add_bodies(trace)
         self._writer.put(trace)
 
 
