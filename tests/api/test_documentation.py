@@ -39,6 +39,12 @@ def test_api_docs_page_shows_values_defaults_and_meanings(owner_client: Client) 
     assert 'id="ModelDocument"' in page
 
 
+def test_api_docs_page_shows_text_between_backticks_as_code(owner_client: Client) -> None:
+    page = read_html(owner_client.get("/api/v1/docs"))
+    assert "`" not in page
+    assert "order of the list: <code>failed</code> first, <code>order</code> (as planned" in page
+
+
 def test_openapi_document_names_header_of_idempotency_key(client: Client) -> None:
     """WSGI servers drop headers with underscores, so another name would let a repeated launch be paid twice."""
     document = client.get("/api/v1/openapi.json").json()

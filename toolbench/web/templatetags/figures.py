@@ -121,6 +121,12 @@ def word_parts(text: str) -> list[str]:
 
 
 @register.filter
+def code_parts(text: str) -> list[str]:
+    """Return the parts of a text, alternately plain text and code, which stands between backticks in the text."""
+    return re.split(r"`([^`]+)`", text)
+
+
+@register.filter
 def value_of(values: Mapping[str, str], name: str) -> str:
     """Return the value with a name, which a template cannot look up itself."""
     return values[name]
