@@ -100,11 +100,15 @@ BAD_CHAT: dict[str, tuple[Any, str]] = {
         chat_messages(*QUESTION, {"role": "tool", "tool_call_id": "c", "content": "{}"}),
         "result of a call",
     ),
+    "second result of a call": (
+        chat_messages(*QUESTION, CHAT_CALLER, *[{"role": "tool", "tool_call_id": "c", "content": "{}"}] * 2),
+        "has a result already",
+    ),
     "result without an id": (chat_messages(*QUESTION, CHAT_CALLER, {"role": "tool", "content": "x"}), "tool_call_id"),
-    "call without a result": (chat_messages(*QUESTION, CHAT_CALLER, *QUESTION), "have no result"),
+    "call without a result": (chat_messages(*QUESTION, CHAT_CALLER, *QUESTION), "results of these calls are missing"),
     "call without a result before another answer": (
         chat_messages(*QUESTION, CHAT_CALLER, {"role": "assistant", "content": "x"}, *QUESTION),
-        "Before message 2, 1 calls have no result",
+        "Before message 2, results of these calls are missing: c. Send",
     ),
     "call without a name": (
         chat_messages(*QUESTION, {"role": "assistant", "tool_calls": [{"id": "c", "function": {}}]}),
@@ -162,7 +166,10 @@ BAD_MESSAGES: dict[str, tuple[Any, str]] = {
         ),
         "is_error has another value",
     ),
-    "call without a result": (messages_body(messages=[*QUESTION, MESSAGES_CALLER, *QUESTION]), "have no result"),
+    "call without a result": (
+        messages_body(messages=[*QUESTION, MESSAGES_CALLER, *QUESTION]),
+        "results of these calls are missing",
+    ),
     "call without a name": (
         messages_body(messages=[*QUESTION, {"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}]),
         "lacks its id or name",
@@ -213,7 +220,7 @@ BAD_RESPONSES: dict[str, tuple[Any, str]] = {
     "last message of the assistant": (input_items({"role": "assistant", "content": "x"}), "ends with the assistant"),
     "result without a call": (input_items(RESULT_ITEM), "result of a call"),
     "result without an id": (input_items({"type": "function_call_output"}), "lacks its call_id"),
-    "call without a result": (input_items(*QUESTION, CALL_ITEM, *QUESTION), "have no result"),
+    "call without a result": (input_items(*QUESTION, CALL_ITEM, *QUESTION), "results of these calls are missing"),
     "call without a name": (input_items(*QUESTION, {"type": "function_call", "call_id": "c"}), "lacks call_id, name"),
     "schema of an unknown type": (
         responses_body(tools=[{"type": "function", "name": "f", "parameters": {"type": "oops"}}]),

@@ -23,7 +23,7 @@ from tests.gateway.running import (
 from toolbench.engine.events import Event
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
-from toolbench.gateway.text_stream import CertainText, TextSender
+from toolbench.gateway.text_stream import TextListener, TextSender
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,15 +150,15 @@ def test_text_stream_without_tools_withholds_only_reasoning(method: str) -> None
 
     run(exchange)
     received: list[str] = []
-    certain_text = CertainText(Policy(method=method), ToolRegistry(), received.append)
-    certain_text.receive(Event("llm_delta", 0, {"text": '{"city":"Bonn"'}))
+    listener = TextListener(Policy(method=method), ToolRegistry(), received.append)
+    listener.receive(Event("llm_delta", 0, {"text": '{"city":"Bonn"'}))
     assert received == ['{"city":"Bonn"']
 
 
-def test_certain_text_of_template_without_tools_has_no_reasoning() -> None:
+def test_text_listener_for_template_without_tools_has_no_reasoning() -> None:
     received: list[str] = []
-    certain_text = CertainText(Policy(method="template"), ToolRegistry(), received.append)
-    certain_text.receive(Event("llm_delta", 0, {"text": "<think>x</think>Hi"}))
+    listener = TextListener(Policy(method="template"), ToolRegistry(), received.append)
+    listener.receive(Event("llm_delta", 0, {"text": "<think>x</think>Hi"}))
     assert received == ["Hi"]
 
 

@@ -12,11 +12,7 @@ LARGE_BYTES = 64 * 1024  # bodies of this size and above are parsed and masked i
 
 
 def read_token(request: web.Request) -> str:
-    """Return the token of a request: that of the header Authorization, or of Anthropic's x-api-key.
-
-    Returns:
-        The token; "" without a bearer token and x-api-key.
-    """
+    """Return the bearer token of a request, else the value of Anthropic's header x-api-key; "" without either."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
 
@@ -25,7 +21,7 @@ async def read_body(request: web.Request) -> bytes:
     """Return the body of a request.
 
     Raises:
-        GatewayError: it has more than MAX_BODY_BYTES.
+        GatewayError: the body has more than MAX_BODY_BYTES.
     """
     try:
         return await request.read()

@@ -37,7 +37,7 @@ def refuse(message: str) -> GatewayError:
 
 
 class GatewayTool(NamedTuple):
-    """Tool of a request, as the key of a cache. `schema` is the JSON text of its JSON Schema."""
+    """Tool of a request in a form that can be the key of a cache. `schema` is the JSON text of its JSON Schema."""
 
     name: str
     description: str

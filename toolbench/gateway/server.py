@@ -20,7 +20,7 @@ from toolbench.gateway.dialects.responses import ResponsesDialect
 from toolbench.gateway.directory import Directory
 from toolbench.gateway.exchange import ClientExchange
 from toolbench.gateway.request import MAX_BODY_BYTES, Dialect, GatewayAnswer, GatewayError, GatewayRequest
-from toolbench.gateway.text_stream import CertainText, TextSender
+from toolbench.gateway.text_stream import TextListener, TextSender
 from toolbench.gateway.trace_writer import TraceWriter
 from toolbench.gateway.turn import TurnOutcome, TurnTarget, run_turn
 from toolbench.lab.serving.served_aliases import ServedAlias
@@ -42,7 +42,8 @@ _INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed
 _OTHER_TEXT_ERROR = GatewayError(
     502,
     "text_replaced",
-    "The model's first answer was not valid, and its second one has other text than was sent already. Send it again.",
+    "The model's first answer was not valid, and the text of its second answer differs from the text that was already "
+    "sent. Send the request again.",
 )
 
 
@@ -172,7 +173,7 @@ class Gateway:
         with self._occupy_slot(target):
             policy = target.resolve_policy(parsed_request.tool_choice)
             turn_target = TurnTarget(target.endpoint, policy, self._client)
-            listener = CertainText(policy, parsed_request.tools, sender.send) if sender is not None else None
+            listener = TextListener(policy, parsed_request.tools, sender.send) if sender is not None else None
             outcome = TurnOutcome()
             exchange.outcomes.append(outcome)
             try:

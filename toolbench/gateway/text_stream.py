@@ -17,7 +17,7 @@ _JSON_METHODS = ("text_json", "constrained")  # their calls are JSON, which may 
 _JSON_START = re.compile(r"[{\[`]")
 
 
-class CertainText:
+class TextListener:
     """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
     Only the text of the first attempt that has text is sent: a client appends all text that it gets, so it would append
@@ -96,10 +96,11 @@ class CertainText:
         """Find the text that still has to be sent after the turn.
 
         Returns:
-            The rest of the final text if it begins with the text that was sent. Otherwise: "" for an answer with calls
-            that has no text or is that of the attempt whose text was sent; the withheld text, "" for none, for any
-            other answer of that attempt; None for any other answer of a later attempt, because the client then has text
-            that the answer lacks.
+            The rest of the final text, if the final text begins with the text that was sent. Otherwise:
+
+            - "" for an answer with calls, if it has no text or comes from the attempt whose text was sent;
+            - the withheld text for any other answer from that attempt;
+            - None for any other answer: it comes from a later attempt, and the client has text that it lacks.
         """
         text = answer.text.lstrip()
         for part_count in (0, self._reasoning_part_count):
@@ -112,6 +113,7 @@ class CertainText:
         return self._take_withheld_text() if is_same_attempt else None
 
     def _take_withheld_text(self) -> str:
+        """Return all withheld text, with the text that the decoder releases at the end of the answer."""
         self._withholds_all = True
         if self._decoder is not None:
             self._decoder.close()

@@ -168,10 +168,11 @@ def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
         outcome.error = _build_upstream_error(result.error, headers)
         outcome.is_upstream_fault = result.error.infrastructure
     elif result.end is EndReason.DEADLINE_EXCEEDED:
-        outcome.error = GatewayError(504, "upstream_timeout", "The model did not answer within the time limit.")
+        sentence = "The model did not answer within the time limit. Send the request again later."
+        outcome.error = GatewayError(504, "upstream_timeout", sentence)
         outcome.is_upstream_fault = True
     elif record is None or record.answer is None or record.answer.is_truncated:
-        outcome.error = GatewayError(502, "upstream_failed", "The model's answer broke off.")
+        outcome.error = GatewayError(502, "upstream_failed", "The model's answer broke off. Send the request again.")
         outcome.is_upstream_fault = True
     elif problem := _find_call_problem(record):
         outcome.error = GatewayError(502, "invalid_tool_call", problem)

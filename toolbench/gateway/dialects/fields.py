@@ -6,10 +6,10 @@ from typing import Any
 
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject, Message
-from toolbench.gateway.request import GatewayTool, refuse
+from toolbench.gateway.request import GatewayError, GatewayTool, refuse
 
 MAX_MODEL_CHARS = 100
-_TOOL_HINTS = ("cache_control",)  # about speed and price, not about the answer
+_TOOL_HINTS = ("cache_control",)  # fields of a tool that change speed and price, but not the answer
 _EMPTY_VALUES: tuple[Any, ...] = (None, [], {}, "")  # a field with one of these has no effect, like a missing field
 
 
@@ -220,14 +220,14 @@ def check_conversation(messages: Iterable[Message]) -> None:
     for number, message in enumerate(messages):
         last_role = message["role"]
         if last_role in ("user", "assistant") and open_call_ids:
-            raise refuse(f"Before message {number}, {len(open_call_ids)} calls have no result. Send a result for each.")
+            raise _refuse_open_calls(f"Before message {number}", open_call_ids)
         if last_role == "assistant":
             open_call_ids = {str(call["id"]) for call in message.get("tool_calls", ())}
         elif last_role == "tool":
             if message["tool_call_id"] not in open_call_ids:
                 raise refuse(
-                    f"Message {number} is the result of a call that the assistant's message before it does not have. "
-                    "Send the call with the same id before its result."
+                    f"Message {number} is the result of a call that the assistant's message before it does not have, "
+                    "or that has a result already. Send one result for each call, after the call and with its id."
                 )
             open_call_ids.discard(message["tool_call_id"])
     if last_role not in ("user", "tool"):
@@ -235,7 +235,13 @@ def check_conversation(messages: Iterable[Message]) -> None:
             f"The conversation ends with the {last_role}'s message. End it with a user's message or a tool's result."
         )
     if open_call_ids:
-        raise refuse(f"{len(open_call_ids)} calls have no result. Send a result for each.")
+        raise _refuse_open_calls("At the end of the conversation", open_call_ids)
+
+
+def _refuse_open_calls(place: str, call_ids: Iterable[str]) -> GatewayError:
+    """Return the error for calls without a result; `place` is the beginning of its sentence."""
+    names = ", ".join(sorted(call_id[:40] for call_id in call_ids)[:5])
+    return refuse(f"{place}, results of these calls are missing: {names}. Send a result for each call.")
 
 
 def render_event(data: JsonObject, *, name: str = "") -> bytes:
