@@ -125,7 +125,8 @@ def test_run_api_pages_configurations(api: ApiClient, monkeypatch: pytest.Monkey
 
 def test_run_api_pauses_limits_cancels_repeats_and_deletes_run(api: ApiClient, model: Model) -> None:
     run_id = api.post("/runs", plan(model), status=201)["id"]
-    assert api.post(f"/runs/{run_id}/pause")["state"] == "paused"
+    paused = api.post(f"/runs/{run_id}/pause")
+    assert (paused["state"], paused["stopped_reason"]) == ("paused", "The user owner paused the run.")
     assert api.problem("POST", f"/runs/{run_id}/pause", status=409)["detail"].endswith("cannot be paused.")
     assert api.post(f"/runs/{run_id}/limits", {"request_cap": 50, "token_cap": None})["request_cap"] == 50
     assert api.problem("DELETE", f"/runs/{run_id}", status=409)["detail"].startswith(f"Run {run_id} is running")

@@ -129,6 +129,14 @@ def test_alert_rule_is_added_tested_switched_and_deleted(owner_client: Client) -
     assert list(actions) == ["added", "changed", "changed", "deleted"]
 
 
+def test_test_of_alert_rule_without_address_is_an_error(owner_client: Client) -> None:
+    owner_client.post("/schedules/rules/new/", {"schedule": make_schedule(make_model()).pk, "kind": "drift"})
+    url = f"/schedules/rules/{AlertRule.objects.get().pk}/act/"
+    response = owner_client.post(url, {"action": "test"}, follow=True)
+    (message,) = response.context["messages"]
+    assert (message.level_tag, "The rule has no address." in str(message)) == ("error", True)
+
+
 @pytest.mark.parametrize(
     ("sent", "words"),
     [

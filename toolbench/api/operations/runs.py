@@ -159,7 +159,7 @@ def read_run_settings(request: HttpRequest, run_id: int, query: Query[FrozenQuer
 def pause_run(request: HttpRequest, run_id: int) -> Run:
     """Pause a run: running trials finish, and no new one starts."""
     _get_run_or_404(run_id)
-    _run_action(control.pause_run, run_id, f"by {get_user(request).username}")
+    _run_action(control.pause_run, run_id, f"The user {get_user(request).username} paused the run.")
     return _finish(request, run_id, "pause")
 
 

@@ -26,7 +26,7 @@ from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import AlertDelivery, AlertRule, Run, Schedule
 from toolbench.lab.query_params import clean_text
-from toolbench.lab.schedules.delivery import list_channels, retry_delivery, send_test
+from toolbench.lab.schedules.delivery import RULE_WITHOUT_ADDRESS, list_channels, retry_delivery, send_test
 from toolbench.lab.schedules.edit import ScheduleSettings, create_schedule, edit_schedule, pin_baseline, set_active
 from toolbench.lab.schedules.launching import SkippedError, launch_now
 from toolbench.lab.schedules.page import (
@@ -172,7 +172,7 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
     """Send a test message to the addresses of a rule."""
     rule = _get_rule_or_404(rule_id)
     if not list_channels(rule):
-        raise ProblemError(409, "The rule has no address. Add a rule with a webhook or an e-mail address to test it.")
+        raise ProblemError(409, RULE_WITHOUT_ADDRESS)
     _record(request, Action.CHANGED, rule.schedule)
     return {"sentence": " ".join(send_test(rule))}
 

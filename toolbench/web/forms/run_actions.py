@@ -49,6 +49,9 @@ class RunAction:
         if self.name in REPEAT_ACTIONS:
             repeat, sentence = REPEAT_ACTIONS[self.name]
             return ActionResult(sentence, repeat(run_id, owner=owner, confirmed_requests=_parse_agreed(self.values)).pk)
+        if self.name == "pause":
+            control.pause_run(run_id, f"The user {owner.username} paused the run." if owner else "")
+            return ActionResult("Paused: running trials finish, and no new one starts.", run_id)
         if self.name == "delete":
             control.delete_run(run_id)
             return ActionResult(f"Run {run_id} is deleted.", None)
@@ -58,18 +61,13 @@ class RunAction:
 
 
 def parse_action(values: Mapping[str, str]) -> RunAction:
-    """Return the action of the sent form; an unknown one is refused when it is executed."""
+    """Return the action of the sent form; `execute` refuses an unknown one."""
     return RunAction(values.get("action", ""), values)
 
 
 def _cancel(run_id: int, values: Mapping[str, str]) -> str:
     control.cancel_run(run_id)
     return "Cancelling: requests in flight are dropped; finished trials are kept."
-
-
-def _pause(run_id: int, values: Mapping[str, str]) -> str:
-    control.pause_run(run_id, "by you")
-    return "Paused: running trials finish, and no new one starts."
 
 
 def _resume(run_id: int, values: Mapping[str, str]) -> str:
@@ -146,7 +144,6 @@ REPEAT_ACTIONS = {
 }
 PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "cancel": _cancel,
-    "pause": _pause,
     "resume": _resume,
     "retry": _retry_errored,
     "resume-cancelled": _resume_cancelled,

@@ -7,7 +7,7 @@ from django.http import QueryDict
 from toolbench.lab.errors import UNKNOWN_BUTTON
 from toolbench.lab.models import AlertRule, Schedule
 from toolbench.lab.query_params import parse_whole_number
-from toolbench.lab.schedules.delivery import list_channels, send_test
+from toolbench.lab.schedules.delivery import RULE_WITHOUT_ADDRESS, list_channels, send_test
 from toolbench.lab.schedules.edit import ScheduleError, pin_baseline, set_active
 from toolbench.lab.schedules.launching import SkippedError, launch_now
 
@@ -35,14 +35,12 @@ def act_on_rule(rule: AlertRule, name: str) -> str:
     """Execute an action on a rule and return a sentence about the result.
 
     Raises:
-        ScheduleActionError: the action is not known.
+        ScheduleActionError: the action is not known, or a rule without an address is to be tested.
     """
     if name == "test":
-        return (
-            " ".join(send_test(rule))
-            if list_channels(rule)
-            else "The rule has no address. Add a rule with a webhook or an e-mail address to test it."
-        )
+        if not list_channels(rule):
+            raise ScheduleActionError(RULE_WITHOUT_ADDRESS)
+        return " ".join(send_test(rule))
     if name in ("on", "off"):
         AlertRule.objects.filter(pk=rule.pk).update(active=name == "on")
         return f"The rule “{rule}” is {name}."
