@@ -89,7 +89,7 @@ def test_page_without_sign_in_redirects_to_sign_in(name: str, client: Client) ->
 def test_error_403_page_names_missing_role(client: Client) -> None:
     client.force_login(User.objects.create(username="viewer"))
     page = client.post("/runs/new/").content.decode()
-    assert "This needs the role operator." in page
+    assert "You need the role operator for this." in page
 
 
 def test_role_change_applies_to_next_request(client: Client) -> None:

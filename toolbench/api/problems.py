@@ -200,5 +200,5 @@ def handle_defect(request: HttpRequest, error: Exception) -> HttpResponse:
     got_request_exception.send(sender=None, request=request)  # Django's test client raises the exception on it
     logger.error("API request failed: %s %s", request.method, request.path, exc_info=error)
     return build_problem(
-        500, "This is a defect of Toolbench. Check whether the change was made before you send it again."
+        500, "This is a defect of Toolbench. Before you send the request again, check whether the change was made."
     )

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 T = TypeVar("T")
 JsonObject = dict[str, Any]
+_CHECK_VERSIONS = "Check that the versions of client and server match."
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,12 +342,12 @@ def read_document(kind: type[T], value: Any) -> T:
         ValueError: the value is not an object, a member is missing, or a time cannot be read.
     """
     if not is_dataclass(kind) or not isinstance(value, Mapping):
-        raise ValueError(f"The server sent {type(value).__name__} instead of {kind.__name__}. Check its version.")
+        raise ValueError(f"The server sent {type(value).__name__} instead of {kind.__name__}. {_CHECK_VERSIONS}")
     hints = get_type_hints(kind)
     missing_names = [field.name for field in fields(kind) if field.name not in value]
     if missing_names:
         names = ", ".join(missing_names)
-        raise ValueError(f"The server's {kind.__name__} lacks {names}. Check that client and server fit together.")
+        raise ValueError(f"The server's {kind.__name__} lacks {names}. {_CHECK_VERSIONS}")
     document = kind(**{field.name: _read_value(hints[field.name], value[field.name]) for field in fields(kind)})
     return cast(T, document)
 

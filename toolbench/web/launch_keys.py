@@ -19,7 +19,7 @@ USED_KEY = (
     "Nothing was sent: this form was sent before with other content, or its run was deleted. To send it as it is now, "
     "press the button again."
 )
-REUSED_KEY = "This form was sent before; this is what it started. To start another, open the form again."
+REUSED_KEY = "This form was sent before. This page shows what it started. To start another run, open the form again."
 _FIELDS_OF_ONE_REQUEST = (KEY_FIELD, "agreed", "csrfmiddlewaretoken")
 
 

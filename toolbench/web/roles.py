@@ -53,4 +53,4 @@ class RoleMiddleware:
         """
         role = get_required_role(view, request.method or "GET")
         if getattr(view, "login_required", True) and request.user.is_authenticated and not has_role(request.user, role):
-            raise PermissionDenied(f"This needs the role {role.label.lower()}.")
+            raise PermissionDenied(f"You need the role {role.label.lower()} for this.")

@@ -61,7 +61,7 @@ def test_case_import_of_too_large_file_names_limit(owner_client: Client) -> None
     file = SimpleUploadedFile("cases.jsonl", b" " * 20_000_001)
     response = owner_client.post("/cases/bring/", {"file": file})
     assert response.status_code == 422
-    assert "it may have 20,000,000. Nothing was saved." in read_html(response)
+    assert "Split it: a file may have 20,000,000. Nothing was saved." in read_html(response)
 
 
 @pytest.mark.django_db

@@ -55,7 +55,8 @@ class CaseBody(BodySchema):
         system: system prompt; "" for none.
         results: results of the simulated tools by the tool's name.
         start: state before the first call.
-        turns: maximum of turns; null for 1 if one call is expected and nothing follows, else for that of the policy.
+        turns: maximum of turns. Null stands for 1 if one call is expected and nothing follows it, otherwise for the
+            limit of the policy.
         parallel: whether to request several calls in one answer.
         further: later messages of the user: a text, or a list of at most 20.
         group: name of a group, whose rates are shown separately; "" for none.
@@ -149,11 +150,11 @@ class PrivacyBody(BodySchema):
 
 
 class CaseExportQuery(QuerySchema):
-    """Choice of a file.
+    """Format and content of a file of test cases.
 
     Attributes:
         format: `jsonl` for JSON Lines, `yaml` for YAML.
-        private: whether it includes cases of private sets.
+        private: whether the file includes cases of private sets.
     """
 
     format: Literal["jsonl", "yaml"] = "jsonl"

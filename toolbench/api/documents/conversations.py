@@ -57,8 +57,8 @@ class ConversationDocument(Schema):
         waiting: whether a trial of it is queued or running.
         trials: its newest answers, at most 200, the oldest first.
         trial: id of the trial whose answer `history` and `state` include; null before the first one.
-        history: the messages up to that answer in OpenAI's form, without the system prompt; a message without an answer
-            is the last one. Null until the trial has ended.
+        history: the messages up to that answer in OpenAI's form, without the system prompt. If the trial gave no
+            answer, the user's message is the last one. Null until the trial has ended.
         state: simulated state after that answer; null until the trial has ended.
     """
 
@@ -103,8 +103,10 @@ class MessageBody(CaseBody):
 
     Attributes:
         expect: expected call or calls, or checks; null if any answer passes.
-        model: id of the model. Null for that of the answer before, or at the start for that of `from_trial`.
-        profile: sampling profile. Null for that of the same trial, or at the start without `from_trial` the default.
+        model: id of the model. Null stands for the model of the previous answer, or in a first message for that of
+            `from_trial`.
+        profile: name of the sampling profile. Null stands for that of the same trial, or for the default profile in a
+            first message without `from_trial`.
         strategy: strategy, as in PlanBody; null likewise.
         method: how calls are requested, as in PlanBody; null likewise.
         stream: whether to stream the answer; null likewise.
@@ -136,7 +138,7 @@ class FirstMessageBody(MessageBody):
 class NextMessageBody(MessageBody):
     """Next message of a conversation.
 
-    Tools and other members that are left out stay those of the answer before.
+    Members that are left out, such as `tools`, keep the values of the previous message.
 
     Attributes:
         trial: id of the trial after whose answer the conversation goes on; null for the newest one.

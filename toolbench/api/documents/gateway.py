@@ -48,11 +48,11 @@ class AliasBody(BodySchema):
         name: name that clients send as the model: letters, digits, dots, hyphens, underscores and slashes, with a
             letter or digit first.
         model: id of a model; null with `config`.
-        profile: name of a sampling profile, as the other settings only for an alias without `config`.
+        profile: name of a sampling profile.
         strategy: strategy, as in PlanBody.
         method: `native`, `text_json`, `template`, `constrained` or `auto`, as in PlanBody.
-        config: id of a measured configuration, whose model, profile, strategy and method are served. The body may
-            have these members too, with the same values.
+        config: id of a measured configuration, whose model, profile, strategy and method are served. If the body has
+            these members too, they must have the same values.
         repairs: whether the gateway re-prompts the model once after a call that is not valid.
         fallbacks: names of other aliases, which are tried in order when the provider fails.
         keep_percent: percentage of the requests that are kept as traces.
@@ -86,7 +86,7 @@ class BindingDocument(Schema):
     """Settings that an alias had from one moment on.
 
     Attributes:
-        cause: how the alias got them; `alarm` for a rollback after an alarm of the canary.
+        cause: how the alias got the settings; `alarm` for a rollback after an alarm of the canary.
         who: name of the user; "" for the scheduler and without sign-in.
         decision_id: id of the decision record that approves the settings; null without one.
         canary_id: id of the schedule that measures them again; null without one.

@@ -72,7 +72,7 @@ class AblationDocument(Schema):
 
     Attributes:
         sentence: its outcomes compared with the stored ones, in words.
-        changed: ids of trials whose outcome is another one than with all transforms and repairs.
+        changed: ids of trials whose outcome differs from that of the replay with all transforms and repairs.
         unsure: number of trials whose outcome is unknown in only one of these two replays.
     """
 

@@ -42,8 +42,8 @@ class MatrixParameters(ChosenQuery):
     Attributes:
         scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
             `demo` for simulated and `imported` for imported runs, `published` for the figures of the case study.
-            Without it, the runs in `run`; without these, `real` if there are such runs, else `published`.
-        metric: name of a metric that GET /metrics lists. Whatever it is, the table has the columns of all metrics.
+            If it is missing: `runs` if `run` names runs, otherwise `real` if there are such runs, else `published`.
+        metric: name of a metric that GET /metrics lists. The table has the columns of all metrics in any case.
         target: target of the success rate in percent.
         q: part of the name of the model or provider, in any case; "" for all.
         group: name of a group of scenarios. "", and a group without a scenario here, stand for the default one.

@@ -63,8 +63,8 @@ class PlanBody(BodySchema):
         instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
         tool_use_mode: `enforced` if every answer needs a tool call before it, `relaxed` to only offer tools, `disabled`
             to send none.
-        tool_failure_policy: with `enforced`, whether the latest result of every tool must be good (`fatal`), or any one
-            result (`tolerated`).
+        tool_failure_policy: with `enforced`: `fatal` if the latest result of every tool must be good, `tolerated` if
+            one good result is enough.
         tool_allowlist: names of the tools that may be called; [] for all.
         tool_denylist: names of tools that may not be called.
         request_cap: request limit of the run; null for none.
@@ -141,8 +141,8 @@ class RepeatBody(AgreedBody):
     """Kind of a repeat.
 
     Attributes:
-        kind: `same` for the same seeds; `aa` for new sampling seeds. A run that is such a repeat is not repeated with
-            `aa`, but the run that it repeats.
+        kind: `same` for the same seeds; `aa` for new sampling seeds. If the run itself is a repeat with `aa`, then `aa`
+            repeats the original run.
     """
 
     kind: Literal["same", "aa"] = "same"

@@ -252,9 +252,10 @@ class AlertRuleBody(BodySchema):
     Attributes:
         schedule: id of a schedule; null for all runs, which only `infrastructure`, `spend` and `run_ended` allow.
         kind: `drift`: the drift test finds a drop; `below_target`: the whole interval of success is below the
-            threshold; `slow`: the lower bound of p95 is above it; `infrastructure`: more trials than it are
-            infrastructure errors; `spend`: a run costs more; `answers_changed`: the share of known answers falls below
-            it, relative to that of the baseline; `run_ended`: a run finishes or is cancelled.
+            threshold; `slow`: the lower bound of p95 is above the threshold; `infrastructure`: the share of
+            infrastructure errors is above the threshold; `spend`: the cost of a run is above the threshold;
+            `answers_changed`: the share of known answers, relative to that of the baseline, is below the threshold;
+            `run_ended`: a run finishes or is cancelled.
         threshold: value of the condition, above 0: percent (at most 100) for `below_target`, `infrastructure` and
             `answers_changed`, seconds (at most 86,400) for `slow`, dollars (at most 1,000,000) for `spend`. Null only
             for `drift` and `run_ended`, which ignore it.

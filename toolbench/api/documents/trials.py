@@ -223,7 +223,7 @@ class TrialListDocument(Schema):
 
     Attributes:
         next: cursor of the next page; null on the last one.
-        limited: whether more trials match than the newest 10,000, which are all that the pages list. To list every one,
+        limited: whether more trials match than the newest 10,000, to which the list is limited. To list all of them,
             name runs, cells or configurations, or send `sort=order`.
     """
 

@@ -50,8 +50,8 @@ class DecideParameters(ChosenQuery):
 
     Attributes:
         scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
-            `demo` for simulated runs. Without it, the runs in `run`; without these, `real`.
-        want: goal: `cheapest`, `fastest` or `reliable`. Without it, `cheapest` if any model costs money, else
+            `demo` for simulated runs. If it is missing: `runs` if `run` names runs, otherwise `real`.
+        want: goal: `cheapest`, `fastest` or `reliable`. If it is missing: `cheapest` if any model costs money, else
             `fastest`.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.
@@ -275,7 +275,7 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
     """Return the query of a rule.
 
     Raises:
-        ProblemError: a value of the rule cannot be read, or another one excludes it.
+        ProblemError: a value of the rule cannot be read, or excludes another value.
     """
     pairs: list[tuple[str, str]] = [(name, getattr(rule, name) or "") for name in ("scope", "want", "q", "group")]
     pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]

@@ -48,7 +48,10 @@ def list_gateway_aliases(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.post("/gateway/aliases", response={201: AliasDocument}, auth=LAUNCH)
 def add_alias(request: HttpRequest, body: AliasBody) -> Status[dict[str, Any]]:
-    """Create an alias. The gateway serves it within a second. Its profile applies to the model in any case."""
+    """Create an alias, which the gateway serves within a second.
+
+    The profile is used even if its pattern does not match the model's name.
+    """
     alias = save_alias(_build_choice(body), owner=get_user(request))
     return Status(201, _finish(request, Action.ADDED, alias, ""))
 

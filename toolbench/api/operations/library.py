@@ -203,7 +203,7 @@ def list_scenarios(request: HttpRequest) -> list[Any]:
 
 @router.get("/scenarios/{slug:slug}", response=ScenarioDetailDocument, auth=READ)
 def read_scenario(request: HttpRequest, slug: str, query: Query[ScenarioQuery]) -> dict[str, Any]:
-    """Return a scenario, or a test case as one, with one instance."""
+    """Return a scenario or a test case, with one instance."""
     try:
         seed, version = ("" if value is None else str(value) for value in (query.seed, query.version))
         page = get_scenario_page(slug, seed, version)

@@ -179,7 +179,7 @@ def set_canonical_model(request: HttpRequest, model_id: int, body: CanonicalBody
     """Set the canonical model of a model. Earlier runs keep the one that they had."""
     if set_canonical_name(model_id, body.canonical) is None:
         raise _build_model_not_found(model_id)
-    record(request, Action.CHANGED, f"weights of model {model_id}", f"/models/{model_id}/")
+    record(request, Action.CHANGED, f"canonical model of model {model_id}", f"/models/{model_id}/")
     return get_model(request, model_id)
 
 
@@ -209,7 +209,7 @@ def edit_model_settings(request: HttpRequest, model_id: int, body: ModelSettings
 def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
     """Queue a conformance probe of a model and return its id, or return the id of the open one."""
     model = _get_model_or_404(model_id)
-    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.")
+    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A user requested it.")
     record(request, Action.LAUNCHED, f"probe of {model.name}", f"/probes/{probe.pk}/")
     return Status(201, {"ids": [probe.pk]})
 

@@ -57,8 +57,8 @@ class _Message:
     Attributes:
         content: title and case, as `parse_message` returns them.
         settings: settings of the trial `source`, or the defaults. Those in the request body replace them.
-        source: id of the trial from whose run the settings are taken that a body cannot contain, such as overrides;
-            None for the defaults.
+        source: id of a trial; the settings that a body cannot contain, such as overrides, are those of its run. None
+            for the defaults.
     """
 
     content: tuple[str, Any]
@@ -123,7 +123,7 @@ def read_conversation(request: HttpRequest, slug: str, query: Query[Conversation
 def send_next_message(
     request: HttpRequest, slug: str, body: NextMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[dict[str, Any]]:
-    """Send the next message. Its answer has to have ended before another one can follow; 409 until then.
+    """Send the next message; 409 while the trial of the previous answer has not ended.
 
     A repeated request with the same header Idempotency-Key gets 200 and the same message.
     """

@@ -97,9 +97,9 @@ class ProviderBody(BodySchema):
         option_defaults: request parameters that every request has, by name.
         connect_seconds: timeout for connecting; null for the default of the installation, 10 unless it was changed.
         read_seconds: timeout for reading; null for the default of the installation, 120 unless it was changed.
-        max_attempts: how often a request is sent at most.
-        concurrency: trials in flight over all workers; with `adaptive` the maximum.
-        adaptive: whether fewer are in flight while the provider does not answer well.
+        max_attempts: maximum of attempts for one request.
+        concurrency: limit of trials in flight over all workers; with `adaptive`, the maximum of this limit.
+        adaptive: whether the limit is lowered while the provider rejects requests or answers slowly.
         requests_per_minute: limit over all workers; null for no limit.
         tokens_per_minute: limit over all workers; null for no limit.
         budget_per_month: dollars that trials and gateway requests may cost in a calendar month (UTC); null for no
@@ -205,7 +205,7 @@ def get_one_provider(request: HttpRequest, provider_id: int) -> dict[str, Any]:
 
 @router.patch("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
 def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) -> dict[str, Any]:
-    """Change the settings that are sent, from the next trial on; other settings are kept."""
+    """Change the settings that the body has, and keep all others. The change applies from the next trial on."""
     with transaction.atomic():
         provider = _get_provider_or_404(provider_id, lock=True)
         stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
@@ -218,7 +218,7 @@ def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) ->
 
 @router.delete("/providers/{int:provider_id}", response={204: None}, auth=ADMIN)
 def delete_provider(request: HttpRequest, provider_id: int) -> Status[None]:
-    """Delete a provider that was connected. Its runs are kept."""
+    """Delete a provider; 409 for one that comes with Toolbench. Its runs are kept."""
     provider = _get_provider_or_404(provider_id)
     with _explain_builtin():
         connect.delete_provider(provider_id)
@@ -275,7 +275,11 @@ def _record_provider(
 
 @contextmanager
 def _explain_builtin() -> Iterator[None]:
-    """Turn the refusal to change a provider that comes with Toolbench into a problem (409)."""
+    """Convert the refusal to change a provider that comes with Toolbench to a problem.
+
+    Raises:
+        ProblemError: the block would change such a provider (409).
+    """
     try:
         yield
     except connect.BuiltinProviderError as error:

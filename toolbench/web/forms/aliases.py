@@ -22,6 +22,7 @@ from toolbench.lab.serving.aliases import AliasChoice, promote_config, save_alia
 from toolbench.lab.serving.bindings import BindingChange, Cause
 from toolbench.web.forms.errors import add_form_errors
 
+_PROMOTION_FIELDS = {"name": "alias"}  # field of PromotionForm by the field that an error of `promote_config` names
 _SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
 
 
@@ -191,7 +192,7 @@ class PromotionForm(forms.Form):
             with transaction.atomic():
                 return self._promote(owner)
         except InvalidFieldsError as error:
-            fields = {{"name": "alias"}.get(name, name): sentences for name, sentences in error.errors.items()}
+            fields = {_PROMOTION_FIELDS.get(name, name): sentences for name, sentences in error.errors.items()}
             add_form_errors(self, InvalidFieldsError(fields))
         return None
 

@@ -226,15 +226,14 @@ class CaseImportForm(forms.Form):
         uploaded_file = self.cleaned_data["file"]
         field = "file" if uploaded_file else "text"
         if uploaded_file and uploaded_file.size > MAX_FILE_BYTES:
-            self.add_error(
-                field, f"The file has {uploaded_file.size:,} bytes; it may have {MAX_FILE_BYTES:,}. Nothing was saved."
-            )
+            size, limit = f"{uploaded_file.size:,}", f"{MAX_FILE_BYTES:,}"
+            self.add_error(field, f"The file has {size} bytes. Split it: a file may have {limit}. Nothing was saved.")
             return None
         try:
             text = uploaded_file.read().decode("utf-8-sig") if uploaded_file else self.cleaned_data["text"]
             return import_cases(text, self.cleaned_data["set"].strip())
         except UnicodeDecodeError as error:
-            self.add_error(field, f"This is not UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")
+            self.add_error(field, f"Save the file in UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")
         except CaseImportError as error:
             for sentence in error.sentences[:MAX_ERRORS]:
                 self.add_error(field, sentence)

@@ -84,7 +84,7 @@ def _redirect_to_requested_page(request: HttpRequest) -> HttpResponse:
 
 @require_roles(change=Role.VIEWER)
 @require_POST
-def leave(request: HttpRequest) -> HttpResponse:
+def sign_out(request: HttpRequest) -> HttpResponse:
     """Sign out of this browser."""
     logout(request)
     return redirect("sign-in")

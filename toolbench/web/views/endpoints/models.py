@@ -44,7 +44,7 @@ def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
     canonical_name = set_canonical_name(model_id, request.POST.get("weights", ""))
     if canonical_name is None:
         raise Http404(_MODEL_NOT_FOUND.format(model_id))
-    record(request, Action.CHANGED, f"weights of model {model_id}", reverse("model", args=[model_id]))
+    record(request, Action.CHANGED, f"canonical model of model {model_id}", reverse("model", args=[model_id]))
     messages.success(
         request, f"Its canonical model is {canonical_name or 'unknown'} from now on. Earlier runs keep theirs."
     )
