@@ -1,4 +1,4 @@
-// Shows the links that save a chart as PNG, and draws its SVG file for them at twice its size.
+// Shows the links that save a chart as PNG. A click draws the SVG file of the chart at twice its size and saves it.
 async function save(link) {
   const image = new Image();
   image.src = link.href;

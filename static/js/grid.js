@@ -1,64 +1,66 @@
-// The grid by keys and mouse: arrows walk it, a click on a cell opens its trials beside it, Escape closes them, a card
-// says more about the cell under the pointer or focus. The page may replace the grid, so nothing of it is kept here.
+// Keys and mouse in the grid: arrows move the focus, a click on a cell opens its trials beside the grid, Escape closes
+// them, and a card shows details of the cell that has the pointer or the focus. htmx may replace the grid, so each
+// function finds its elements anew.
 import { onKey } from "./keys.js";
 
 const grid = () => document.querySelector("[data-grid]");
 const panel = () => document.getElementById("panel");
-const lines = () => [...grid().querySelectorAll("tbody tr")];
-const stops = (line) => [...line.querySelectorAll("td > a")];
-let opened = ""; // id of the cell whose trials are shown
-let asked = 0;
+const listRows = () => [...grid().querySelectorAll("tbody tr")];
+const listLinks = (row) => [...row.querySelectorAll("td > a")];
+let openedId = ""; // id of the cell whose trials are shown; empty without one
+let lastRequest = 0; // number of the last request for trials; older answers are ignored
 const CARD_DELAY_MS = 150;
 
-function walk(down, right) {
+function moveFocus(rowStep, columnStep) {
   if (!grid()) return false;
-  const line = document.activeElement?.closest("[data-grid] tbody tr");
-  const all = lines();
-  if (!line) {
+  const row = document.activeElement?.closest("[data-grid] tbody tr");
+  const rows = listRows();
+  if (!row) {
     if (grid().dataset.grid === "part") return false;
-    stops(all[0] ?? grid())[0]?.focus();
+    listLinks(rows[0] ?? grid())[0]?.focus();
     return true;
   }
-  const column = stops(line).indexOf(document.activeElement);
-  const next = stops(all[all.indexOf(line) + down] ?? line);
-  const target = next[Math.min(Math.max(column + right, 0), next.length - 1)];
+  const column = listLinks(row).indexOf(document.activeElement);
+  const links = listLinks(rows[rows.indexOf(row) + rowStep] ?? row);
+  const target = links[Math.min(Math.max(column + columnStep, 0), links.length - 1)];
   target?.focus({ preventScroll: true });
   target?.scrollIntoView({ block: "nearest", inline: "nearest" });
   return true;
 }
 
 function close() {
-  const link = opened && document.getElementById(opened);
-  if (!opened) return false;
+  if (!openedId) return false;
+  const link = document.getElementById(openedId);
   link?.removeAttribute("aria-expanded");
   link?.focus({ preventScroll: true });
-  opened = "";
-  asked += 1;
+  openedId = "";
+  lastRequest += 1;
   panel().hidden = true;
   return true;
 }
 
-function describe(link) {
+// Returns the labels of the row and the column of a cell.
+function readLabels(link) {
   const row = link.closest("tr");
   const name = [...row.querySelectorAll("th > *")].map((part) => part.textContent.trim()).join(", ");
-  const place = [...row.querySelectorAll(".c")].indexOf(link.parentElement);
-  return [name, place < 0 ? "Overall" : grid().querySelectorAll("thead .sc")[place].textContent.trim()];
+  const index = [...row.querySelectorAll(".c")].indexOf(link.parentElement);
+  return [name, index < 0 ? "Overall" : grid().querySelectorAll("thead .sc")[index].textContent.trim()];
 }
 
 async function open(link) {
-  document.getElementById(opened)?.removeAttribute("aria-expanded");
-  opened = link.id;
+  document.getElementById(openedId)?.removeAttribute("aria-expanded");
+  openedId = link.id;
   link.setAttribute("aria-expanded", "true");
-  const [name, column] = describe(link);
-  const number = ++asked;
+  const [name, column] = readLabels(link);
+  const number = ++lastRequest;
   const response = await fetch(link.href);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  if (number !== asked) return;
+  if (number !== lastRequest) return;
   const heading = document.createElement("h2");
   heading.textContent = `${name}: ${column}`;
-  const all = document.createElement("a");
-  all.href = link.href;
-  all.textContent = "Open all trials";
+  const allTrials = document.createElement("a");
+  allTrials.href = link.href;
+  allTrials.textContent = "Open all trials";
   const button = document.createElement("button");
   button.type = "button";
   button.className = "btn plain";
@@ -66,31 +68,31 @@ async function open(link) {
   button.addEventListener("click", close);
   const header = document.createElement("header");
   header.append(heading, button);
-  const found = page.querySelector("[data-panel]");
-  panel().replaceChildren(header, all, found ?? "The trials could not be read. Open the link.");
+  const trials = page.querySelector("[data-panel]");
+  panel().replaceChildren(header, allTrials, trials ?? "The trials could not be read. Open the link.");
   panel().hidden = false;
 }
 
-// The card: what the cell's title and data-card say, beside the cell.
+// The card shows the texts of the cell's title and data-card beside the cell.
 const card = document.createElement("div");
 card.className = "cell-card";
 card.id = "cell-card";
 card.setAttribute("role", "tooltip");
 card.hidden = true;
-let described = null;
+let cardLink = null; // link of the cell whose card is shown
 
-function line(tag, text) {
-  const found = document.createElement(tag);
-  found.textContent = text;
-  return found;
+function buildElement(tag, text) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return element;
 }
 
 function hideCard() {
-  if (described?.isConnected) {
-    described.title = described.dataset.title;
-    described.removeAttribute("aria-describedby");
+  if (cardLink?.isConnected) {
+    cardLink.title = cardLink.dataset.title;
+    cardLink.removeAttribute("aria-describedby");
   }
-  described = null;
+  cardLink = null;
   card.hidden = true;
 }
 
@@ -102,18 +104,19 @@ function placeCard(link) {
 }
 
 function showCard(link) {
-  if (link === described) return;
+  if (link === cardLink) return;
   hideCard();
-  described = link;
+  cardLink = link;
   link.dataset.title = link.title;
   link.removeAttribute("title");
-  const [name, column] = describe(link);
+  const [name, column] = readLabels(link);
   const bar = document.createElement("span");
   bar.className = `ci ${[...link.parentElement.classList].filter((word) => ["clears", "below"].includes(word)).join(" ")}`;
   bar.style.cssText = `${link.getAttribute("style") ?? ""};--target:${grid().style.getPropertyValue("--target")}`;
-  const lines = (link.dataset.card ?? "").split("\n").filter(Boolean).map((text) => line("small", text));
+  const details = (link.dataset.card ?? "").split("\n").filter(Boolean).map((text) => buildElement("small", text));
   const bars = link.getAttribute("style")?.includes("--lo") ? [bar] : [];
-  card.replaceChildren(line("b", name), line("small", column), ...bars, line("span", link.dataset.title), ...lines);
+  const head = [buildElement("b", name), buildElement("small", column)];
+  card.replaceChildren(...head, ...bars, buildElement("span", link.dataset.title), ...details);
   document.body.append(card);
   card.hidden = false;
   link.setAttribute("aria-describedby", card.id);
@@ -122,38 +125,38 @@ function showCard(link) {
 
 const findCell = (event) => event.target instanceof Element && event.target.closest("[data-grid] tbody td > a[data-card]");
 
-// Under the pointer a card opens once it rests: rows that scroll past build none.
-let resting = 0;
+// A card opens after the pointer has rested on a cell, so that rows that scroll past build none.
+let cardTimer = 0;
 document.addEventListener("pointerover", (event) => {
-  clearTimeout(resting);
+  clearTimeout(cardTimer);
   if (event.pointerType === "touch") return;
   const link = findCell(event);
-  if (link) resting = setTimeout(showCard, CARD_DELAY_MS, link);
-  else if (described && document.activeElement !== described) hideCard();
+  if (link) cardTimer = setTimeout(showCard, CARD_DELAY_MS, link);
+  else if (cardLink && document.activeElement !== cardLink) hideCard();
 });
 document.addEventListener("focusin", (event) => {
   const link = findCell(event);
   if (link?.matches(":focus-visible")) showCard(link);
 });
-document.addEventListener("focusout", (event) => { if (event.target === described) hideCard(); });
+document.addEventListener("focusout", (event) => { if (event.target === cardLink) hideCard(); });
 document.addEventListener("scroll", () => {
-  clearTimeout(resting);
-  if (described && described === document.activeElement) placeCard(described);
-  else if (described) hideCard();
+  clearTimeout(cardTimer);
+  if (cardLink && cardLink === document.activeElement) placeCard(cardLink);
+  else if (cardLink) hideCard();
 }, { capture: true, passive: true });
 document.body.addEventListener("htmx:afterSwap", () => {
-  const again = described && document.getElementById(described.id);
+  const newLink = cardLink && document.getElementById(cardLink.id);
   hideCard();
-  if (again) showCard(again);
-  if (opened) document.getElementById(opened)?.setAttribute("aria-expanded", "true");
+  if (newLink) showCard(newLink);
+  if (openedId) document.getElementById(openedId)?.setAttribute("aria-expanded", "true");
 });
 
-onKey("ArrowDown", () => walk(1, 0));
-onKey("ArrowUp", () => walk(-1, 0));
-onKey("ArrowRight", () => walk(0, 1));
-onKey("ArrowLeft", () => walk(0, -1));
+onKey("ArrowDown", () => moveFocus(1, 0));
+onKey("ArrowUp", () => moveFocus(-1, 0));
+onKey("ArrowRight", () => moveFocus(0, 1));
+onKey("ArrowLeft", () => moveFocus(0, -1));
 onKey("Escape", () => {
-  if (!card.hidden && !opened) {
+  if (!card.hidden && !openedId) {
     hideCard();
     return true;
   }
@@ -169,6 +172,6 @@ document.addEventListener("click", (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
   hideCard();
-  if (link.id === opened) close();
+  if (link.id === openedId) close();
   else open(link);
 });

@@ -1,4 +1,4 @@
-// Arrow keys move between the links of the heat-map's cells; empty cells are passed over.
+// Arrow keys move the focus between the links in the cells of the heat map; cells without a link are skipped.
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 const table = document.querySelector("[data-heat]");
 

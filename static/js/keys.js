@@ -1,41 +1,42 @@
-// Keys that work on every page. Pages add theirs: import { onKey } from "./keys.js"; onKey("f", action).
-const places = { s: "/", r: "/matrix/", u: "/runs/", l: "/scenarios/", p: "/providers/" };
+// Keys that work on every page. Scripts of pages add keys with onKey("f", action); an action that returns false leaves
+// the key to the browser.
+const sections = { s: "/", r: "/matrix/", u: "/runs/", l: "/scenarios/", p: "/providers/" };
 const actions = new Map();
-let waiting = 0; // until when the letter after g counts
+let goDeadline = 0; // time until which a letter after g opens a section
 
 export function onKey(key, action) {
   actions.set(key, action);
 }
 
-function typing(target) {
+function isTextField(target) {
   return target instanceof Element && target.closest("input, select, textarea, [contenteditable]");
 }
 
-function search() {
+function focusSearch() {
   const field = document.querySelector('main input[type="search"]');
   field?.focus();
   field?.select();
 }
 
-onKey("/", search);
+onKey("/", focusSearch);
 onKey("n", () => location.assign("/runs/new/"));
 document.querySelector(".tabs > [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-document.querySelectorAll(".tabs > a").forEach((tab, place) => onKey(String(place + 1), () => tab.click()));
+document.querySelectorAll(".tabs > a").forEach((tab, index) => onKey(String(index + 1), () => tab.click()));
 onKey("?", () => document.getElementById("keys")?.togglePopover());
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
-  if (typing(event.target)) {
+  if (isTextField(event.target)) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  if (event.timeStamp < waiting && places[event.key]) {
-    waiting = 0;
+  if (event.timeStamp < goDeadline && sections[event.key]) {
+    goDeadline = 0;
     event.preventDefault();
-    location.assign(places[event.key]);
+    location.assign(sections[event.key]);
     return;
   }
-  waiting = event.key === "g" ? event.timeStamp + 1500 : 0;
+  goDeadline = event.key === "g" ? event.timeStamp + 1500 : 0;
   const action = actions.get(event.key);
   if (action && action(event) !== false) event.preventDefault();
 });
@@ -50,22 +51,23 @@ document.addEventListener("input", (event) => {
 
 async function copy(button, text) {
   await navigator.clipboard.writeText(text);
-  const before = button.textContent;
+  const label = button.textContent;
   button.textContent = "Copied";
-  setTimeout(() => { button.textContent = before; }, 1500);
+  setTimeout(() => { button.textContent = label; }, 1500);
 }
 
-// A link with data-copy-from puts the text of its page on the clipboard; without a clipboard it opens the page.
+// A link with data-copy-from copies the text of its page to the clipboard. If that is not possible, it opens the page.
 document.addEventListener("click", async (event) => {
   const link = event.target instanceof Element && event.target.closest("[data-copy-from]");
   if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  const answer = await fetch(link.href);
-  if (answer.ok) await copy(link, await answer.text());
+  const response = await fetch(link.href);
+  if (response.ok) await copy(link, await response.text());
   else location.assign(link.href);
 });
 
-// A button with data-copy puts its text, or the page's address for an empty one, on the clipboard.
+// A button with data-copy copies the value of this attribute to the clipboard, or the address of the page if the value
+// is empty. A path is completed to an address of this site.
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element && event.target.closest("[data-copy]");
   if (!button || !navigator.clipboard) return;

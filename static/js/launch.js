@@ -1,4 +1,5 @@
-// Shows the fields of the stopping rule that is chosen; without it all stand under a heading that says when they count.
+// Shows only the fields of the chosen stopping rule. Without this script, all fields are shown under headings that say
+// to which rule they belong.
 const rule = document.getElementById("id_until");
 
 function showRule() {
@@ -10,8 +11,8 @@ function showRule() {
 rule?.addEventListener("change", showRule);
 if (rule) showRule();
 
-// While a start is under way, no new plan replaces its button: with the new button's key, a second press would start
-// another run.
+// While the form is sent, htmx does not replace the button by that of a new plan: the new button has another launch key,
+// with which a second press would start another run.
 const plan = document.querySelector("form.plan");
 let isStarting = false;
 
@@ -25,10 +26,11 @@ window.addEventListener("pageshow", () => {
   isStarting = false;
 });
 
-// Narrows the list of models while one types; what is chosen stays. Without it the Filter button asks the server.
+// Shows only the models that match the typed words, and those that are chosen. Without this script, the button Filter
+// sends the form.
 const field = document.querySelector("[data-find]");
 
-function narrow() {
+function filterModels() {
   const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const label of document.querySelectorAll("label[data-findable]")) {
     const text = label.textContent.toLowerCase();
@@ -41,10 +43,10 @@ function narrow() {
     if (words.length) details.open = true;
   }
   const shown = document.querySelectorAll("label[data-findable]:not([hidden])").length;
-  document.querySelector("[data-found]").textContent = words.length ? `${shown} shown; what is chosen stays.` : "";
+  document.querySelector("[data-found]").textContent = words.length ? `${shown} shown. Chosen models stay in the list.` : "";
 }
 
-field?.addEventListener("input", narrow);
+field?.addEventListener("input", filterModels);
 field?.addEventListener("keydown", (event) => {
   if (event.key === "Enter") event.preventDefault();
 });

@@ -1,12 +1,12 @@
-// The live part of a page is replaced as a whole: keep how far its boxes are scrolled. htmx keeps the focus by id.
-const places = new Map();
-const boxes = () => document.querySelectorAll("#live .scroll");
+// htmx replaces the live part of a page as a whole. This script keeps the scroll positions of the boxes in this part.
+const positions = new Map(); // left and top by the index of a box
+const listBoxes = () => document.querySelectorAll("#live .scroll");
 
 document.body.addEventListener("htmx:beforeSwap", () => {
-  boxes().forEach((box, number) => places.set(number, [box.scrollLeft, box.scrollTop]));
+  listBoxes().forEach((box, index) => positions.set(index, [box.scrollLeft, box.scrollTop]));
 });
 document.body.addEventListener("htmx:afterSwap", () => {
-  boxes().forEach((box, number) => {
-    [box.scrollLeft, box.scrollTop] = places.get(number) ?? [0, 0];
+  listBoxes().forEach((box, index) => {
+    [box.scrollLeft, box.scrollTop] = positions.get(index) ?? [0, 0];
   });
 });

@@ -1,27 +1,27 @@
-// The search page in a dialog: Ctrl K opens it, arrows choose, Enter follows, Escape closes. Only the last answer counts.
+// The search page in a dialog: Ctrl K opens it, arrows choose a link, Enter follows the link, Escape closes the dialog.
 const palette = document.getElementById("palette");
 const field = palette.querySelector("input");
-const found = document.getElementById("palette-found");
-let asked = 0;
+const results = document.getElementById("palette-found");
+let lastRequest = 0; // number of the last request; older answers are ignored
 
 async function search() {
-  const number = ++asked;
+  const number = ++lastRequest;
   const response = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(field.value)}`, { headers: { "HX-Request": "true" } });
   const text = response.ok ? await response.text() : "";
   // Replacing a link between the press and the release of a button would lose the click.
-  while (found.matches(":active")) await new Promise(requestAnimationFrame);
-  if (number !== asked) return;
-  found.innerHTML = text;
+  while (results.matches(":active")) await new Promise(requestAnimationFrame);
+  if (number !== lastRequest) return;
+  results.innerHTML = text;
   choose(0);
 }
 
-function links() {
-  return [...found.querySelectorAll("a")];
+function listLinks() {
+  return [...results.querySelectorAll("a")];
 }
 
 function choose(index) {
-  links().forEach((link, place) => link.setAttribute("aria-selected", String(place === index)));
-  links()[index]?.scrollIntoView({ block: "nearest" });
+  listLinks().forEach((link, number) => link.setAttribute("aria-selected", String(number === index)));
+  listLinks()[index]?.scrollIntoView({ block: "nearest" });
 }
 
 function open() {
@@ -42,17 +42,18 @@ document.addEventListener("keydown", (event) => {
 });
 field.addEventListener("input", search);
 palette.querySelector("form").addEventListener("submit", (event) => {
-  const chosen = links().find((link) => link.getAttribute("aria-selected") === "true");
+  const chosen = listLinks().find((link) => link.getAttribute("aria-selected") === "true");
   if (!chosen) return;
   event.preventDefault();
   chosen.click();
 });
 palette.addEventListener("keydown", (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (!step || !links().length) return;
+  const links = listLinks();
+  if (!step || !links.length) return;
   event.preventDefault();
-  const now = links().findIndex((link) => link.getAttribute("aria-selected") === "true");
-  choose((now + step + links().length) % links().length);
+  const current = links.findIndex((link) => link.getAttribute("aria-selected") === "true");
+  choose((current + step + links.length) % links.length);
 });
 palette.addEventListener("click", (event) => {
   if (event.target === palette) palette.close();

@@ -1,7 +1,8 @@
-// Light, dark, or as the system says, without a reload. The cookie is the choice: the server writes data-theme from it.
+// Changes the theme (light, dark, or that of the system) without a reload. The server reads the choice from the cookie
+// and writes it into data-theme.
 const root = document.documentElement;
 const form = document.querySelector("[data-theme-form]");
-const order = ["system", "light", "dark"];
+const THEMES = ["system", "light", "dark"];
 
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -11,6 +12,6 @@ form?.addEventListener("submit", (event) => {
   else root.dataset.theme = theme;
   document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax`;
   button.textContent = `Theme: ${theme}`;
-  button.value = order[(order.indexOf(theme) + 1) % order.length];
+  button.value = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
   document.dispatchEvent(new CustomEvent("theme", { detail: theme }));
 });

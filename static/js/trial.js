@@ -1,4 +1,5 @@
-// Keys of the trial page: links marked data-key, the two panes, and the timeline.
+// Keys of the trial page: links with data-key follow their key, r changes the panes of a step, and arrows move through
+// the timeline.
 import { onKey } from "./keys.js";
 
 for (const key of ["j", "k", "f", "b", "d"]) {
@@ -9,19 +10,19 @@ for (const key of ["j", "k", "f", "b", "d"]) {
   });
 }
 
-const order = ["both", "raw", "normalised"];
+const PANES = ["both", "raw", "normalised"];
 onKey("r", () => {
   const detail = document.getElementById("step");
   if (!detail) return false;
-  detail.dataset.panes = order[(order.indexOf(detail.dataset.panes) + 1) % order.length];
+  detail.dataset.panes = PANES[(PANES.indexOf(detail.dataset.panes) + 1) % PANES.length];
 });
 
-function walk(by) {
+function openStep(offset) {
   const steps = [...document.querySelectorAll(".timeline a.step")];
-  const here = steps.findIndex((step) => step.hasAttribute("aria-current"));
-  const next = steps[here + by];
+  const current = steps.findIndex((step) => step.hasAttribute("aria-current"));
+  const next = steps[current + offset];
   if (!next) return false;
   next.click();
 }
-onKey("ArrowDown", () => walk(1));
-onKey("ArrowUp", () => walk(-1));
+onKey("ArrowDown", () => openStep(1));
+onKey("ArrowUp", () => openStep(-1));

@@ -1,43 +1,46 @@
-// The list of trials by keys: j and k move, f finds the next failed one, Enter opens, p peeks. Typing searches; only the
-// last answer is shown.
+// Keys in the list of trials: j and k move the focus, f moves to the next failed trial, Enter opens a trial, p shows its
+// summary beside the list. Typing in the query searches after a pause.
 import { onKey } from "./keys.js";
 
 const form = document.querySelector("[data-query]");
-const links = () => [...document.querySelectorAll("a[data-trial]")];
+const listLinks = () => [...document.querySelectorAll("a[data-trial]")];
 const panel = () => document.getElementById("peek");
-let asked = 0;
-let waiting = 0;
-let peeked = ""; // id of the row whose summary is shown
-let peeks = 0;
+let lastSearch = 0; // number of the last search; older answers are ignored
+let searchTimer = 0;
+let peekedId = ""; // id of the row whose summary is shown; empty without one
+let lastPeek = 0; // number of the last request for a summary; older answers are ignored
 
 function move(step, isWanted = () => true) {
-  const all = links();
-  let place = all.indexOf(document.activeElement);
-  if (place < 0 && peeked) place = all.findIndex((link) => link.closest("tr").id === peeked);
-  if (place < 0 && step < 0) place = all.length;
-  for (place += step; place >= 0 && place < all.length; place += step) {
-    if (!isWanted(all[place])) continue;
-    all[place].focus({ preventScroll: true });
-    all[place].scrollIntoView({ block: "nearest" });
-    if (peeked) peek(all[place]);
+  const links = listLinks();
+  let index = links.indexOf(document.activeElement);
+  if (index < 0 && peekedId) index = links.findIndex((link) => link.closest("tr").id === peekedId);
+  if (index < 0 && step < 0) index = links.length;
+  for (index += step; index >= 0 && index < links.length; index += step) {
+    if (!isWanted(links[index])) continue;
+    links[index].focus({ preventScroll: true });
+    links[index].scrollIntoView({ block: "nearest" });
+    if (peekedId) peek(links[index]);
     return true;
   }
   return false;
 }
 
 async function search() {
-  const number = ++asked;
+  const number = ++lastSearch;
   const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
   const response = await fetch(address);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  if (number !== asked || !response.ok) return;
+  if (number !== lastSearch || !response.ok) return;
   forgetPeek();
   document.getElementById("found").replaceWith(page.getElementById("found"));
-  document.querySelector(".table-tools").replaceWith(page.querySelector(".table-tools")); // they hold the query too
+  // The links and forms of the table's tools have the query, too.
+  document.querySelector(".table-tools").replaceWith(page.querySelector(".table-tools"));
   history.replaceState(null, "", address);
 }
 
-// The parts of the trial's page that are marked data-peek, beside the list. Their links lead to that page.
+// Returns the parts of the trial's page that are marked data-peek, changed for a place beside the list: links are
+// resolved against the trial's page, headings are lower, and ids, which the list may have too, are removed. The result
+// is empty if the page cannot be read.
 async function readSummary(address) {
   const response = await fetch(address).catch(() => null);
   if (!response) return [];
@@ -46,12 +49,12 @@ async function readSummary(address) {
   for (const part of parts) {
     for (const link of part.querySelectorAll("a[href]")) link.href = new URL(link.getAttribute("href"), new URL(address, location.href));
     for (const heading of part.querySelectorAll("h1")) {
-      const lower = document.createElement("h3");
-      lower.append(...heading.childNodes);
-      heading.replaceWith(lower);
+      const lowerHeading = document.createElement("h3");
+      lowerHeading.append(...heading.childNodes);
+      heading.replaceWith(lowerHeading);
     }
-    for (const named of [part, ...part.querySelectorAll("*")]) {
-      for (const name of ["id", "data-key", "aria-labelledby"]) named.removeAttribute(name);
+    for (const element of [part, ...part.querySelectorAll("*")]) {
+      for (const name of ["id", "data-key", "aria-labelledby"]) element.removeAttribute(name);
     }
   }
   return parts;
@@ -61,9 +64,9 @@ function buildHeader(link) {
   const row = link.closest("tr");
   const title = document.createElement("h2");
   title.textContent = `Trial ${link.textContent.trim()}`;
-  const place = document.createElement("p");
-  place.className = "muted small";
-  place.textContent = ["model", "scenario"].map((name) => row.querySelector(`.col-${name}`)?.innerText).filter(Boolean).join(" · ");
+  const source = document.createElement("p");
+  source.className = "muted small";
+  source.textContent = ["model", "scenario"].map((name) => row.querySelector(`.col-${name}`)?.innerText).filter(Boolean).join(" · ");
   const open = document.createElement("a");
   open.className = "btn";
   open.href = link.href;
@@ -77,31 +80,31 @@ function buildHeader(link) {
   tools.className = "btns";
   tools.append(open, button);
   const header = document.createElement("header");
-  header.append(title, tools, place);
+  header.append(title, tools, source);
   return header;
 }
 
 async function peek(link) {
   forgetPeek();
   const row = link.closest("tr");
-  peeked = row.id;
+  peekedId = row.id;
   row.setAttribute("aria-selected", "true");
-  const number = ++peeks;
+  const number = ++lastPeek;
   const parts = await readSummary(link.href);
-  if (number !== peeks) return;
+  if (number !== lastPeek) return;
   panel().replaceChildren(buildHeader(link), ...(parts.length ? parts : ["The trial could not be read. Open its page."]));
   panel().hidden = false;
 }
 
 function forgetPeek() {
-  document.getElementById(peeked)?.removeAttribute("aria-selected");
-  peeked = "";
-  peeks += 1;
+  document.getElementById(peekedId)?.removeAttribute("aria-selected");
+  peekedId = "";
+  lastPeek += 1;
 }
 
 function closePeek() {
-  if (!peeked) return false;
-  const row = document.getElementById(peeked);
+  if (!peekedId) return false;
+  const row = document.getElementById(peekedId);
   forgetPeek();
   panel().hidden = true;
   row?.querySelector("a[data-trial]").focus({ preventScroll: true });
@@ -113,8 +116,8 @@ onKey("k", () => move(-1));
 onKey("f", () => move(1, (link) => link.dataset.failed !== undefined));
 onKey("p", () => {
   const row = document.activeElement?.closest("[data-rows] tbody tr");
-  if (peeked && (!row || row.id === peeked)) return closePeek();
-  const link = row?.querySelector("a[data-trial]") ?? links()[0];
+  if (peekedId && (!row || row.id === peekedId)) return closePeek();
+  const link = row?.querySelector("a[data-trial]") ?? listLinks()[0];
   if (link) peek(link);
   return Boolean(link);
 });
@@ -124,10 +127,10 @@ document.addEventListener("click", (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
   const row = link.closest("tr");
-  if (row.id === peeked) closePeek();
+  if (row.id === peekedId) closePeek();
   else peek(row.querySelector("a[data-trial]"));
 });
 form?.addEventListener("input", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(search, 200);
+  clearTimeout(searchTimer);
+  searchTimer = setTimeout(search, 200);
 });
