@@ -21,7 +21,7 @@ def test_scenario_author_copies_runs_and_re_judges_scenario(
     page.goto("/scenarios/recovery_busy/")
     page.get_by_role("link", name="Copy as test case").click()
     expect(page.get_by_text("A copy of the scenario recovery_busy")).to_be_visible()
-    results = page.get_by_label("What the tools answer")
+    results = page.get_by_label("Tool results")
     filled = results.input_value()
     assert '"kind": "busy"' in filled
 

@@ -20,7 +20,8 @@ USED_KEY = (
     "press the button again."
 )
 REUSED_KEY = "This form was sent before. This page shows what it started. To start another run, open the form again."
-_FIELDS_OF_ONE_REQUEST = (KEY_FIELD, "agreed", "csrfmiddlewaretoken")
+# Fields whose values may differ when a form is sent again.
+_IGNORED_FIELDS = (KEY_FIELD, "agreed", "csrfmiddlewaretoken")
 
 
 @contextmanager
@@ -37,7 +38,7 @@ def use_form_key(request: HttpRequest) -> Iterator[LaunchKey]:
     user = find_user(request)
     assert user is not None  # only a signed-in operator can launch runs
     key = request.POST.get(KEY_FIELD) or request.GET.get(KEY_FIELD, "")
-    names = [name for name in request.POST if name not in _FIELDS_OF_ONE_REQUEST]
+    names = [name for name in request.POST if name not in _IGNORED_FIELDS]
     body = {"path": request.path, "fields": {name: request.POST.getlist(name) for name in names}}
     with use_launch_key(user, clean_text(key, MAX_KEY_CHARACTERS), body) as launch_key:
         if launch_key.run is not None:

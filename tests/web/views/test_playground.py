@@ -70,7 +70,7 @@ def send_next_message(client: Client, address: str, message: str, **fields: str)
 
 def test_playground_message_starts_run_of_draft_case(owner_client: Client, send: SendMessage) -> None:
     page = read_html(owner_client.get(send()))
-    assert "What the user says next, after the answer above." in page
+    assert "The user&#x27;s next message, after the answer above." in page
     assert "get_weather" in page
     assert "3 messages." in page
     trial = Trial.objects.get()

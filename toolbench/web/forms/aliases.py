@@ -32,7 +32,7 @@ class AliasForm(forms.Form):
     If the field `config` has a measured configuration, the alias gets that configuration's model and settings.
     """
 
-    name = forms.CharField(label="Name", max_length=100, help_text="What programs send as the model.")
+    name = forms.CharField(label="Name", max_length=100, help_text="Programs send this name as the model.")
     model = forms.ChoiceField(label="Model")
     profile = forms.ChoiceField(label="Sampling profile")
     strategy = forms.CharField(

@@ -146,10 +146,10 @@ class DraftReviewForm(forms.Form):
             DraftReviewError: the form has errors, no draft is chosen, or the cases cannot be created.
         """
         if not self.is_valid():
-            raise DraftReviewError("choose Accept or Reject, and a name of at most 80 characters for the set.")
+            raise DraftReviewError("Choose Accept or Reject, and a name of at most 80 characters for the set.")
         draft_ids = [number for text in id_texts if (number := parse_whole_number(text)) is not None]
         if not draft_ids and not self.cleaned_data["all"]:
-            raise DraftReviewError("choose at least one draft.")
+            raise DraftReviewError("Choose at least one draft.")
         chosen_ids = None if self.cleaned_data["all"] else draft_ids
         if self.cleaned_data["decision"] == "accept":
             try:

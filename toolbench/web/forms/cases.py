@@ -52,7 +52,7 @@ class CaseForm(VersionForm):
         3,
         required=True,
         placeholder="How is the weather in Berlin?",
-        hint="What the user says, or an array of messages that ends with it.",
+        hint="The user's message, or an array of messages that ends with it.",
     )
     expect = _build_text_field(
         "Expected",
@@ -72,7 +72,7 @@ class CaseForm(VersionForm):
     )
     system = _build_text_field("System prompt", 3)
     results = _build_text_field(
-        "What the tools answer",
+        "Tool results",
         4,
         placeholder='{"get_weather": {"fixed": {"sky": "clear"}}}',
         hint=(
@@ -87,7 +87,7 @@ class CaseForm(VersionForm):
         hint="Initial state. “set” in the results changes it, and “state” in the expectation checks it.",
     )
     turns = forms.IntegerField(
-        label="Answers at most",
+        label="Maximum of turns",
         min_value=1,
         max_value=50,
         required=False,
@@ -95,7 +95,7 @@ class CaseForm(VersionForm):
     )
     parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
     further = _build_text_field(
-        "What the user says next",
+        "Follow-ups of the user",
         3,
         placeholder='["And order 18?", "Thank you."]',
         hint="A text, or a list of texts, which begins with [ or a dash. Each follows the answer to the one before.",
@@ -207,7 +207,7 @@ class CaseImportForm(forms.Form):
     """Form for importing cases from a file or from pasted text."""
 
     file = forms.FileField(label="File", required=False)
-    text = _build_text_field("Or paste it", 10)
+    text = _build_text_field("Or its content", 10)
     set = forms.CharField(
         label="Set",
         max_length=80,

@@ -17,7 +17,7 @@ class FormatForm(forms.Form):
     text = forms.CharField(
         max_length=MAX_TEXT_CHARS,
         strip=False,
-        label="What the model wrote",
+        label="Output of the model",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )
     tools = forms.CharField(

@@ -14,8 +14,8 @@ from toolbench.web.forms.json_object import JsonObjectField
 
 TOOL_USE_MODE_CHOICES = [
     ("enforced", "enforced: a trial without any call fails"),
-    ("relaxed", "relaxed"),
-    ("disabled", "tools off"),
+    ("relaxed", "relaxed: tools are offered, and no call is required"),
+    ("disabled", "disabled: no tools are sent"),
 ]
 TOOL_FAILURE_POLICY_CHOICES = [
     ("fatal", "fatal: a tool's last result must be ok"),
@@ -105,7 +105,7 @@ class LaunchForm(forms.Form):
     until = forms.ChoiceField(
         choices=STOPPING_CHOICES,
         required=False,
-        label="How long",
+        label="Stopping rule",
         help_text=(
             "Sequential stopping: each cell starts with 10 trials; undecided cells get 5 more at a time, up to the "
             "number above."
@@ -115,7 +115,7 @@ class LaunchForm(forms.Form):
         choices=RATE_CHOICES,
         required=False,
         initial="given",
-        label="Decided by",
+        label="Deciding rate",
         help_text="The rate that the stopping rule uses.",
     )
     until_target = forms.FloatField(

@@ -53,7 +53,7 @@ class MessageForm(CaseForm):
         lines = str(source.get("message") or "").count("\n") + 1
         self.fields["message"].widget.attrs["rows"] = min(max(lines, _MIN_ROWS), _MAX_ROWS)
         if source.get("trial"):
-            self.fields["message"].help_text = "What the user says next, after the answer above."
+            self.fields["message"].help_text = "The user's next message, after the answer above."
         self.fields["expect"].help_text = "May be blank: any answer passes. Otherwise as in a test case."
         self.fields["tools"].help_text = "The tools array of a request to OpenAI, as JSON or YAML. May be blank."
 

@@ -51,9 +51,7 @@ class PresetForm(EntryForm[Preset]):
 
     functions = PRESETS
 
-    description = forms.CharField(
-        label="What it is for", required=False, max_length=2000, widget=forms.Textarea({"rows": 2})
-    )
+    description = forms.CharField(label="Purpose", required=False, max_length=2000, widget=forms.Textarea({"rows": 2}))
 
     def __init__(self, data: QueryDict | None = None, *, initial: Mapping[str, Any] | None = None) -> None:
         """Build the form with a field for each setting."""

@@ -104,7 +104,7 @@ class ProviderForm(forms.Form):
     key_env = forms.CharField(
         required=False,
         max_length=80,
-        label="Or the variable that holds it",
+        label="Or its environment variable",
         help_text="Example: OPENROUTER_API_KEY. Only the variable’s name is stored.",
     )
     remove_key = forms.BooleanField(required=False, label="Remove the stored key")

@@ -37,7 +37,7 @@ def review(request: HttpRequest) -> HttpResponse:
     try:
         sentence = DraftReviewForm(request.POST).save(request.POST.getlist("draft"))
     except DraftReviewError as error:
-        messages.error(request, f"Nothing was changed: {error}")
+        messages.error(request, f"Nothing was changed. {error}")
     else:
         record(request, Action.CHANGED, f"drafts from traffic: {sentence}", reverse("case-drafts"))
         messages.success(request, sentence)
