@@ -209,7 +209,7 @@ def edit_model_settings(request: HttpRequest, model_id: int, body: ModelSettings
 def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
     """Queue a conformance probe of a model and return its id, or return the id of the open one."""
     model = _get_model_or_404(model_id)
-    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A user requested it.")
+    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A user requested this probe.")
     record(request, Action.LAUNCHED, f"probe of {model.name}", f"/probes/{probe.pk}/")
     return Status(201, {"ids": [probe.pk]})
 

@@ -81,7 +81,7 @@ def _queue_probes(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
     Raises:
         EvalError: paid requests are not confirmed.
     """
-    why = "A user requested it at the command line."
+    why = "A user requested this probe at the command line."
     try:
         return queue_conformance_probes(models, why=why)
     except PaidRequestsUnconfirmedError as error:

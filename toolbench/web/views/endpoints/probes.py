@@ -20,7 +20,7 @@ from toolbench.web.requests import Action, record
 def start(request: HttpRequest, model_id: int) -> HttpResponse:
     """Queue a conformance probe of a model, unless one is open, and redirect to it."""
     model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
-    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A user requested it.")
+    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A user requested this probe.")
     record(request, Action.LAUNCHED, f"probe of {model.name}", reverse("probe", args=[probe.pk]))
     return redirect("probe", probe.pk)
 
