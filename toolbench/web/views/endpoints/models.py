@@ -32,14 +32,14 @@ def show_model(request: HttpRequest, model_id: int) -> HttpResponse:
     """Show a model's capabilities with their sources, and its probes (GET /models/ID/)."""
     try:
         return render_page(
-            request, "models/one.html", {"page": get_model_page(model_id), "weights": list_canonical_names()}
+            request, "models/one.html", {"page": get_model_page(model_id), "canonical_names": list_canonical_names()}
         )
     except Model.DoesNotExist:
         raise Http404(_MODEL_NOT_FOUND.format(model_id)) from None
 
 
 @require_POST
-def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
+def save_canonical_name(request: HttpRequest, model_id: int) -> HttpResponse:
     """Set the canonical model of a model (POST /models/ID/weights/)."""
     canonical_name = set_canonical_name(model_id, request.POST.get("weights", ""))
     if canonical_name is None:

@@ -51,7 +51,7 @@ def show_policy(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def show_personas(request: HttpRequest) -> HttpResponse:
+def show_simulated_models(request: HttpRequest) -> HttpResponse:
     """Show the simulated models (GET /demo/personas/)."""
     return render_page(request, "personas/show.html", {"personas": get_simulated_models()})
 
