@@ -36,10 +36,12 @@ def propose_preset(capabilities: Capabilities) -> PresetProposal:
             reasons.append(reason)
     if capabilities.supports_parallel_tools is False:
         patch["request_overrides"] = {"parallel_tool_calls": False}
-        reasons.append("One call at a time is all it makes.")
+        reasons.append("The endpoint makes only one call in an answer.")
     if "parallel_tool_calls" in (capabilities.ignores or ()):
         patch["max_tool_calls_per_turn"] = 1
-        reasons.append("It sends several calls although it was told not to: the first one is kept.")
+        reasons.append(
+            "The endpoint ignores parallel_tool_calls and may send several calls: only the first one is kept."
+        )
     return PresetProposal({**transforms_by_key, **patch}, tuple(reasons))
 
 
@@ -50,7 +52,7 @@ def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
             capabilities.calls_shape == "function_call",
             "response_transforms",
             "assistant_function_call_to_tool_calls",
-            "Calls stand in the old field function_call.",
+            "Calls are in the older field function_call.",
         ),
         (
             capabilities.calls_shape == "object",
@@ -68,13 +70,13 @@ def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
             capabilities.text_format == "hermes" and capabilities.supports_tool_use is False,
             "response_transforms",
             "assistant_content_tool_call_tags_to_tool_calls",
-            "Calls stand in the text between tool_call tags.",
+            "Calls are in the text, between tool_call tags.",
         ),
         (
             capabilities.arguments_shape == "blank",
             "tool_call_transforms",
             "assistant_tool_calls_arguments_blank_to_empty_object",
-            "Arguments of calls without any are blank.",
+            "Calls without arguments have blank ones.",
         ),
     )
 
@@ -86,18 +88,18 @@ def _list_history_rows(capabilities: Capabilities) -> _ProposalRows:
             capabilities.tool_id_pattern == NINE_CHARACTER_ID_PATTERN,
             "message_transforms",
             "tool_call_ids_nine_characters",
-            "Only ids of nine letters and digits are taken back.",
+            "The endpoint accepts only call ids of nine letters or digits.",
         ),
         (
             capabilities.content_null_ok is False,
             "message_transforms",
             EMPTY_CONTENT_FOR_NULL,
-            "Content null beside calls is not taken back.",
+            "The endpoint refuses earlier messages with calls and content null.",
         ),
         (
             capabilities.allows_midturn_system is False,
             "message_transforms",
             MOVE_SYSTEM_TO_USER,
-            "A system message in the middle of a conversation is refused.",
+            "The endpoint refuses a system message in the middle of a conversation.",
         ),
     )

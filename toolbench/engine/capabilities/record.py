@@ -35,79 +35,88 @@ class Capabilities:
         default=None, metadata=_build_metadata("Tool calls come back in their own field.")
     )
     tools_field: str | None = field(
-        default=None, metadata=_build_metadata("What becomes of the request's tools: accepted, dropped or refused.")
+        default=None, metadata=_build_metadata("What the endpoint does with tools: accepted, dropped or refused.")
     )
     text_format: str | None = field(
         default=None, metadata=_build_metadata("The text format in which the model writes calls into its text.")
     )
-    supports_parallel_tools: Ternary = field(default=None, metadata=_build_metadata("Several calls in one answer."))
+    supports_parallel_tools: Ternary = field(
+        default=None, metadata=_build_metadata("The model can make several calls in one answer.")
+    )
     tool_choice_values: tuple[str, ...] | None = field(
-        default=None, metadata=_build_metadata("Values of tool_choice that are honoured.")
+        default=None, metadata=_build_metadata("Values of tool_choice that have an effect.")
     )
     supports_stream_tools: Ternary = field(
-        default=None, metadata=_build_metadata("Streamed answers carry the same calls as whole ones.")
+        default=None, metadata=_build_metadata("Streamed answers have the same calls as unstreamed ones.")
     )
-    supports_strict: Ternary = field(default=None, metadata=_build_metadata("Tools marked strict are taken."))
+    supports_strict: Ternary = field(default=None, metadata=_build_metadata("The endpoint accepts tools with strict."))
     calls_shape: str | None = field(
-        default=None, metadata=_build_metadata("Where calls stand: list, object or function_call.")
+        default=None,
+        metadata=_build_metadata(
+            "The form of calls: list, object (one call without a list) or function_call (the older field)."
+        ),
     )
     arguments_shape: str | None = field(
-        default=None, metadata=_build_metadata("Arguments as text, object, blank, twice_encoded or unreadable.")
+        default=None,
+        metadata=_build_metadata("The form of arguments: text, object, blank, twice_encoded or unreadable."),
     )
     ids: str | None = field(default=None, metadata=_build_metadata("Ids of calls: unique, missing or repeated."))
     tool_id_pattern: str | None = field(
-        default=None, metadata=_build_metadata("What ids must look like when they are sent back.")
+        default=None, metadata=_build_metadata("A regular expression that call ids must match when they are sent back.")
     )
     content_null_ok: Ternary = field(
-        default=None, metadata=_build_metadata("An assistant turn with calls and content null is taken back.")
+        default=None, metadata=_build_metadata("The endpoint accepts earlier messages with calls and content null.")
     )
     allows_midturn_system: Ternary = field(
-        default=None, metadata=_build_metadata("A system message in the middle of a conversation is taken.")
+        default=None, metadata=_build_metadata("The endpoint accepts a system message in the middle of a conversation.")
     )
     reasoning_replay: str | None = field(
-        default=None, metadata=_build_metadata("How reasoning goes back: none, field, tags or details.")
+        default=None, metadata=_build_metadata("How earlier reasoning is sent back: none, field, tags or details.")
     )
     json_stability: str | None = field(
         default=None, metadata=_build_metadata("How often calls in text can be read: high, medium or low.")
     )
     constrained: tuple[str, ...] | None = field(
-        default=None, metadata=_build_metadata("Constraints that hold, the one that is used first.")
+        default=None, metadata=_build_metadata("Constraints that the endpoint enforces; the first one is used.")
     )
     raw_completion: Ternary = field(
-        default=None, metadata=_build_metadata("A raw completion endpoint continues a rendered prompt.")
+        default=None, metadata=_build_metadata("A raw completion endpoint continues rendered prompts.")
     )
     prompt_endpoint: str | None = field(
         default=None,
-        metadata=_build_metadata("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
+        metadata=_build_metadata(
+            "The raw completion endpoint: completions (OpenAI's) or llama (llama.cpp's own /completion)."
+        ),
     )
     schema_dialect: tuple[str, ...] | None = field(
-        default=None, metadata=_build_metadata("JSON Schema keywords that are refused.")
+        default=None, metadata=_build_metadata("JSON Schema keywords that the endpoint refuses.")
     )
-    name_pattern: str | None = field(default=None, metadata=_build_metadata("What tool names must look like."))
+    name_pattern: str | None = field(
+        default=None, metadata=_build_metadata("A regular expression that tool names must match.")
+    )
     limit_name: str | None = field(
         default=None,
         metadata=_build_metadata(
-            "The name under which the limit of an answer has its effect: max_tokens or max_completion_tokens."
+            "The parameter that limits the length of an answer: max_tokens or max_completion_tokens."
         ),
     )
     effort_name: str | None = field(
         default=None,
         metadata=_build_metadata(
-            "The name of the effort that is read: reasoning_effort, reasoning.effort, output_config.effort or "
-            "thinking.budget_tokens."
+            "The parameter that sets the reasoning effort: reasoning_effort, reasoning.effort, output_config.effort "
+            "or thinking.budget_tokens."
         ),
     )
-    max_tools: int | None = field(default=None, metadata=_build_metadata("Tools taken in one request."))
+    max_tools: int | None = field(default=None, metadata=_build_metadata("Maximum number of tools in a request."))
     honours: tuple[str, ...] | None = field(
-        default=None, metadata=_build_metadata("Sampling options that have their effect.")
+        default=None, metadata=_build_metadata("Sampling options that have an effect.")
     )
     ignores: tuple[str, ...] | None = field(
-        default=None, metadata=_build_metadata("Sampling options that are taken without effect.")
+        default=None, metadata=_build_metadata("Sampling options that are accepted and have no effect.")
     )
-
     usual_findings: tuple[str, ...] | None = field(
         default=None,
-        metadata=_build_metadata("Findings that are the endpoint's normal behaviour and are not reported."),
+        metadata=_build_metadata("Codes of findings that are normal for this endpoint and are therefore not reported."),
     )
 
     def get_known_values(self) -> JsonObject:

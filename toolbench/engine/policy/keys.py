@@ -138,11 +138,13 @@ PATTERN = KeyKind("pattern", "a regular expression; blank means none", _parse_pa
 TEXT = KeyKind("text", "a text; blank means the default", _parse_text)
 TOOL_CHOICE = KeyKind("text or object", "a text or an object; blank means the default", _parse_tool_choice)
 OBJECT = KeyKind("object", "an object", _parse_object, BY_LEAF)
-ALIAS_MAP = KeyKind("aliases", "an object of texts: the name the model uses to the tool's own", _parse_aliases, BY_LEAF)
-NAME_LIST = KeyKind("list", "a list of names, or one text with commas; [] clears", _parse_names, UNION)
+ALIAS_MAP = KeyKind(
+    "aliases", "an object of texts: each name that a model uses, with the tool's own name", _parse_aliases, BY_LEAF
+)
+NAME_LIST = KeyKind("list", "a list of names, or one text with commas; [] resets the setting", _parse_names, UNION)
 TRANSFORM_LIST = KeyKind(
     "transforms",
-    "an ordered list of transform names, or one text with commas; [] clears",
+    "an ordered list of transform names, or one text with commas; [] resets the setting",
     _parse_normalised_names,
     UNION,
 )
@@ -172,7 +174,7 @@ def build_set_kind(*names: str) -> KeyKind:
             raise ValueError
         return words
 
-    return KeyKind("names", f"a list of {', '.join(names)}; [] clears", parse_set, UNION, choices=names)
+    return KeyKind("names", f"a list of {', '.join(names)}; [] resets the setting", parse_set, UNION, choices=names)
 
 
 def build_metadata(kind: KeyKind, doc: str) -> dict[str, Any]:

@@ -61,83 +61,88 @@ class Policy:
         default="relaxed",
         metadata=build_metadata(
             build_choice_kind("enforced", "relaxed", "disabled", aliases=TOOL_USE_MODE_ALIASES),
-            "Enforced needs at least one tool call in the run; relaxed only offers tools; disabled never sends them.",
+            "enforced: a run without a tool call fails; relaxed: such a run may succeed; disabled: no tools are sent.",
         ),
     )
     tool_failure_policy: str = field(
         default="fatal",
         metadata=build_metadata(
             build_choice_kind("fatal", "tolerated"),
-            "In enforced mode, at the final answer: fatal needs the latest result of every tool name to be good; "
-            "tolerated needs one good result in the run.",
+            "When failed calls make a run in enforced mode fail. fatal: if the latest call of any tool failed; "
+            "tolerated: only if all calls of the run failed.",
         ),
     )
     method: str = field(
-        default="native", metadata=build_metadata(build_choice_kind(*METHODS), "How calls are asked for.")
+        default="native", metadata=build_metadata(build_choice_kind(*METHODS), "How calls are requested.")
     )
     constraint: str = field(
         default="response_format",
         metadata=build_metadata(
             build_choice_kind(*CONSTRAINTS),
-            "What holds the model to the format when the method is constrained: a JSON Schema in response_format "
-            "(plain_schema: with what Gemini holds of it; strict: OpenAI's mode; strict_tools: the same for native "
-            "tools; tgi_grammar: as TGI has it), structured_outputs of vLLM, output_config of Anthropic "
-            "(strict_tool_use: the same for native tools), or a grammar (grammar: llguidance in llama.cpp; gbnf: "
-            "llama.cpp's own; the same as fireworks_grammar at Fireworks, structured_grammar at vLLM, ebnf at SGLang).",
+            "How the method constrained sends its constraint. As a JSON Schema: response_format (strict: in OpenAI's "
+            "strict mode; plain_schema: with the keywords that Gemini enforces; tgi_grammar: as TGI expects it), "
+            "structured_outputs (vLLM) or output_config (Anthropic). As native strict tools: strict_tools (OpenAI) or "
+            "strict_tool_use (Anthropic). As a grammar: grammar (llguidance in llama.cpp), or llama.cpp's own as gbnf, "
+            "fireworks_grammar (Fireworks), structured_grammar (vLLM) or ebnf (SGLang).",
         ),
     )
     text_format: str = field(
         default=formats.AUTO,
         metadata=build_metadata(
             build_choice_kind(*formats.list_format_names()),
-            "The text format of calls: what the method template writes and reads (auto: hermes) and what "
-            "tool_calls_from_text reads (auto: all).",
+            "The text format of calls. The method template writes and reads it (auto: hermes). The transforms "
+            "tool_calls_from_text and tool_calls_from_reasoning read it (auto: every format).",
         ),
     )
     guess_untyped: bool = field(
         default=False,
         metadata=build_metadata(
             FLAG,
-            "In such calls, read tagged values that no schema gives a type as JSON where they are JSON; off, they stay "
-            "text.",
+            "In calls with a tag for each value, read a value whose type no schema states as JSON if it is valid JSON. "
+            "If this is off, such a value stays text.",
         ),
     )
     prompt_endpoint: str = field(
         default="completions",
         metadata=build_metadata(
             build_choice_kind("completions", "llama"),
-            "Where the method template sends its prompt: OpenAI's /v1/completions, or llama.cpp's own /completion.",
+            "Where the method template sends its prompt: to OpenAI's /v1/completions or llama.cpp's own /completion.",
         ),
     )
     constraint_max_string: int = field(
         default=SizeLimits().max_string_length,
         metadata=build_metadata(
             build_integer_kind(1),
-            "Characters of a string that has no bound of its own, when the method is constrained.",
+            "Method constrained: the maximum number of characters of a string without maxLength in its schema.",
         ),
     )
     constraint_max_items: int = field(
         default=SizeLimits().max_items,
-        metadata=build_metadata(build_integer_kind(1), "The same for the items of a list."),
+        metadata=build_metadata(build_integer_kind(1), "Method constrained: maximum items of a list without maxItems."),
     )
-    examples: str = field(default="none", metadata=build_metadata(TEXT, "The few-shot set in the history, or none."))
+    examples: str = field(
+        default="none", metadata=build_metadata(TEXT, "Name of the set of few-shot examples, or none.")
+    )
     paths: tuple[str, ...] = field(
         default=("native", "template", "constrained", "text_json"),
         metadata=build_metadata(
             build_methods_kind(*METHODS),
-            "The order in which methods are considered where an endpoint lacks native tools.",
+            "The methods from which auto chooses, in this order: the first one that the endpoint supports is used.",
         ),
     )
     max_turns: int = field(
         default=12,
         metadata=build_metadata(
             build_integer_kind(1),
-            "Turns after which the run ends as MAX_TURNS_EXCEEDED; counted anew for each of the user's messages.",
+            "Maximum number of turns for each user message; a run that needs more ends with MAX_TURNS_EXCEEDED.",
         ),
     )
     tool_choice: RequestChoice = field(
         default="auto",
-        metadata=build_metadata(TOOL_CHOICE, "Sent together with tools. Enforced does not change it."),
+        metadata=build_metadata(
+            TOOL_CHOICE,
+            "Sent with tools. In enforced mode, a constraint treats auto as required until a call was made.",
+        ),
     )
     tool_allowlist: tuple[str, ...] = field(
         default=(), metadata=build_metadata(NAME_LIST, "Only these tools are sent and may run; empty means all.")
@@ -146,160 +151,164 @@ class Policy:
         default=(), metadata=build_metadata(NAME_LIST, "These tools are neither sent nor may run.")
     )
     tool_name_aliases: dict[str, str] = field(
-        default_factory=dict, metadata=build_metadata(ALIAS_MAP, "Names models use instead of a tool's own.")
+        default_factory=dict,
+        metadata=build_metadata(ALIAS_MAP, "Other names that models use for tools, each with the tool's own."),
     )
     validate_arguments: bool = field(
-        default=True, metadata=build_metadata(FLAG, "Refuse calls whose arguments break the tool's JSON Schema.")
+        default=True, metadata=build_metadata(FLAG, "Refuse calls whose arguments violate the tool's schema.")
     )
     fix_empty_final: bool = field(
-        default=True, metadata=build_metadata(FLAG, "Ask once more when the answer after tool calls is blank.")
+        default=True, metadata=build_metadata(FLAG, "If the answer after tool calls is blank, ask once more.")
     )
     fix_empty_final_user_text: str = field(
-        default=FINAL_ANSWER_PROMPT, metadata=build_metadata(TEXT, "What the user says in that request.")
+        default=FINAL_ANSWER_PROMPT, metadata=build_metadata(TEXT, "The user message that fix_empty_final sends.")
     )
     fix_empty_final_disable_tools: bool = field(
         default=True,
         metadata=build_metadata(
             FLAG,
-            "Leave tools out of that request. Some providers refuse tool messages without tools: then turn it off.",
+            "Send no tools with fix_empty_final. Turn this off if the provider refuses tool messages without tools.",
         ),
     )
     fallback_retry_count: int = field(
         default=0,
         metadata=build_metadata(
             build_integer_kind(0),
-            "Relaxed mode: retries of a turn without tools when the endpoint says that it cannot use them.",
+            "Relaxed mode: whether to repeat a turn once without tools if the endpoint says that it cannot use tools. "
+            "0: no; 1 or more: yes.",
         ),
     )
     cut_stream_retries: int = field(
         default=0,
         metadata=build_metadata(
-            build_integer_kind(0), "How often a streamed answer that breaks off in the middle may be asked for again."
+            build_integer_kind(0), "How often a request may be sent again if its streamed answer breaks off."
         ),
     )
     tool_id_pattern: str = field(
         default="",
         metadata=build_metadata(
-            PATTERN, "What the endpoint takes as the id of a call, as a regular expression; others are replaced."
+            PATTERN, "Regular expression that call ids must match as a whole; other ids are replaced in requests."
         ),
     )
     usual_findings: tuple[str, ...] = field(
         default=(),
         metadata=build_metadata(
-            NAME_LIST, "Findings of calls that are the endpoint's normal behaviour and are not reported."
+            NAME_LIST, "Codes of findings that are normal for this endpoint and are therefore not reported."
         ),
     )
     reasoning_history: str = field(
         default="all",
         metadata=build_metadata(
             build_choice_kind("all", "last_turn", "details", "tags", "none"),
-            "What of earlier reasoning goes back. All: as it came, as DeepSeek (reasoning_content), Kimi and MiniMax "
-            "demand of turns that called, and what Anthropic wants of its signed blocks. Last_turn: only since the "
-            "user last spoke, as gpt-oss was trained. Details: OpenRouter's reasoning_details and Anthropic's blocks, "
-            "untouched, and no reasoning as plain text beside them. Tags: inside the text, between think tags, as "
-            "Cerebras wants it of GLM. None: nothing, for endpoints that refuse fields they do not know.",
+            "How earlier reasoning is sent back. all: as received, which DeepSeek, Kimi and MiniMax require for turns "
+            "with calls, and Anthropic for its signed blocks; last_turn: only the reasoning since the last user "
+            "message, as gpt-oss was trained; details: only OpenRouter's reasoning_details and Anthropic's blocks, "
+            "unchanged, without reasoning as plain text; tags: in the text, between think tags, as Cerebras requires "
+            "for GLM; none: not at all, for endpoints that refuse unknown fields.",
         ),
     )
     max_tool_args_bytes: int = field(
         default=200_000,
-        metadata=build_metadata(build_integer_kind(1), "Larger arguments are refused as ARGUMENTS_TOO_LARGE."),
+        metadata=build_metadata(build_integer_kind(1), "Maximum size of a call's arguments; larger ones are refused."),
     )
     max_tool_output_bytes: int = field(
         default=200_000,
-        metadata=build_metadata(build_integer_kind(1), "A larger result is replaced by TOOL_OUTPUT_TOO_LARGE."),
+        metadata=build_metadata(build_integer_kind(1), "Maximum size of a result; an error replaces a larger one."),
     )
     max_tool_calls_per_turn: int | None = field(
         default=None,
         metadata=build_metadata(
             build_integer_kind(1),
-            "Calls kept per answer; the rest is ignored and counted. 1 when parallel_tool_calls is false.",
+            "Maximum number of calls kept of an answer. Not set: 1 if parallel_tool_calls is false, otherwise all.",
         ),
     )
     max_tool_definitions_count: int = field(
         default=128,
-        metadata=build_metadata(build_integer_kind(1), "More tools than this are not sent: the run does not start."),
+        metadata=build_metadata(build_integer_kind(1), "Maximum number of tools; a run with more does not start."),
     )
     max_tool_definitions_bytes: int = field(
         default=200_000,
-        metadata=build_metadata(build_integer_kind(1), "The same for the bytes of the tools array."),
+        metadata=build_metadata(build_integer_kind(1), "Maximum size of all tools; a run with more does not start."),
     )
     request_overrides: JsonObject = field(
         default_factory=dict,
         metadata=build_metadata(
-            OBJECT, "Merged into the request body, except model, messages, tools, tool_choice and response_format."
+            OBJECT,
+            "Fields of the request body, which replace those of the sampling profile. model, messages, tools, "
+            "tool_choice and response_format are ignored.",
         ),
     )
     llm_options_defaults: JsonObject = field(
         default_factory=dict,
-        metadata=build_metadata(OBJECT, "Sampling defaults, under everything else in the body."),
+        metadata=build_metadata(OBJECT, "Defaults for fields of the request body that nothing else sets."),
     )
     message_transforms: tuple[str, ...] = field(
-        default=(), metadata=build_metadata(TRANSFORM_LIST, "Applied to the outgoing messages, in order.")
+        default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the messages of a request, in order.")
     )
     tool_transforms: tuple[str, ...] = field(
-        default=(), metadata=build_metadata(TRANSFORM_LIST, "Applied to the outgoing tools, in order.")
+        default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the tools of a request, in order.")
     )
     request_transforms: tuple[str, ...] = field(
         default=(),
-        metadata=build_metadata(TRANSFORM_LIST, "Applied to the whole outgoing body, in order, after all others."),
+        metadata=build_metadata(TRANSFORM_LIST, "Transforms of the whole request body, in order, as the last step."),
     )
     response_transforms: tuple[str, ...] = field(
-        default=(), metadata=build_metadata(TRANSFORM_LIST, "Applied to the answer's message, in order.")
+        default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the message of an answer, in order.")
     )
     tool_call_transforms: tuple[str, ...] = field(
-        default=(), metadata=build_metadata(TRANSFORM_LIST, "Applied to the calls found, in order.")
+        default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the calls of an answer, in order.")
     )
     tool_result_transforms: tuple[str, ...] = field(
-        default=(), metadata=build_metadata(TRANSFORM_LIST, "Applied to each result's envelope, in order.")
+        default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the envelope of a result, in order.")
     )
     argument_repairs: tuple[str, ...] = field(
         default=(),
         metadata=build_metadata(
             TRANSFORM_LIST,
-            "Repairs of arguments that are no JSON object, tried in order; what breaks off is never executed.",
+            "Repairs of arguments that are not a JSON object, tried in order; a truncated call is never executed.",
         ),
     )
     repair_request: bool = field(
         default=False,
         metadata=build_metadata(
             FLAG,
-            "Ask once more in a run, quoting the error, when an answer means a call that cannot be run. A second "
-            "sample: the first-attempt rate stands beside it.",
+            "If an answer has a call that cannot run, quote the error and ask again, once in a run. The new answer is "
+            "a second sample, so results show the success of the first attempt, too.",
         ),
     )
     serial_calls: bool = field(
         default=False,
         metadata=build_metadata(
-            FLAG, "Keep one call per answer: for endpoints and models that cannot make several at once."
+            FLAG, "Keep only the first call of an answer, for endpoints and models that cannot make several."
         ),
     )
     tool_use_prompt: bool = field(
         default=False,
         metadata=build_metadata(
-            FLAG, "Native method: tell the model to fill in the tool's parameters and to write no JSON into its text."
+            FLAG, "Method native: tell the model to fill in the tool's parameters and to write no JSON into its text."
         ),
     )
     drop_refused_parameters: bool = field(
         default=False,
         metadata=build_metadata(
             FLAG,
-            "Where an endpoint answers 400 or 422 and names an optional parameter, ask once more without it, and leave "
-            "it out for the rest of the run.",
+            "If the endpoint refuses a request and names an optional parameter, send the request again without it, and "
+            "leave the parameter out for the rest of the run.",
         ),
     )
     left_out_parameters: tuple[str, ...] = field(
         default=(),
         metadata=build_metadata(
             build_set_kind(*OPTIONAL_PARAMETERS),
-            "Optional parameters that are never sent: for endpoints that refuse them.",
+            "Optional parameters that are not sent, for endpoints that refuse them.",
         ),
     )
     wire_standard_only: bool = field(
         default=False,
         metadata=build_metadata(
             FLAG,
-            "Read only the calls that the published wire standards allow: tool_calls as a list of functions with id, "
-            "name and the text of a JSON object. Anything else is a parse error and does not run.",
+            "Read only calls that a published wire standard allows: tool_calls is a list of functions with id, name "
+            "and the text of a JSON object. Any other call is a parse error and does not run.",
         ),
     )
     strict: bool = field(
