@@ -66,9 +66,9 @@ def test_list_tool_problems_names_what_endpoint_would_refuse() -> None:
     )
 
     assert list_tool_problems(tools, strict_capabilities) == (
-        "There are 2 tools and the endpoint takes 1.",
-        "The endpoint does not take the name FarTooLongAName: it wants ^[a-z_]{1,12}$.",
-        "The endpoint refuses $ref in a schema, which FarTooLongAName has.",
+        "There are 2 tools and the endpoint accepts at most 1.",
+        "The endpoint accepts only tool names that match ^[a-z_]{1,12}$, unlike FarTooLongAName.",
+        "The endpoint refuses schemas with $ref, such as that of FarTooLongAName.",
     )
     assert list_tool_problems(tools, Capabilities()) == ()
 
@@ -78,5 +78,5 @@ def test_list_tool_problems_reads_schema_of_property_named_properties() -> None:
     capabilities = Capabilities(schema_dialect=("pattern",))
 
     assert list_tool_problems((ToolDefinition("save", "", schema),), capabilities) == (
-        "The endpoint refuses pattern in a schema, which save has.",
+        "The endpoint refuses schemas with pattern, such as that of save.",
     )

@@ -55,7 +55,7 @@ def test_consume_refuses_other_token_and_keeps_mask(token: int) -> None:
 
 
 def test_invalid_grammar_or_vocabulary_raises_plan_error() -> None:
-    with pytest.raises(PlanError, match="llguidance gave up"):
+    with pytest.raises(PlanError, match="llguidance cannot use the grammar"):
         Mask(BYTE_VOCABULARY, "start: nowhere")
     with pytest.raises(PlanError, match="2 tokens"):
         Vocabulary([b"a", b"b"], end=2)

@@ -11,7 +11,7 @@ from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 
 def test_get_wire_format_refuses_unknown_wire() -> None:
-    with pytest.raises(PlanError, match="No wire is called 'smoke signals'"):
+    with pytest.raises(PlanError, match="There is no wire format 'smoke signals'"):
         run_script(replace(build_plan(), wire="smoke signals"), [build_answer()])
 
 

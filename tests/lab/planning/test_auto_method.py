@@ -219,7 +219,7 @@ def test_build_plan_skips_template_method_on_anthropic_wire(model: Model) -> Non
     plan = build_plan(build_request(model, methods=("native", "template")))
 
     assert [config.method for config in plan.configs] == ["native"]
-    assert plan.skipped[0].why == "An endpoint that speaks anthropic takes no rendered prompt."
+    assert plan.skipped[0].why == "An endpoint with the wire format anthropic takes no rendered prompt."
 
 
 def test_build_plan_without_parallel_support_sends_single_calls(model: Model) -> None:
@@ -237,7 +237,7 @@ def test_build_plan_skips_native_if_tool_name_is_not_accepted(model: Model) -> N
     plan = build_plan(build_request(model, methods=("native", "text_json")))
 
     assert [config.method for config in plan.configs] == ["text_json"]
-    assert plan.skipped[0].why == "The endpoint does not take the name state_get: it wants ^x."
+    assert plan.skipped[0].why == "The endpoint accepts only tool names that match ^x, unlike state_get."
 
 
 def test_decide_all_waiting_methods_recovers_lost_notification(model: Model) -> None:

@@ -132,7 +132,11 @@ def _find_constrained_obstacle(capabilities: Capabilities) -> str:
 
 
 def _find_text_json_obstacle(capabilities: Capabilities) -> str:
-    return "Its calls in text can be read too seldom (stability low)." if capabilities.json_stability == "low" else ""
+    return (
+        "The model's calls in text can be read too seldom (stability low)."
+        if capabilities.json_stability == "low"
+        else ""
+    )
 
 
 _OBSTACLE_FINDERS: Mapping[str, Callable[[Capabilities], str]] = {
@@ -166,14 +170,18 @@ def list_tool_problems(tools: Sequence[ToolDefinition], capabilities: Capabiliti
     """
     problems: list[str] = []
     if capabilities.max_tools is not None and len(tools) > capabilities.max_tools:
-        problems.append(f"There are {len(tools)} tools and the endpoint takes {capabilities.max_tools}.")
+        problems.append(f"There are {len(tools)} tools and the endpoint accepts at most {capabilities.max_tools}.")
     pattern = _compile_pattern(capabilities.name_pattern)
     for tool in tools:
         if pattern is not None and not pattern.search(tool.name):
-            problems.append(f"The endpoint does not take the name {tool.name}: it wants {capabilities.name_pattern}.")
+            problems.append(
+                f"The endpoint accepts only tool names that match {capabilities.name_pattern}, unlike {tool.name}."
+            )
         refused_keywords = sorted(set(capabilities.schema_dialect or ()) & _collect_keywords(tool.parameters))
         if refused_keywords:
-            problems.append(f"The endpoint refuses {', '.join(refused_keywords)} in a schema, which {tool.name} has.")
+            problems.append(
+                f"The endpoint refuses schemas with {', '.join(refused_keywords)}, such as that of {tool.name}."
+            )
     return tuple(problems)
 
 

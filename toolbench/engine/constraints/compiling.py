@@ -109,7 +109,7 @@ def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOp
             _build_grammar_fields(constraint, grammar_text), answers.dropped_keywords, grammar_text
         )
     if options.text_format:
-        raise PlanError(f"{constraint} holds JSON only, not the format {options.text_format}")
+        raise PlanError(f"the constraint {constraint} enforces JSON only, not the text format {options.text_format}")
     return CompiledConstraint(_build_schema_fields(constraint, answers), answers.dropped_keywords)
 
 
@@ -121,7 +121,7 @@ def _check_grammar(grammar: str) -> None:
     """
     is_invalid, messages = LLMatcher.validate_grammar_with_warnings(grammar)
     if is_invalid:
-        raise PlanError(f"llguidance does not take the grammar of these tools: {messages[0].splitlines()[0]}")
+        raise PlanError(f"llguidance refuses the grammar of these tools: {messages[0].splitlines()[0]}")
 
 
 def _build_grammar_fields(constraint: str, grammar_text: str) -> JsonObject:

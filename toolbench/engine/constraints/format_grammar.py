@@ -50,7 +50,7 @@ def find_format_grammar(format: str) -> FormatGrammar:
     layout = text_format.layout
     first_call, second_call = (layout.write_call(TextCall("f", dict(_SAMPLE_ARGUMENTS)), index) for index in (0, 1))
     if len(_SAMPLE_ARGUMENTS_PATTERN.findall(first_call)) != 1:
-        raise PlanError(f"the format {format} does not write arguments as JSON; no grammar is made for it")
+        raise PlanError(f"the text format {format} does not write arguments as JSON, so no grammar can enforce it")
     first_character = f"{layout.before_calls}{first_call}"[0]
     barred = "" if first_character.isalnum() else first_character
     return FormatGrammar(

@@ -129,6 +129,8 @@ def quote_lark(text: str) -> str:
 
 def _check_answers(answers: AllowedAnswers, format_grammar: FormatGrammar) -> None:
     if answers.max_calls > 1 and not format_grammar.is_repeatable:
-        raise PlanError("calls of this format differ by their place; a grammar holds one call per answer only")
+        raise PlanError(
+            "a call in this text format depends on its position, so a grammar allows only one call in an answer"
+        )
     if answers.final_schema is not None and not format_grammar.barred_character:
-        raise PlanError("nothing tells calls of this format from free text; a grammar needs a tool choice of required")
+        raise PlanError("a grammar cannot tell calls in this text format from free text: set tool_choice to required")

@@ -137,4 +137,4 @@ class Mask:
 
     def _check_matcher(self) -> None:
         if self._matcher.is_error():
-            raise PlanError(f"llguidance gave up on the grammar: {self._matcher.get_error().splitlines()[0]}")
+            raise PlanError(f"llguidance cannot use the grammar: {self._matcher.get_error().splitlines()[0]}")

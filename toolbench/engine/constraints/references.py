@@ -26,7 +26,7 @@ class SchemaReferences:
             PlanError: the pointer refers to another document or to a missing part.
         """
         if not pointer.startswith("#"):
-            raise PlanError(f"tool {self._tool_name}: {pointer!r} leads outside its schema; nothing is fetched")
+            raise PlanError(f"tool {self._tool_name}: {pointer!r} refers to another document, which is not fetched")
         if pointer != "#" and not pointer.startswith("#/"):
             return None
         value: Any = self._root

@@ -71,7 +71,7 @@ def get_format(name: str) -> TextFormat:
         PlanError: the format is unknown.
     """
     if name not in _FORMATS_BY_NAME:
-        raise PlanError(f"There is no format {name!r}; there are {', '.join(_FORMATS_BY_NAME)}.")
+        raise PlanError(f"There is no text format {name!r}; known are {', '.join(_FORMATS_BY_NAME)}.")
     return _FORMATS_BY_NAME[name]
 
 

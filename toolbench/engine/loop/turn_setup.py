@@ -102,7 +102,7 @@ def prepare_turns(
         UnknownTransformError: a transform or repair of the policy is unknown, in strict mode.
     """
     if not model.strip():
-        raise PlanError("no model is named")
+        raise PlanError("the plan names no model")
     offered_tools = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
     merged_options = _merge_all_options(policy, options, seed)
     call_method = _build_method(policy, merged_options)

@@ -107,4 +107,4 @@ def build_method(policy: Policy, options: ConstraintOptions | None = None) -> Ca
         return NativeStrictMethod(constraint, options or ConstraintOptions())
     if method == "constrained" and constraint in CONSTRAINTS:
         return ConstrainedMethod(constraint, options or ConstraintOptions())
-    raise PlanError(f"There is no method {method!r} with {constraint!r}.")
+    raise PlanError(f"There is no method {method!r} with the constraint {constraint!r}.")

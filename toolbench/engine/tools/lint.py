@@ -46,14 +46,14 @@ def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
 def _lint_tool_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
     """Yield the findings on the number, size and names of all tools."""
     if len(tools) > MAX_TOOLS:
-        yield Finding("tools_count", f"{len(tools)} tools; more than {MAX_TOOLS} are widely refused.")
+        yield Finding("tools_count", f"There are {len(tools)} tools; many endpoints refuse more than {MAX_TOOLS}.")
     bytes_and_names = [
         (len(encode_json(tool.to_openai())), tool.name) for tool in tools if not is_too_deep(tool.parameters)
     ]
     total_bytes = sum(size for size, _ in bytes_and_names)
     if total_bytes > MAX_BYTES:
         largest_names = ", ".join(name for _, name in sorted(bytes_and_names, reverse=True)[:5])
-        message = f"{total_bytes} bytes of definitions, more than {MAX_BYTES}; the biggest: {largest_names}."
+        message = f"The definitions are {total_bytes} bytes, more than {MAX_BYTES}; the largest are {largest_names}."
         yield Finding("tools_bytes", message)
     for name, count in Counter(tool.name for tool in tools).items():
         if count > 1:
@@ -72,18 +72,18 @@ def _lint_name(path: str, tool: ToolDefinition) -> Iterator[Finding]:
     if len(name) > LENIENT_MAX_NAME_LENGTH:
         yield Finding(
             "name_length",
-            f"The name has {len(name)} characters; {LENIENT_MAX_NAME_LENGTH} is the most anywhere.",
+            f"The name has {len(name)} characters; no known endpoint accepts more than {LENIENT_MAX_NAME_LENGTH}.",
             name_path,
         )
     elif len(name) > STRICT_MAX_NAME_LENGTH:
         yield Finding(
-            "name_length", f"The name has {len(name)} characters; OpenAI takes {STRICT_MAX_NAME_LENGTH}.", name_path
+            "name_length", f"The name has {len(name)} characters; OpenAI accepts {STRICT_MAX_NAME_LENGTH}.", name_path
         )
 
 
 def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
     if not tool.description.strip():
-        yield Finding("description_missing", "Without a description the model has only the name.", path)
+        yield Finding("description_missing", "The tool has no description: the model knows only its name.", path)
 
 
 def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
@@ -93,7 +93,9 @@ def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
         yield Finding("schema_too_deep", "The schema is nested too deeply to be sent.", schema_path)
         return
     if schema and schema.get("type") != "object":
-        yield Finding("schema_root", "Arguments are an object: the schema's root needs type object.", schema_path)
+        yield Finding(
+            "schema_root", "The root of the schema needs the type object, since arguments are an object.", schema_path
+        )
     schema_error = _find_schema_error(schema)
     if schema_error:
         yield Finding("schema_invalid", schema_error, schema_path)
@@ -111,7 +113,7 @@ def _find_schema_error(schema: Mapping[str, Any]) -> str:
         jsonschema_rs.meta.validate(dict(schema))
         jsonschema_rs.dereference(dict(schema), offline=True)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        return f"No valid JSON Schema: {str(error).splitlines()[0][:200]}"
+        return f"The schema is not valid: {str(error).splitlines()[0][:200]}"
     return ""
 
 
@@ -122,14 +124,14 @@ def _lint_schema_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]
             yield Finding("keyword_not_portable", f"{keyword}: {reason}.", f"{path}.{keyword}")
     value_format = schema.get("format")
     if isinstance(value_format, str) and value_format not in _DATA["formats"]:
-        message = f"format {value_format} is held by few; {', '.join(_DATA['formats'])} are safe."
+        message = f"Few endpoints enforce the format {value_format}; {', '.join(_DATA['formats'])} are safe."
         yield Finding("format_not_portable", message, f"{path}.format")
     required = schema.get("required")
     if required == []:
-        yield Finding("required_empty", "Some backends refuse an empty list; it is left out on the wire.", path)
+        yield Finding("required_empty", "Some endpoints refuse an empty list in required, so it is not sent.", path)
     unknown_names = set(required or ()) - set(schema.get("properties", ()))
     if unknown_names:
-        yield Finding("required_unknown", f"Required but not described: {', '.join(sorted(unknown_names))}.", path)
+        yield Finding("required_unknown", f"Required, but not in properties: {', '.join(sorted(unknown_names))}.", path)
 
 
 def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

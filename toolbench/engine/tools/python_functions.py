@@ -53,7 +53,7 @@ def python_tool(
     Args:
         function: the function; partials and callable objects need a name.
         name: name of the tool; "" for the function's.
-        description: "" for the function's docstring.
+        description: description of the tool; "" for the function's docstring.
         alone: whether the tool never runs at the same time as another call.
         timeout_seconds: time limit of each call; None for no limit.
 

@@ -95,7 +95,7 @@ def get_wire_format(name: str) -> WireFormat:
         PlanError: there is no such wire format.
     """
     if name not in _FORMAT_BY_NAME:
-        raise PlanError(f"No wire is called {name!r}; known are {', '.join(_FORMAT_BY_NAME)}.")
+        raise PlanError(f"There is no wire format {name!r}; known are {', '.join(_FORMAT_BY_NAME)}.")
     return _FORMAT_BY_NAME[name]
 
 
@@ -114,5 +114,7 @@ def choose_wire_format(policy: Policy, wire: str) -> WireFormat:
     if policy.method != "template":
         return get_wire_format(wire)
     if wire != CHAT.name:
-        raise PlanError(f"An endpoint that speaks {wire} takes no rendered prompt: the method template cannot be used.")
+        raise PlanError(
+            f"An endpoint with the wire format {wire} takes no rendered prompt, so the method template cannot be used."
+        )
     return get_wire_format(policy.prompt_endpoint)

@@ -109,7 +109,7 @@ def _find_method_error(choice: ConfigChoice, lookup: LookupResult) -> str:
     """Return why the method cannot be used with the model; "" if it can, and for method auto."""
     wire = lookup.models[choice.model].provider.wire
     if choice.method == "template" and wire != Provider.Wire.CHAT:
-        return f"An endpoint that speaks {wire} takes no rendered prompt."
+        return f"An endpoint with the wire format {wire} takes no rendered prompt."
     return (
         "" if choice.method == AUTO else find_method_refusal(choice.method, lookup.effective[choice.model].capabilities)
     )

@@ -38,7 +38,7 @@ def get_turn_spec(format: str) -> TurnSpec:
         unknown = ", ".join(name for name in list_format_names() if name not in TURN_SPECS)
         raise PlanError(
             f"The turn tokens of the format {format!r} are not known, so no prompt can be written in it. "
-            f"Choose another; they are known of all but {unknown}."
+            f"Choose another text format; the turn tokens are known of all but {unknown}."
         )
     return TURN_SPECS[format]
 
