@@ -19,8 +19,19 @@ def is_allowed(minimum: int | None, maximum: int | None, number: int) -> bool:
         (10**17, None, [10**17, 10**18 - 1], [10**17 - 1, 10**18]),
         (0, 10**400, [0, 10**MAX_BOUND_DIGITS - 1], [10**MAX_BOUND_DIGITS]),
         (10**70, None, [10**70], [10**70 + 1, 7]),
+        (-(10**70), -(10**65), [-(10**70)], [-(10**MAX_BOUND_DIGITS - 1), -(10**65), -1, 0]),
+        (None, -(10**70), [-(10**70)], [-(10**70) - 1, -1, 0]),
     ],
-    ids=["no bounds", "0 to int64", "negative bound", "minimum alone", "very large maximum", "very large minimum"],
+    ids=[
+        "no bounds",
+        "0 to int64",
+        "negative bound",
+        "minimum alone",
+        "very large maximum",
+        "very large minimum",
+        "very low bounds",
+        "very low maximum",
+    ],
 )
 def test_build_integer_grammar_follows_large_bounds(
     minimum: int | None, maximum: int | None, allowed: list[int], refused: list[int]

@@ -85,7 +85,7 @@ def test_compile_constraint_reports_every_dropped_keyword(constraint: str) -> No
         ("tags.maxItems", ""),
         ("tags.uniqueItems", ""),
         ("pick.enum", ""),
-        ("more.additionalProperties", "closed"),
+        ("more.additionalProperties", "no other keys"),
         ("more.minProperties", ""),
     } <= dropped
-    assert any(kept == "3 levels of it" for _, kept in dropped)
+    assert any(kept.startswith("3 levels of it; inside them, any text") for _, kept in dropped)

@@ -97,6 +97,12 @@ def test_reasoning_is_separated_and_sent_again_while_tools_run() -> None:
     assert "Look first." in run.bodies[1]["prompt"]
 
 
+def test_parse_answer_keeps_reasoning_field_before_reasoning_in_text() -> None:
+    message = {"role": "assistant", "content": "<think>\nSecond.\n</think>\nDone.", "reasoning_content": "First."}
+    answer = TemplateMethod().parse_answer(message, ())
+    assert answer.message == {**message, "content": "Done.", "reasoning_content": "First.\nSecond."}
+
+
 def test_template_method_can_use_llama_cpp_endpoint() -> None:
     plan = build_template_plan(prompt_endpoint="llama", llm_options_defaults={"max_tokens": 64})
     run = run_script(plan, [json.dumps(build_llama_answer("Done.")).encode()])

@@ -108,6 +108,7 @@ class Adder:
 
 def test_python_tool_uses_class_docstring_if_call_has_none() -> None:
     assert python_tool(Adder(), name="adder").definition.description == "Adds one."
+    assert python_tool(partial(Adder(), to=1), name="adder").definition.description == "Adds one."
 
 
 def test_python_tool_accepts_partial_object_and_model_with_a_name() -> None:

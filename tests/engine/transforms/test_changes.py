@@ -16,6 +16,16 @@ def test_list_changes_gives_paths_of_added_removed_and_replaced_values() -> None
     )
 
 
+def test_list_changes_quotes_names_that_are_not_plain_words() -> None:
+    before = {"a.b[0]": {"x y": 1, "d": {"e.f": 1}}, 'say "it"': 1}
+    after = {"a.b[0]": {"x y": 2, "d": {"e.f": 1}}, "new-key": 1}
+    assert [path for path, _, _ in list_changes(before, after)] == [
+        '$["a.b[0]"]["x y"]',
+        '$["say \\"it\\""]',
+        '$["new-key"]',
+    ]
+
+
 def test_list_changes_distinguishes_one_and_true() -> None:
     assert list_changes({"a": 1}, {"a": True}) == (("$.a", "1", "true"),)
 

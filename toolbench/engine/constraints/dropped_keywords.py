@@ -7,6 +7,7 @@ from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import TransformChange
 
 MAX_SHOWN_CHARACTERS = 80  # characters of a keyword's value that are kept, with the ellipsis
+ANY_SCALAR = "any text, number, boolean or null"  # a replacement, where a schema is nested too deeply
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
 
     The text has no leading zeros and no plus. A bound that is None allows MAX_DIGITS digits, or as many as the other
     bound has if these are more. Numbers with more than MAX_BOUND_DIGITS digits are excluded. If this leaves no number,
-    only `minimum` is allowed, or `maximum` if `minimum` is None; a `minimum` below the lowest number of
-    MAX_BOUND_DIGITS digits is first replaced by that number.
+    only `minimum` is allowed, or `maximum` if `minimum` is None.
     """
     largest_number = 10**MAX_BOUND_DIGITS - 1
     bounds = [min(abs(bound), largest_number) for bound in (minimum, maximum) if bound is not None]
@@ -18,7 +17,7 @@ def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
     lowest = max(minimum, -largest_number) if minimum is not None else -default_bound
     highest = min(maximum, largest_number) if maximum is not None else default_bound
     if lowest > highest:  # the bounds exclude every number of up to MAX_BOUND_DIGITS digits
-        lowest, highest = (lowest, lowest) if minimum is not None else (highest, highest)
+        lowest = highest = highest if minimum is None else minimum
     options = []
     if lowest < 0:
         negative_range = _build_range(max(1, -highest), -lowest)

@@ -10,7 +10,7 @@ refers to `#/$defs/NAME`. Where any value is allowed, lists and objects nest at 
 from collections.abc import Mapping
 from typing import Any
 
-from toolbench.engine.constraints.dropped_keywords import DroppedKeyword, render_value_start
+from toolbench.engine.constraints.dropped_keywords import ANY_SCALAR, DroppedKeyword, render_value_start
 from toolbench.engine.constraints.references import SchemaReferences
 from toolbench.engine.constraints.scalars import normalise_number, normalise_string
 from toolbench.engine.constraints.schema_merge import ANNOTATIONS, merge_schemas
@@ -99,7 +99,7 @@ class SchemaNormaliser:
         if not isinstance(part, dict):
             return self._build_any_value(MAX_ANY_LEVELS)
         if depth > MAX_DEPTH:
-            self.record_dropped(path, "depth", MAX_DEPTH, "anything")
+            self.record_dropped(path, "depth", MAX_DEPTH, ANY_SCALAR)
             return self._build_any_value(1)
         pointer = self._find_recursion(part)
         if pointer:
@@ -145,7 +145,7 @@ class SchemaNormaliser:
     def _unroll(self, pointer: str, path: str, depth: int) -> JsonObject:
         """Return a recursive schema written out MAX_UNROLLED_LEVELS times; inside of it, any scalar."""
         if self._unrolled_pointers.count(pointer) >= MAX_UNROLLED_LEVELS:
-            self.record_dropped(path, "$ref", pointer, f"{MAX_UNROLLED_LEVELS} levels of it")
+            self.record_dropped(path, "$ref", pointer, f"{MAX_UNROLLED_LEVELS} levels of it; inside them, {ANY_SCALAR}")
             return self._build_any_value(1)
         outer_pointers, self._unrolled_pointers = self._unrolled_pointers, (*self._unrolled_pointers, pointer)
         schema = self._normalise(self._references.find_target(pointer), path, depth + 1)
@@ -154,7 +154,7 @@ class SchemaNormaliser:
 
     def _build_self_reference(self, path: str, pointer: str) -> JsonObject:
         """Return the schema of any value, for a definition that consists only of references back to itself."""
-        self.record_dropped(path, "$ref", pointer, "anything: the reference leads only to itself")
+        self.record_dropped(path, "$ref", pointer, "any value, since the reference refers only to itself")
         return self._build_any_value(MAX_ANY_LEVELS)
 
     def _merge_references(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
@@ -315,7 +315,7 @@ class SchemaNormaliser:
             if keyword in schema:
                 self.record_dropped(path, keyword, schema[keyword])
         if schema.get("additionalProperties", not members) not in (None, False):
-            self.record_dropped(path, "additionalProperties", schema.get("additionalProperties", True), "closed")
+            self.record_dropped(path, "additionalProperties", schema.get("additionalProperties", True), "no other keys")
         sent_members, required_names = members, [name for name in members if name in required]
         if self._support.requires_all_keys:
             sent_members = {name: part if name in required else make_nullable(part) for name, part in members.items()}

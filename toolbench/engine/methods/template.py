@@ -32,6 +32,7 @@ from toolbench.engine.types import (
     remove_calls,
 )
 from toolbench.engine.wire_formats.parse_answer import (
+    add_reasoning,
     build_openai_call,
     get_message_text,
     list_structured_calls,
@@ -83,7 +84,6 @@ class TemplateMethod:
         text = get_message_text(message)
         parsed_text = parse(text, format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
         calls = tuple(map(_to_openai_call, parsed_text.calls))
-        reasoning = {"reasoning_content": parsed_text.reasoning} if parsed_text.reasoning else {}
         parse_error_findings = tuple(
             _build_parse_error_finding(finding, text)
             for finding in parsed_text.findings
@@ -95,7 +95,7 @@ class TemplateMethod:
             "template" if calls else "text",
             (*parsed_text.findings, *parse_error_findings),
             has_unexecuted_call=bool(parse_error_findings) and not calls,
-            message={**message, "content": parsed_text.text, **reasoning},
+            message={**add_reasoning(message, parsed_text.reasoning), "content": parsed_text.text},
             parsed_arguments=tuple(call.arguments for call in parsed_text.calls),
         )
 

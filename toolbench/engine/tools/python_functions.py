@@ -4,6 +4,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pydantic_core import to_jsonable_python
 
@@ -76,7 +77,12 @@ def python_tool(
 
 
 def _get_docstring(function: Callable[..., object]) -> str:
-    """Return the docstring of the function; for a callable object that of `__call__`, else of its class."""
+    """Return the docstring of the function; for a callable object that of `__call__`, else of its class.
+
+    A partial has the docstring of its function.
+    """
+    if isinstance(function, partial):
+        return _get_docstring(function.func)
     inner_function = unwrap_function(function)
     documented_object = (
         function if inner_function.__name__ == "__call__" and not inner_function.__doc__ else inner_function

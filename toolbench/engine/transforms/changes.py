@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 
+from toolbench.engine.json_paths import build_member_path
+
 Change = tuple[str, str, str]  # path, text of the value before, text of the value after
 
 MAX_SIDE_LENGTH = 200  # characters kept of the value before and of the value after
@@ -19,37 +21,36 @@ def list_changes(value_before: object, value_after: object) -> tuple[Change, ...
     return tuple(_iterate_changes("$", value_before, value_after))
 
 
-def _iterate_changes(path: str, value_before: object, value_after: object) -> Iterator[Change]:
-    """Yield the changes of the value at `path`, and of the values inside it down to MAX_DEPTH levels."""
+def _iterate_changes(path: str, value_before: object, value_after: object, levels: int = MAX_DEPTH) -> Iterator[Change]:
+    """Yield the changes of the value at `path`, and of the values inside it down to `levels` levels."""
     if value_before is value_after:
         return
-    has_levels_left = path.count(".") + path.count("[") < MAX_DEPTH
-    if has_levels_left and isinstance(value_before, dict) and isinstance(value_after, dict):
-        yield from _iterate_object_changes(path, value_before, value_after)
+    if levels and isinstance(value_before, dict) and isinstance(value_after, dict):
+        yield from _iterate_object_changes(path, value_before, value_after, levels - 1)
     elif (
-        has_levels_left
+        levels
         and isinstance(value_before, list)
         and isinstance(value_after, list)
         and len(value_before) == len(value_after)
     ):
         for index, (old_value, new_value) in enumerate(zip(value_before, value_after, strict=True)):
-            yield from _iterate_changes(f"{path}[{index}]", old_value, new_value)
+            yield from _iterate_changes(f"{path}[{index}]", old_value, new_value, levels - 1)
     elif type(value_before) is not type(value_after) or value_before != value_after:
         yield path, _render_side(value_before), _render_side(value_after)
 
 
 def _iterate_object_changes(
-    path: str, value_before: dict[str, object], value_after: dict[str, object]
+    path: str, value_before: dict[str, object], value_after: dict[str, object], levels: int
 ) -> Iterator[Change]:
     """Yield the changes of an object's members: changed and removed ones in order, then added ones."""
     for key, old_value in value_before.items():
         if key in value_after:
-            yield from _iterate_changes(f"{path}.{key}", old_value, value_after[key])
+            yield from _iterate_changes(build_member_path(path, key), old_value, value_after[key], levels)
         else:
-            yield f"{path}.{key}", _render_side(old_value), ""
+            yield build_member_path(path, key), _render_side(old_value), ""
     for key, new_value in value_after.items():
         if key not in value_before:
-            yield f"{path}.{key}", "", _render_side(new_value)
+            yield build_member_path(path, key), "", _render_side(new_value)
 
 
 def _render_side(value: object) -> str:
