@@ -82,3 +82,28 @@ def test_read_vocabulary_refuses_another_file(tmp_path: Path) -> None:
     other.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + bytes(16))
     with pytest.raises(ValueError, match="byte-level BPE"):
         read_vocabulary(other)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b"", id="nothing after the magic number"),
+        pytest.param(b"\3\0\0\0" + bytes(8) + b"\2" + bytes(7), id="missing metadata"),
+        pytest.param(b"\3\0\0\0" + bytes(8) + b"\1" + bytes(7) + b"\1" + bytes(7) + b"a\x63\0\0\0", id="unknown type"),
+        pytest.param(b"\3\0\0\0" + bytes(8) + b"\1" + bytes(7) + b"\xff" * 8, id="length beyond the file"),
+    ],
+)
+def test_read_vocabulary_refuses_damaged_header(tmp_path: Path, header: bytes) -> None:
+    damaged = tmp_path / "x.gguf"
+    damaged.write_bytes(b"GGUF" + header)
+    with pytest.raises(ValueError, match=r"header of x\.gguf is damaged"):
+        read_vocabulary(damaged)
+
+
+def test_read_vocabulary_names_missing_metadata(tmp_path: Path) -> None:
+    key, value = b"tokenizer.ggml.model", b"gpt2"
+    entry = len(key).to_bytes(8, "little") + key + b"\x08\0\0\0" + len(value).to_bytes(8, "little") + value
+    incomplete = tmp_path / "x.gguf"
+    incomplete.write_bytes(b"GGUF\3\0\0\0" + bytes(8) + b"\1" + bytes(7) + entry)
+    with pytest.raises(ValueError, match=r"x\.gguf has no tokenizer\.ggml\.token_type, tokenizer\.ggml\.tokens, "):
+        read_vocabulary(incomplete)

@@ -12,18 +12,25 @@ from toolbench.providers.llama.weights import GGUF_MAGIC
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT_TYPE, _LIST_TYPE = 8, 9
 _SPECIAL_TOKEN_TYPES = (3, 5)  # control tokens and unused tokens
+# Keys of the metadata: the type of each token, the tokens, and the id of the token that ends an answer.
+_TYPES_KEY, _TOKENS_KEY = "tokenizer.ggml.token_type", "tokenizer.ggml.tokens"
+_END_KEY = "tokenizer.ggml.eos_token_id"
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
     """Return the vocabulary of a GGUF file.
 
     Raises:
-        ValueError: the file is not a GGUF file, or its tokens are not written in byte-level BPE.
+        ValueError: the file is not a GGUF file, its header is damaged or incomplete, or its tokens are not written in
+            byte-level BPE.
+        PlanError: the token that ends an answer is not in the vocabulary.
     """
     metadata = _read_header(path)
     if metadata.get("tokenizer.ggml.model") != "gpt2":
         raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
-    token_types = metadata["tokenizer.ggml.token_type"]
+    if missing_keys := [key for key in (_TYPES_KEY, _TOKENS_KEY, _END_KEY) if key not in metadata]:
+        raise ValueError(f"{path.name} has no {', '.join(missing_keys)}")
+    token_types = metadata[_TYPES_KEY]
     bytes_by_char = _build_byte_table()
     special_ids = [token_id for token_id, token_type in enumerate(token_types) if token_type in _SPECIAL_TOKEN_TYPES]
     special_id_set = set(special_ids)
@@ -31,22 +38,25 @@ def read_vocabulary(path: Path) -> Vocabulary:
         token.encode()
         if token_id in special_id_set
         else b"".join(bytes_by_char.get(char, char.encode()) for char in token)
-        for token_id, token in enumerate(metadata["tokenizer.ggml.tokens"])
+        for token_id, token in enumerate(metadata[_TOKENS_KEY])
     ]
-    return Vocabulary(tokens, end=metadata["tokenizer.ggml.eos_token_id"], special=special_ids)
+    return Vocabulary(tokens, end=metadata[_END_KEY], special=special_ids)
 
 
 def _read_header(path: Path) -> dict[str, Any]:
     """Return the metadata in the file's header.
 
     Raises:
-        ValueError: the file is not a GGUF file.
+        ValueError: the file is not a GGUF file, or its header is damaged or incomplete.
     """
     with path.open("rb") as file:
         if file.read(4) != GGUF_MAGIC:
             raise ValueError(f"{path.name} is not a GGUF file")
-        _, _, count = struct.unpack("<IQQ", file.read(20))
-        return dict(_read_metadata(file, count))
+        try:
+            _, _, count = struct.unpack("<IQQ", file.read(20))
+            return dict(_read_metadata(file, count))
+        except (struct.error, KeyError, OverflowError, MemoryError, RecursionError):
+            raise ValueError(f"the header of {path.name} is damaged or incomplete") from None
 
 
 def _read_metadata(file: BinaryIO, count: int) -> Iterator[tuple[str, Any]]:
