@@ -242,6 +242,19 @@ def build_result(text: str, call_id: str = "e1") -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
+@pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
+def test_text_method_renders_text_of_content_parts(call_method: CallMethod) -> None:
+    def list_contents(content: Any) -> list[Any]:
+        history = [
+            {"role": "assistant", "tool_calls": [CALL]},
+            build_result(content),
+            {**EXAMPLE[3], "content": content},
+        ]
+        return [message["content"] for message in call_method.render_history(history)]
+
+    assert list_contents([{"type": "text", "text": "su"}, {"type": "text", "text": "nny"}]) == list_contents("sunny")
+
+
 @pytest.mark.parametrize("calls", [[{"function": {"name": "f"}}], [{"id": 1, "function": "x"}], {"id": "1"}, ["x"]])
 @pytest.mark.parametrize("call_method", METHODS)
 def test_render_history_accepts_malformed_calls(call_method: CallMethod, calls: Any) -> None:

@@ -52,6 +52,11 @@ def test_legacy_request_has_functions_and_one_call_per_answer() -> None:
     assert {change.name for change in changes} == {"tools_to_functions"}
 
 
+@pytest.mark.parametrize("calls", [[{"id": "1"}], ["x"], {"id": "1", "function": "x"}])
+def test_legacy_request_accepts_malformed_calls(calls: Any) -> None:
+    apply_request({**BODY, "messages": [{"role": "assistant", "tool_calls": calls}]}, ["tools_to_functions"])
+
+
 @pytest.mark.parametrize(
     ("choice", "function_call"),
     [("none", "none"), ("required", "auto"), ({"type": "function", "function": {"name": "f"}}, {"name": "f"})],

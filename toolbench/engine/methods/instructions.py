@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject, Message, ResultMessage, ToolCall, get_called_function, remove_calls
-from toolbench.engine.wire_formats.parse_answer import list_structured_calls
+from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 
 _PROMPTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "prompts.json").read_text("utf-8"))
 
@@ -88,7 +88,7 @@ def render_history_as_text(
 
     Each call becomes an assistant message. A user message with the result of the call follows, unless the call has no
     result or a later message has a call with the same id before the result. Text beside calls is left out, and so are
-    results without a call.
+    results without a call and parts of results and answers that are not text.
 
     Args:
         messages: the history.
@@ -106,9 +106,7 @@ def render_history_as_text(
             for number, call in enumerate(calls):
                 rewritten_messages += _render_call_with_result(call, results.get((index, number)), render_call)
         else:
-            rewritten_messages.append(
-                {**remove_calls(message), "content": render_final(str(message.get("content") or ""))}
-            )
+            rewritten_messages.append({**remove_calls(message), "content": render_final(get_message_text(message))})
     return rewritten_messages
 
 
@@ -123,7 +121,7 @@ def _pair_results(messages: Sequence[Message]) -> dict[tuple[int, int], str]:
     for index, message in enumerate(messages):
         if message.get("role") == "tool":
             if calls := open_calls.get(str(message.get("tool_call_id"))):
-                results[calls.popleft()] = str(message.get("content"))
+                results[calls.popleft()] = get_message_text(message)
         elif message.get("role") == "assistant":
             message_calls: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
             for number, call in enumerate(list_structured_calls(message)):

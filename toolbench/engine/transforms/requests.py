@@ -6,7 +6,8 @@ from typing import Any
 
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.transforms.registry import TransformKind
-from toolbench.engine.types import JsonObject, Message, remove_calls
+from toolbench.engine.types import JsonObject, Message, get_called_function, remove_calls
+from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 
 REQUEST: TransformKind[JsonObject] = TransformKind("request")
 TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens")
@@ -124,17 +125,17 @@ def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
     result without a call is left out.
     """
     for index, message in enumerate(messages):
-        calls = message.get("tool_calls")
+        calls = list_structured_calls(message)
         if message.get("role") == "tool":
             continue
-        if not isinstance(calls, list) or not calls:
+        if not calls:
             yield message
             continue
         result_messages = takewhile(lambda message: message.get("role") == "tool", messages[index + 1 :])
         results = {message.get("tool_call_id"): message.get("content") for message in result_messages}
         message_without_calls = remove_calls(message)
         for call_index, call in enumerate(calls):
-            function = call["function"]
+            function = get_called_function(call)
             yield {
                 **message_without_calls,
                 "content": None if call_index else message_without_calls.get("content"),
