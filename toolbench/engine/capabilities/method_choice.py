@@ -154,7 +154,8 @@ def _build_choice(method: str, capabilities: Capabilities, skipped_methods: Sequ
         else "Nothing is known against tool calls.",
         "template": f"The prompt is rendered in the text format {capabilities.text_format} "
         "and sent to the completion endpoint.",
-        "constrained": f"Answers are held to the tools' schemas by {', '.join(capabilities.constrained or ())}.",
+        "constrained": "The endpoint restricts answers to the tools' schemas by "
+        f"{', '.join(capabilities.constrained or ())}.",
         "text_json": "Calls are requested as fenced JSON in the text; this method is deprecated.",
     }
     constraint = (capabilities.constrained or ("",))[0] if method == "constrained" else ""

@@ -26,8 +26,10 @@ _WHITE_SPACE: Ranges = (
     (0x2000, 0x200A),
     (0x2028, 0x2029),
     (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
 )
-_WHITE_SPACE = (*_WHITE_SPACE, (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF))
 _LINE_ENDS: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
 _CLASSES = {"d": _DIGITS, "w": _WORD, "s": _WHITE_SPACE}
 _CONTROL_ESCAPES = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11}
@@ -214,7 +216,7 @@ class _PatternParser:
         else:
             return node
         self._skip_token("?")
-        if self._text[self._position : self._position + 1] in ("*", "+", "?", "{") and self._position < len(self._text):
+        if self._text[self._position : self._position + 1] in ("*", "+", "?", "{"):
             raise _UnsupportedPatternError
         return Repetition(node, min_count, max_count)
 

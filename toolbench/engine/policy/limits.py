@@ -21,9 +21,9 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
     names = [tool["function"]["name"] for tool in tools_json]
     repeated_names = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated_names:
-        raise PlanError(f"tools named twice: {', '.join(repeated_names)}")
+        raise PlanError(f"these tools are named twice: {', '.join(repeated_names)}")
     if len(names) > policy.max_tool_definitions_count:
-        raise PlanError(f"{len(names)} tools; at most {policy.max_tool_definitions_count} are allowed")
+        raise PlanError(f"there are {len(names)} tools; at most {policy.max_tool_definitions_count} are allowed")
     total_bytes = len(encode_json(list(tools_json)))
     if total_bytes > policy.max_tool_definitions_bytes:
         sizes_and_names = sorted(

@@ -3,8 +3,8 @@
 The fields of Policy are the only table of policy keys: validation, merging, forms and documentation read them.
 
 A layer is (name, patch), the lowest first. A key that a patch does not have is untouched. `null` resets a key to the
-engine's default. Objects merge leaf by leaf. Lists are ordered unions, and [] clears them. For other values, and for
-the list `paths`, whose order matters, the last layer wins.
+engine's default. Objects merge leaf by leaf. Lists are ordered unions, and [] resets a list. For other values, and
+for the list `paths`, whose order matters, the last layer wins.
 """
 
 from collections.abc import Iterable, Mapping

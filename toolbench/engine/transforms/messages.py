@@ -105,7 +105,7 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def missing_tool_results_added(messages: list[Message]) -> list[Message]:
-    """Add a result to each call that has an id and no result; its text is INTERRUPTED_RESULT.
+    """Add a result to each call that has an id and no result; it says that the call was interrupted.
 
     OpenAI and others refuse a history in which a result is missing.
     """

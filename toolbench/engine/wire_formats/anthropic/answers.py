@@ -10,7 +10,7 @@ from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.strict_json import get_text, write_json
 from toolbench.engine.types import Finding, JsonObject, Message, Usage
 from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
-from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text, read_object
+from toolbench.engine.wire_formats.chat_answer import CHAT_COMPLETION_HINT, ChatAnswer, get_error_text, read_object
 from toolbench.engine.wire_formats.usage import UsageReader
 
 FINISH_REASONS = {
@@ -53,7 +53,7 @@ def parse_messages_answer(
         raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
     blocks = root.get("content")
     if not isinstance(blocks, list):
-        hint = ": it looks like a chat completion, so the other wire is the right one" if "choices" in root else ""
+        hint = CHAT_COMPLETION_HINT if "choices" in root else ""
         raise MalformedAnswerError("no_message", f"the answer has no content blocks{hint}")
     stop_reason = root.get("stop_reason")
     stop_reason = stop_reason if isinstance(stop_reason, str) else None

@@ -9,7 +9,7 @@ from typing import Any
 from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.strict_json import get_object, get_text
 from toolbench.engine.types import Finding, JsonObject, Message, Usage
-from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text, read_object
+from toolbench.engine.wire_formats.chat_answer import CHAT_COMPLETION_HINT, ChatAnswer, get_error_text, read_object
 from toolbench.engine.wire_formats.responses.items import KEPT_ITEMS_FIELD, list_message_texts, list_objects
 from toolbench.engine.wire_formats.usage import UsageReader
 
@@ -64,8 +64,12 @@ def parse_responses_answer(
 
 def _get_wire_hint(root: JsonObject) -> str:
     if "choices" in root:
-        return ": it looks like a chat completion, so the chat wire is the right one"
-    return ": it looks like a Messages answer, so that wire is the right one" if "content" in root else ""
+        return CHAT_COMPLETION_HINT
+    return (
+        ": it looks like an answer of Messages, so set the wire format of the provider to Messages"
+        if "content" in root
+        else ""
+    )
 
 
 def _get_finish_reason(root: JsonObject, message: Message) -> str | None:

@@ -92,7 +92,7 @@ def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges
     if (seed := body.get("seed")) is not None:
         converted_options["metadata"] = {"seed": str(seed), **get_object(options.get("metadata"))}
         changes.record("seed_has_no_effect", "$.seed", seed, converted_options["metadata"])
-    stream_options = {name: value for name, value in get_object(body.get("stream_options")).items()}
+    stream_options = dict(get_object(body.get("stream_options")))
     stream_options.pop("include_usage", None)  # the last event always has the usage
     return converted_options | ({"stream_options": stream_options} if stream_options else {})
 
