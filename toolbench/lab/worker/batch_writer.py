@@ -51,18 +51,19 @@ class BatchWriter:
         self._steps: list[StepWrite] = []
         self._outcomes: list[_QueuedOutcome] = []
         self._requeues: list[RequeueWrite] = []
-        self._put_steps = self._taken_steps = 0  # numbers of steps, which are taken in order
+        self._queued_step_count = 0  # steps that were ever queued
+        self._taken_step_count = 0  # steps that batches have taken; steps are taken in order
         self._has_writes = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:
         """Queue a finished step."""
         self._steps.append(step)
-        self._put_steps += 1
+        self._queued_step_count += 1
         self._has_writes.set()
 
     def put_outcome(self, outcome: OutcomeWrite) -> None:
         """Queue the outcome of a trial. Call it after the last step of the trial."""
-        self._outcomes.append(_QueuedOutcome(self._put_steps, outcome))
+        self._outcomes.append(_QueuedOutcome(self._queued_step_count, outcome))
         self._has_writes.set()
 
     def put_requeue(self, requeue: RequeueWrite) -> None:
@@ -112,9 +113,9 @@ class BatchWriter:
 
     def _restore_batch(self, batch: Batch) -> None:
         """Put the batch back, before newer writes."""
-        self._outcomes[:0] = [_QueuedOutcome(self._taken_steps, outcome) for outcome in batch.outcomes]
+        self._outcomes[:0] = [_QueuedOutcome(self._taken_step_count, outcome) for outcome in batch.outcomes]
         self._steps[:0], self._requeues[:0] = batch.steps, batch.requeues
-        self._taken_steps -= len(batch.steps)
+        self._taken_step_count -= len(batch.steps)
         self._has_writes.set()
 
     def _rewrite_incomplete(self, incomplete: Sequence[OutcomeWrite]) -> None:
@@ -133,8 +134,8 @@ class BatchWriter:
         """
         count = _count_fitting(count_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
-        self._taken_steps += len(steps)
-        ready = list(takewhile(lambda item: item.steps_before <= self._taken_steps, self._outcomes))
+        self._taken_step_count += len(steps)
+        ready = list(takewhile(lambda item: item.steps_before <= self._taken_step_count, self._outcomes))
         count = _count_fitting(_count_text_characters(item.outcome) for item in ready) if ready else 0
         outcomes, self._outcomes = [item.outcome for item in ready[:count]], self._outcomes[count:]
         if self._steps or self._outcomes:

@@ -56,11 +56,11 @@ def withdraw_local_server(name: str) -> None:
 
 
 def find_serving_host(provider_id: int) -> str:
-    """Return the name of another host whose workers alone reach the local server of a provider.
+    """Return the name of the other host on which the local server of a provider runs. Only workers there reach it.
 
     Returns:
-        "" if the provider has an address, if this host or no host serves its models, or if no worker of the other host
-        is alive.
+        "" if the provider has an address, if its local server runs on this host or nowhere, or if no worker of the
+        other host is alive.
     """
     services = Provider.objects.filter(pk=provider_id, base_url="").exclude(service="").values("service")
     workers = filter_live_workers().filter(host=OuterRef("host"))
@@ -132,6 +132,8 @@ class LocalServerCheck:
 def _is_last_answer_incomplete(steps: Sequence[AnyStep]) -> bool:
     """Return whether the last exchange ended without a complete answer; False without an exchange."""
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
-    if last is None or last.error is None:
-        return last is not None and last.turn_read is not None and last.turn_read.is_truncated
+    if last is None:
+        return False
+    if last.error is None:
+        return last.turn_read is not None and last.turn_read.is_truncated
     return last.error.code in _INCOMPLETE_ANSWER_CODES or lookup_error_code(last.error.code).error_class == "network"

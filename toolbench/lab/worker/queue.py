@@ -97,7 +97,7 @@ def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
 
 
 def forward_session(provider_id: int) -> bool:
-    """Pass the request for a session on to the host whose workers alone reach the provider's local server.
+    """Pass the request for a session on to the only host whose workers reach the provider's local server.
 
     Returns:
         Whether another host has to run the session; also True if the broker does not answer, since the sweep requests

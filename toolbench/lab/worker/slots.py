@@ -17,7 +17,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 MAX_UNSTORED_TRIALS = 500  # slots that are reused before the outcomes of their trials are stored
-# So many trials wait for a slot as finish in this time. More are claimed when half of them have got one.
+# As many trials are claimed ahead as finish in this time. More are claimed once half of them have a slot.
 AHEAD_SECONDS = 0.25
 MAX_WAITING_TRIALS = 128
 _MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # over which finished trials are counted
@@ -80,10 +80,11 @@ class Slots:
         self.freed = asyncio.Event()
         self._slots_by_counted: dict[UUID, Slot] = {}
         self._slots_by_holder: dict[UUID, Slot] = {}
-        # Free slots by the lease that the database counts, in the order in which they became free. Those that were
-        # named in hints may be taken by a claim and are not handed over any more.
+        # Free slots by the lease that the database counts, in the order in which they became free.
         self._free: dict[UUID, Slot] = {}
-        self._named: dict[UUID, Slot] = {}
+        # Free slots that are not handed over any more: a claim may use them, since its hints name their leases, or they
+        # end with the batch that is being stored.
+        self._withheld: dict[UUID, Slot] = {}
         self._waiting: dict[TrialLease, SlotFuture] = {}  # in the order of their claims
         self._unstored: set[UUID] = set()  # leases of trials that finished
         self._finish_times: deque[float] = deque()
@@ -107,7 +108,7 @@ class Slots:
         """Remove and return the first trial that waits for a slot. Pass it to `grant` or `restore_waiting`.
 
         Returns:
-            None if no trial waits, or if a trial that returns from back-off wants the next free slot.
+            None if no trial waits, or if the next free slot is reserved for a trial that returns from back-off.
         """
         if self._reserved_slots:
             return None
@@ -145,7 +146,7 @@ class Slots:
     def _hand_over(self) -> None:
         """Let waiting trials start in free slots.
 
-        None starts while a trial that backs off wants a slot, or while too many finished trials are not stored.
+        No trial starts while a trial that backs off needs a slot, or while too many finished trials are not stored.
         """
         while self._waiting and self._free and not self._reserved_slots and len(self._unstored) < MAX_UNSTORED_TRIALS:
             trial, future = next(iter(self._waiting.items()))
@@ -184,7 +185,7 @@ class Slots:
             if slot.successor is not None:
                 successors.append(slot.successor)
             elif self._free.pop(lease, None):
-                self._named[lease] = slot
+                self._withheld[lease] = slot
         return successors
 
     def mark_stored(self, lease: UUID) -> None:
@@ -202,11 +203,12 @@ class Slots:
             self.freed.set()
 
     def _replace_counted(self, slot: Slot) -> None:
-        places = [slots for slots in (self._free, self._named) if slots.pop(slot.counted.lease, None)]
+        """Note that the database counts the successor in the slot; without a successor, the slot ends."""
+        free_dicts = [slots for slots in (self._free, self._withheld) if slots.pop(slot.counted.lease, None)]
         successor, slot.successor = slot.successor, None
         if successor is not None:
             slot.counted = successor
-            for slots in (self._slots_by_counted, *places):
+            for slots in (self._slots_by_counted, *free_dicts):
                 slots[successor.lease] = slot
         elif slot.holder is not None:
             self._slots_by_holder.pop(slot.holder.lease, None)
@@ -227,11 +229,11 @@ class Slots:
         Args:
             claims_ahead: whether to claim trials that have to wait for a slot.
         """
-        while self._free and len(self._named) < MAX_UNSTORED_TRIALS:
+        while self._free and len(self._withheld) < MAX_UNSTORED_TRIALS:
             lease = next(iter(self._free))
-            self._named[lease] = self._free.pop(lease)
+            self._withheld[lease] = self._free.pop(lease)
         ahead = max(0, self._count_wanted() - len(self._waiting)) if claims_ahead else 0
-        return SlotHints(tuple(self._named), tuple(self._unstored), self._reserved_slots, ahead)
+        return SlotHints(tuple(self._withheld), tuple(self._unstored), self._reserved_slots, ahead)
 
     def _count_wanted(self) -> int:
         """Return how many trials should wait for a slot: as many as finish within AHEAD_SECONDS."""

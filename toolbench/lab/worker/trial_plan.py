@@ -32,15 +32,15 @@ SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)  # kinds of provid
 
 
 class ServedElsewhereError(Exception):
-    """Model that another machine serves, for workers of that machine only; the message names the machine."""
+    """Raised if another machine serves the model, for its own workers only; the message names the machine."""
 
 
 class ScenarioChangedError(Exception):
-    """Scenario that is no longer available in the run's version; the message names both versions."""
+    """Raised if a scenario is no longer available in the version of the run; the message names both versions."""
 
 
 class ServerNotReadyError(Exception):
-    """Local server that does not answer yet, or no longer; the trial has to be queued again."""
+    """Raised if a local server does not answer yet, or no longer; the trial has to be queued again."""
 
 
 @light(frozen=True, slots=True)
@@ -301,7 +301,6 @@ def build_model_endpoint(access: ProviderAccess, service: str, model: str) -> En
             f"{model} is served on {address.host}, for workers on that machine only. This worker runs on "
             f"{socket.gethostname()}."
         )
-    served_model = (
-        address.model if access.is_local and address.model else model
-    )  # one llama.cpp process serves one model
+    # A llama.cpp process serves one model, under the name that its ready line gives.
+    served_model = address.model if access.is_local and address.model else model
     return replace(access.endpoint, base_url=address.url, key=address.key or access.endpoint.key, model=served_model)

@@ -103,5 +103,5 @@ def test_take_report_counts_since_the_previous_report() -> None:
     assert (report.answered_in_flight, report.tokens, report.latencies) == (1, 30, {"m": (1, 2.0)})
     assert report.rejections == (Rejection(2, 3.0),)
     schedule.finish(third, None, 104.0)
-    assert not schedule.has_news()
+    assert not schedule.has_activity()
     assert schedule.take_report(104.0).sent == 0

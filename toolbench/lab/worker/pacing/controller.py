@@ -24,30 +24,32 @@ WINDOW_SECONDS = 60
 GROWTH = 0.5  # slots for each answer before the first overload
 MAX_GROWTH = 0.06  # share of the limit by which one report can raise it
 BUSY_SHARE = 0.85  # share of the limit that has to be in flight before the limit grows
-CURVE_SECONDS = 60.0  # of use, until the concurrency limit is higher by CURVE_SHARE than after the last overload
-RATE_CURVE_SECONDS = 40.0  # of use, until the rate, which begins lower by CURVE_SHARE, is the learned one
+CURVE_SECONDS = 60.0  # time of use after which the concurrency limit is higher by CURVE_SHARE than after an overload
+RATE_CURVE_SECONDS = 40.0  # time of use after which the rate, which begins lower by CURVE_SHARE, is the learned one
 CURVE_SHARE = 0.03
-MAX_UNAVAILABLE_SHARE = 0.03  # of the last minute's requests; fewer answers 503 may have other reasons than load
-PROVEN_SHARE = 0.9  # of the requests in flight that were accepted; a rejection with fewer is due to the rate
-REACTION_SECONDS = 0.5  # until all sessions know of an overload
+# Up to this share of the last minute's requests, answers with status 503 or 529 are no overload: they may have reasons
+# other than load.
+MAX_UNAVAILABLE_SHARE = 0.03
+PROVEN_SHARE = 0.9  # share of the most accepted requests in flight; a rejection at or below it is due to the rate
+REACTION_SECONDS = 0.5  # time until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0
 ACCEPTED_MARGIN = 1.02  # times the rate; more accepted requests show that the rate is newer than the last minute
-MIN_RATE_REQUESTS = 10  # accepted in the last minute, for a rate to be learned from them
-MIN_RATE_SECONDS = 5.0  # for which a rate has to be used before it is lowered
-FIRST_SECONDS = 20.0  # after the first request, in which a rate is forgotten each time it is disproved; later once
+MIN_RATE_REQUESTS = 10  # accepted requests of the last minute from which a rate can be learned
+MIN_RATE_SECONDS = 5.0  # time of use after which a rate can be lowered
+FIRST_SECONDS = 20.0  # time after the first request in which a rate can be forgotten several times; later only once
 MAX_HOLD_SECONDS = 30.0  # longest of the pauses that double
 MAX_STEP_SECONDS = 2.0  # a longer time between two reports counts as this much use of the limits
-SESSION_TIMEOUT_SECONDS = 5.0  # without a report, after which a session is forgotten
-RESET_SECONDS = 3600.0  # without a report, after which the control starts anew
-PACE_MARGIN = 0.99  # share of a limit a minute in the settings that is used
-MEAN_WEIGHT = 0.2  # of the newest report in moving means
+SESSION_TIMEOUT_SECONDS = 5.0  # time without a report after which a session is forgotten
+RESET_SECONDS = 3600.0  # time without a report after which the control starts anew
+PACE_MARGIN = 0.99  # share of the limits per minute in the settings that is used
+MEAN_WEIGHT = 0.2  # weight of the newest report in moving means
 
 LATENCY_ANSWERS = 20  # answers of a model that are compared together
 SIMILAR_LATENCY, HIGH_LATENCY = 1.3, 2.0  # times the latency of the baseline
 SIMILAR_CONCURRENCY = 1.25  # times the requests in flight of the baseline
 LATENCY_CUT = 0.8  # factor of the limit after a high latency
-MAX_MODELS = 50  # whose latencies are kept
+MAX_MODELS = 50  # models whose latencies are kept
 
 ValueType = TypeVar("ValueType")
 
@@ -78,9 +80,9 @@ def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now:
 
 
 def compute_limit(state: PaceState, settings: PaceSettings) -> int:
-    """Return the concurrency limit: the learned one, or less if the requests a minute do not need as much.
+    """Return the concurrency limit: the learned one, or less if the allowed requests per minute need less.
 
-    At a rate, `latency * rate / 60` requests are in flight on average; the limit leaves 30 % and 2 requests more.
+    At a given rate, `latency * rate / 60` requests are in flight on average. The limit allows 30 % and 2 requests more.
     """
     if not settings.adaptive:
         return settings.max_concurrency
@@ -92,9 +94,9 @@ def compute_limit(state: PaceState, settings: PaceSettings) -> int:
 
 
 def compute_share(state: PaceState, settings: PaceSettings, session: str) -> int:
-    """Return the requests a session may have in flight: those the others leave, at least an equal part.
+    """Return how many requests a session may have in flight: what the others leave, but at least an equal share.
 
-    Without adaptive mode, it is the whole limit, since the claims of trials enforce it over all workers.
+    Without adaptive mode, the result is the whole limit, since the claims of trials enforce it over all workers.
     """
     limit = compute_limit(state, settings)
     if not settings.adaptive:
@@ -103,7 +105,7 @@ def compute_share(state: PaceState, settings: PaceSettings, session: str) -> int
 
 
 def compute_rate(state: PaceState, settings: PaceSettings) -> float | None:
-    """Return the requests a minute that may be sent; None without a limit. Tokens are not considered."""
+    """Return how many requests per minute may be sent; None without a limit. Tokens are not considered."""
     rates = []
     if settings.requests_per_minute:
         rates.append(PACE_MARGIN * settings.requests_per_minute)
@@ -115,15 +117,17 @@ def compute_rate(state: PaceState, settings: PaceSettings) -> float | None:
 def compute_intervals(state: PaceState, settings: PaceSettings) -> tuple[float, float]:
     """Return the seconds between two requests by the limits of requests and of tokens; 0 for no limit."""
     rate = compute_rate(state, settings)
+    request_seconds = 60 / rate if rate else 0.0
     tokens = settings.tokens_per_minute
-    return 60 / rate if rate else 0.0, 60 * state.tokens_per_request / (PACE_MARGIN * tokens) if tokens else 0.0
+    token_seconds = 60 * state.tokens_per_request / (PACE_MARGIN * tokens) if tokens else 0.0
+    return request_seconds, token_seconds
 
 
 def _follow_curve(part: float, start: float) -> float:
     """Return the factor of a limit after `part` of the curve's time: flat at first, then ever steeper.
 
     Args:
-        part: time of use as a share of the curve's time; more than 1 after it.
+        part: time of use divided by the time of the curve; more than 1 after it.
         start: factor at the start.
     """
     return start + CURVE_SHARE * part**3
@@ -180,6 +184,11 @@ def _add_to_mean(mean: float, value: float) -> float:
 def _handle_rejection(
     state: PaceState, rejection: Rejection, report: PaceReport, settings: PaceSettings, now: float
 ) -> PaceState:
+    """Return the state after a rejection.
+
+    A rejection lowers either the rate or the concurrency limit. It lowers neither without adaptive mode, if it belongs
+    to the last overload, if rejections are steady, or if few requests find the provider unavailable.
+    """
     if rejection.wait_seconds:
         state = replace(state, held_until=max(state.held_until, now + rejection.wait_seconds))
     if not settings.adaptive or now - rejection.age_seconds <= state.overloaded_at:
@@ -197,12 +206,16 @@ def _handle_rejection(
 
 
 def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_seconds: float) -> PaceState:
+    """Return the state with this concurrency limit, and with a pause of `hold_seconds` from now."""
     is_repeated = now - state.overloaded_at < REPEATED_SECONDS
     return replace(
         state,
         limit=limit,
         cap=limit,
-        seconds=tuple((*item[:3], min(item[3], math.ceil(limit))) for item in state.seconds),
+        seconds=tuple(
+            (second, accepted, rejected, min(in_flight, math.ceil(limit)))
+            for second, accepted, rejected, in_flight in state.seconds
+        ),
         steady_seconds=0.0,
         limit_before=state.limit_before if is_repeated else state.limit,
         overloaded_at=now + REACTION_SECONDS,
@@ -246,7 +259,7 @@ def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState
 
 
 def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state without its rate if that is tentative and more requests were accepted."""
+    """Return the state without its rate if the rate is tentative and more requests than it were accepted."""
     if state.rate is None or now >= state.tentative_until:
         return state
     in_flight = report.in_flight + state.count_others(report.session)
@@ -256,7 +269,7 @@ def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> 
 
 
 def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state with higher limits, as far as the present ones are used."""
+    """Return the state with those limits raised that are in use."""
     if not report.answers or now < state.held_until:
         return state
     elapsed = min(now - state.updated_at, MAX_STEP_SECONDS)
@@ -290,6 +303,15 @@ def _check_latency(state: PaceState, report: PaceReport, now: float) -> PaceStat
 
 
 def _compare_latency(state: PaceState, model: str, latency: float, in_flight: int, now: float) -> PaceState:
+    """Return the state after a comparison of the model's mean latency with its baseline.
+
+    Args:
+        state: the state.
+        model: name of the model.
+        latency: mean seconds of the model's last LATENCY_ANSWERS answers.
+        in_flight: most requests in flight during these answers.
+        now: seconds since 1970.
+    """
     baseline, baseline_in_flight = state.baselines.get(model, (latency, in_flight))
     if latency <= SIMILAR_LATENCY * baseline:
         newest = (min(latency, baseline), max(in_flight, baseline_in_flight))

@@ -145,7 +145,7 @@ class Pacer:
                     await self._is_report_due.wait()
             self._is_report_due.clear()
             schedule = self._schedule
-            if schedule.settings.is_active and (self._waiting or schedule.has_news() or schedule.pace is None):
+            if schedule.settings.is_active and (self._waiting or schedule.has_activity() or schedule.pace is None):
                 with suppress(*UNAVAILABLE_ERRORS):
                     await self._share_report()
 

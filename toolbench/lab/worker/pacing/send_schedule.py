@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, Rejection
 
-HOLD_SECONDS = 0.5  # after a rejection that asks for no wait, until the database has the new limits
+HOLD_SECONDS = 0.5  # pause after a rejection that asks for no wait; by its end, the database has the new limits
 # After a pause, requests are sent at intervals for a while, so that few are rejected if the provider is still
 # overloaded.
-SPACING_SECONDS = 0.1  # between two of these requests
-SPACED_SECONDS = 1.0  # after the end of the pause
-MAX_AGE_SECONDS = 1.0  # of a reserved time to send that was not used; older ones would make a burst
+SPACING_SECONDS = 0.1  # time between two of these requests
+SPACED_SECONDS = 1.0  # time after the end of the pause in which they are sent so
+MAX_AGE_SECONDS = 1.0  # age of a reserved time to send that can still be used; older ones would make a burst
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class SendSchedule:
             self._held_until = max(self._held_until, now + result.pause_seconds)
         return result.pause_seconds > 0
 
-    def has_news(self) -> bool:
+    def has_activity(self) -> bool:
         """Return whether a request is in flight or was answered since the last report."""
         return bool(self.in_flight or self._answers or self._rejections)
 

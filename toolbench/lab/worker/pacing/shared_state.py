@@ -13,7 +13,7 @@ from toolbench.lab.worker.pacing.state import FIRST_LIMIT, PaceReport, PaceSetti
 from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady
 
 POINT_SECONDS = 10.0  # between two points of the chart
-MAX_POINT_SECONDS = 60.0  # after a longer time without a report, no point is added for that time
+MAX_POINT_SECONDS = 60.0  # longest time that a point covers; no point is added for a longer time without a report
 
 _READ_PACE = load_statement("worker/pacing/read_pace")
 _WRITE_PACE = load_statement("worker/pacing/write_pace")

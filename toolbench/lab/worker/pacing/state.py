@@ -99,12 +99,13 @@ class PaceState:
         rate_seconds: time since `rate_limited_at` in which requests waited for the rate.
         rate_limited_at: time of the last rejection that was taken for too many requests a minute; 0 for none.
         held_until: end of the pause in which no request is sent.
-        hold_seconds: last pause after such a rejection; the next one doubles it.
+        hold_seconds: last pause after a rejection that was taken for too many requests a minute; the next such
+            rejection doubles it.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
-        tentative_until: time until which a rate is forgotten once more requests than it were accepted: a minute after
-            the first report that follows a minute without requests, if no rate is known then. When a rate is forgotten,
-            this time may become earlier (FIRST_SECONDS in controller.py).
+        tentative_until: time until which a rate is tentative: it is forgotten once more requests than it are accepted.
+            This time is a minute after the first report that follows a minute without requests, if no rate is known
+            then. When a rate is forgotten, the time may become earlier (FIRST_SECONDS in controller.py).
         answered_peak: most requests in flight when an answered one was sent.
         low_load_rejections: times of the newest rejections since the load became low, in order.
         is_answered: whether a request was answered that was sent after the last of `low_load_rejections`.

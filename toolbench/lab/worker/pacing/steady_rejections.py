@@ -15,13 +15,14 @@ LOW_LOAD = 0.5  # share of `answered_peak`; the load is low with at most so many
 # limit caused would end sooner at low load.
 MIN_REJECTIONS, MIN_SECONDS = 3, 25.0
 MIN_ANSWERS = 10  # accepted requests since the first of these rejections
-MIN_SHARE, MAX_SHARE = 0.05, 0.5  # of rejections; fewer may come from a limit that is nearly used, more are an outage
-STEADY_SECONDS = 600.0  # for which a share is used until it has to be learned anew
+# Shares of rejections that are learned: fewer may come from a limit that is nearly reached, more are an outage.
+MIN_SHARE, MAX_SHARE = 0.05, 0.5
+STEADY_SECONDS = 600.0  # time for which a share is used until it has to be learned anew
 DEVIATIONS = 3.0  # standard deviations by which the number of rejections may exceed its mean
 
 
 def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state after a report, with the times of rejections at low load; none if the load is high.
+    """Return the state after a report, with the times of rejections at low load; without any if the load is high.
 
     A rejection that asks for a wait does not count. The next rejection counts once a request was answered that was sent
     after the last one, because a provider that rejects all requests for a while has a limit.
@@ -79,5 +80,5 @@ def are_rejections_steady(state: PaceState, now: float) -> bool:
 
 def _count_since(state: PaceState, since: float) -> tuple[int, int]:
     """Return the accepted and the rejected requests of the last minute, without those before `since`."""
-    seconds = [item for item in state.seconds if item[0] >= int(since)]
-    return sum(item[1] for item in seconds), sum(item[2] for item in seconds)
+    counts = [(accepted, rejected) for second, accepted, rejected, _ in state.seconds if second >= int(since)]
+    return sum(accepted for accepted, _ in counts), sum(rejected for _, rejected in counts)
