@@ -255,7 +255,7 @@ def test_check_runs_with_failing_query_still_recomputes(monkeypatch: pytest.Monk
 
 def test_sweep_without_counts_requeues_and_leaves_cells_stale() -> None:
     trial = make_lost_trial(make_running_cell())
-    assert (sweep(counts=False).expired, check_runs([], counts=False)) == (1, ())
+    assert (sweep(with_counts=False).expired, check_runs([], with_counts=False)) == (1, ())
     assert Cell.objects.get(pk=trial.cell_id).stale
     check_runs([])
     assert not Cell.objects.get(pk=trial.cell_id).stale
@@ -265,6 +265,6 @@ def test_check_runs_without_counts_pauses_run_at_limit() -> None:
     cell = make_running_cell()
     make_trial(cell, "queued")
     Run.objects.filter(pk=cell.run_id).update(request_cap=1, requests_reserved=1)
-    check_runs([cell.run_id], counts=False)
+    check_runs([cell.run_id], with_counts=False)
     assert Run.objects.get(pk=cell.run_id).state == Run.State.PAUSED
     assert Cell.objects.get(pk=cell.pk).stale

@@ -78,8 +78,8 @@ def test_build_schedule_first_tick_records_heartbeat() -> None:
 def test_paced_sweep_omits_counts_until_pause_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     now, counted = [0.0], []
 
-    def sweep_slowly(*, counts: bool = True) -> None:
-        counted.append(counts)
+    def sweep_slowly(*, with_counts: bool = True) -> None:
+        counted.append(with_counts)
         now[0] += 1.0
 
     monkeypatch.setattr(schedule_module, "sweep", sweep_slowly)

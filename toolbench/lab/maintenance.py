@@ -89,16 +89,16 @@ class SweepResult:
     notified: tuple[int, ...]
 
 
-def sweep(*, counts: bool = True) -> SweepResult:
+def sweep(*, with_counts: bool = True) -> SweepResult:
     """Run every step of SWEEP_STEPS.
 
     Args:
-        counts: whether to run COUNT_STEPS too; their time grows with the number of trials in a cell.
+        with_counts: whether to run COUNT_STEPS too; their time grows with the number of trials in a cell.
 
     Raises:
         django.db.Error: the database is unavailable.
     """
-    results = _run_steps(step for step in SWEEP_STEPS if counts or step not in COUNT_STEPS)
+    results = _run_steps(step for step in SWEEP_STEPS if with_counts or step not in COUNT_STEPS)
     return SweepResult(
         expired=results.get(_REQUEUE.job, 0),
         ended=results.get(_CANCEL.job, 0) + results.get(_ORPHANS.job, 0),
@@ -109,12 +109,12 @@ def sweep(*, counts: bool = True) -> SweepResult:
     )
 
 
-def check_runs(run_ids: Collection[int], *, counts: bool = True) -> tuple[int, ...]:
+def check_runs(run_ids: Collection[int], *, with_counts: bool = True) -> tuple[int, ...]:
     """Run the frequent check of a worker session: find cancelled runs, pause runs at a limit, then run CHECK_STEPS.
 
     Args:
         run_ids: the runs whose trials the session is running.
-        counts: whether to run CHECK_STEPS too; their time grows with the number of trials in a cell.
+        with_counts: whether to run CHECK_STEPS too; their time grows with the number of trials in a cell.
 
     Returns:
         The ids of those runs that were cancelled or no longer exist.
@@ -123,7 +123,7 @@ def check_runs(run_ids: Collection[int], *, counts: bool = True) -> tuple[int, .
         django.db.Error: the database is unavailable.
     """
     find_cancelled = MaintenanceStep("finding cancelled runs", lambda: _find_cancelled_runs(run_ids))
-    results = _run_steps((find_cancelled, _PAUSE, *(CHECK_STEPS if counts else ())))
+    results = _run_steps((find_cancelled, _PAUSE, *(CHECK_STEPS if with_counts else ())))
     return tuple(results.get(find_cancelled.job, ()))
 
 

@@ -89,7 +89,7 @@ class PacedSweep:
     def run(self) -> None:
         """Sweep once."""
         if not self._pacing.is_due:
-            sweep(counts=False)
+            sweep(with_counts=False)
             return
         with self._pacing.measure():
             sweep()

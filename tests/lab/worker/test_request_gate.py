@@ -80,7 +80,7 @@ def test_request_gate_unconfirmed_lease_sends_nothing(monkeypatch: pytest.Monkey
     with ScriptedServer(delay_answers(0.2)) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, trials=1)
-        run_session(model.provider_id, SessionOptions(30.0, check_runs=check_runs, sweep=lambda *, counts: None))
+        run_session(model.provider_id, SessionOptions(30.0, check_runs=check_runs, sweep=lambda *, with_counts: None))
     assert sent[0] < 3
     assert (run.trials.get().outcome, len(scripted.seen)) == ("pass", 3)
 

@@ -43,12 +43,12 @@ STOP_TIMEOUT_SECONDS = 3.0  # for trials in flight when the worker is asked to s
 class CheckRuns(Protocol):
     """Frequent check of runs."""
 
-    def __call__(self, run_ids: Collection[int], *, counts: bool) -> Iterable[int]:
+    def __call__(self, run_ids: Collection[int], *, with_counts: bool) -> Iterable[int]:
         """Return the ids of the runs among `run_ids` that were cancelled or deleted.
 
         Args:
             run_ids: the runs whose trials the session is running.
-            counts: whether to continue sequential stopping, recompute stale cells and end finished runs too.
+            with_counts: whether to continue sequential stopping, recompute stale cells and end finished runs too.
         """
         ...
 
@@ -56,8 +56,8 @@ class CheckRuns(Protocol):
 class Sweep(Protocol):
     """Periodic repair of lost work."""
 
-    def __call__(self, *, counts: bool) -> object:
-        """Repair lost work; if `counts`, also recompute stale cells."""
+    def __call__(self, *, with_counts: bool) -> object:
+        """Repair lost work; if `with_counts`, also recompute stale cells."""
         ...
 
 
@@ -68,8 +68,8 @@ class SessionOptions:
     Attributes:
         seconds: how long to claim trials.
         check_runs: called every CHECK_RUNS_SECONDS with the ids of the runs of its trials.
-        sweep: called every SWEEP_SECONDS with counts=False, since `check_runs` recomputes the cells, and at the end of
-            the session with counts=True.
+        sweep: called every SWEEP_SECONDS without counts, since `check_runs` recomputes the cells, and at the end of the
+            session with counts.
         is_stopping: returns whether the worker was asked to stop.
         on_claiming_ended: called when the session ends claiming, unless the provider could not be used at the last
             claim.
@@ -306,7 +306,7 @@ class WorkerSession:
                     task.cancel()
             self._slots.freed.clear()
             await self._wait_for_slot()
-        await self._run_ignoring_errors(self._options.sweep, counts=True)
+        await self._run_ignoring_errors(self._options.sweep, with_counts=True)
 
     async def _record_heartbeats(self) -> None:
         while True:
@@ -357,9 +357,9 @@ class WorkerSession:
 
     def _check_runs_once(self, run_ids: Collection[int]) -> Iterable[int]:
         if not self._count_pacing.is_due:
-            return self._options.check_runs(run_ids, counts=False)
+            return self._options.check_runs(run_ids, with_counts=False)
         with self._count_pacing.measure():
-            return self._options.check_runs(run_ids, counts=True)
+            return self._options.check_runs(run_ids, with_counts=True)
 
     async def _follow_settings(self) -> None:
         """Pass changed settings of the provider on to the pacer, also after the session has ended claiming."""
@@ -374,7 +374,7 @@ class WorkerSession:
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._storage_thread.run(self._options.sweep, counts=False)
+                await self._storage_thread.run(self._options.sweep, with_counts=False)
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()
