@@ -110,7 +110,14 @@ def test_get_local_demo_counts_valid_and_correct_and_dropped_tools() -> None:
     assert (demo.state, demo.done, demo.total) == ("live", 4, 5)
     assert (result.label, result.valid.k, result.correct.k) == ("native tools, the model's own template", 1, 1)
     assert result.main_failure == "The answer holds no call. (3)"
-    assert result.dropped_trial == Trial.objects.order_by("pk")[0].pk
+    assert result.dropped_trial_id == Trial.objects.order_by("pk")[0].pk
+
+
+def test_get_local_demo_keeps_one_of_equally_frequent_failures() -> None:
+    run = make_half_done_run()
+    for _ in range(3):
+        make_trial(run.cells.get(), "fail", sentence="Another failure.")
+    assert get_local_demo().results[0].main_failure == "The answer holds no call. (3)"
 
 
 def test_get_local_demo_keeps_labels_without_provider() -> None:
@@ -129,15 +136,15 @@ def test_get_local_demo_omits_trials_over_deadline() -> None:
 def test_get_local_demo_time_left_is_range_until_run_ends() -> None:
     run = make_half_done_run()
     demo = get_local_demo()
-    assert demo.left_low is not None
-    assert demo.left_high is not None
-    assert demo.left_low < demo.left_high
+    assert demo.seconds_left_low is not None
+    assert demo.seconds_left_high is not None
+    assert demo.seconds_left_low < demo.seconds_left_high
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
     recompute_stale_cells()
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
     finished = get_local_demo()
-    assert (finished.state, finished.is_polling, finished.left_high) == ("finished", False, None)
+    assert (finished.state, finished.is_polling, finished.seconds_left_high) == ("finished", False, None)
 
 
 def test_get_local_demo_takes_five_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:

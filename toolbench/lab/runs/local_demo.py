@@ -49,7 +49,7 @@ class DemoResult:
         valid: share of answered trials with a call that matches the schema.
         correct: answered success.
         main_failure: the most frequent failure sentence with its count; "" without a failure.
-        dropped_trial: id of a trial whose rendered prompt contains no tool; None without one.
+        dropped_trial_id: a trial whose rendered prompt contains no tool; None without one.
     """
 
     cell_id: int
@@ -59,7 +59,7 @@ class DemoResult:
     correct: Rate
     tally: Tally
     main_failure: str
-    dropped_trial: int | None
+    dropped_trial_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class _CellCounts:
     Attributes:
         answered: answered trials.
         valid: answered trials with a valid call.
-        dropped_trial: id of a trial whose rendered prompt contains no tool; None without one.
+        dropped_trial_id: a trial whose rendered prompt contains no tool; None without one.
     """
 
     answered: int = 0
     valid: int = 0
-    dropped_trial: int | None = None
+    dropped_trial_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,9 @@ class LocalDemo:
         done: number of trials that have ended.
         total: number of all trials.
         cancelled: number of cancelled trials.
-        left_low: lower end of the range of the remaining seconds; None before two trials are done and after the end.
-        left_high: upper end of that range.
+        seconds_left_low: lower end of the range of the remaining seconds; None before two trials are done and after the
+            end.
+        seconds_left_high: upper end of that range.
     """
 
     state: str
@@ -105,8 +106,8 @@ class LocalDemo:
     done: int = 0
     total: int = 0
     cancelled: int = 0
-    left_low: float | None = None
-    left_high: float | None = None
+    seconds_left_low: float | None = None
+    seconds_left_high: float | None = None
 
     @property
     def finished(self) -> int:
@@ -216,8 +217,8 @@ def get_local_demo() -> LocalDemo:
         done=done,
         total=total,
         cancelled=sum(tally.cancelled for tally in tallies),
-        left_low=low,
-        left_high=high,
+        seconds_left_low=low,
+        seconds_left_high=high,
     )
 
 
@@ -277,7 +278,7 @@ def _build_result(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoRes
         correct=tally.compute_answered_success(),
         tally=tally,
         main_failure=main_failure,
-        dropped_trial=counts.dropped_trial,
+        dropped_trial_id=counts.dropped_trial_id,
     )
 
 
@@ -297,8 +298,9 @@ def _get_main_failures(run_ids: Sequence[int]) -> dict[int, str]:
     Cells without failures have no entry.
     """
     failed = Trial.objects.filter(run_id__in=run_ids, outcome=Trial.Outcome.FAIL)
-    grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk")).order_by("times")
-    return {row["cell_id"]: f"{row['sentence']} ({row['times']})" for row in grouped}
+    grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk"))
+    by_frequency = grouped.order_by("times", "sentence")  # the last row of a cell, which is kept, is the most frequent
+    return {row["cell_id"]: f"{row['sentence']} ({row['times']})" for row in by_frequency}
 
 
 def _estimate_seconds_left(started_at: datetime, done: int, total: int) -> tuple[float | None, float | None]:
