@@ -349,7 +349,7 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,
-        left_out=tuple(
+        omitted_parameters=tuple(
             OmittedParameter(parameter.name, parameter.reason)
             for parameter in parse_omitted_parameters(trial.left_out)
             if parameter.was_known

@@ -66,7 +66,7 @@ class ClaimedTrial:
         server_losses: how often its local server died during the trial.
         waits_for_slot: whether it was claimed ahead and holds no slot yet.
         reserved_requests: number of requests that were counted with the claim.
-        left_out: parameters that its model refused earlier in this run; they are not sent.
+        omitted_parameters: parameters that its model refused earlier in this run; they are not sent.
     """
 
     id: int
@@ -84,7 +84,7 @@ class ClaimedTrial:
     server_losses: int = 0
     waits_for_slot: bool = False
     reserved_requests: int = 0
-    left_out: tuple[OmittedParameter, ...] = ()
+    omitted_parameters: tuple[OmittedParameter, ...] = ()
 
 
 def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:

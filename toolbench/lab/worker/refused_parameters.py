@@ -41,8 +41,8 @@ class SessionRefusals:
         session_parameters = self._by_model.get((trial.run_id, model_name))
         if session_parameters is None:
             return trial
-        by_name = {parameter.name: parameter for parameter in (*session_parameters.values(), *trial.left_out)}
-        return replace(trial, left_out=tuple(by_name.values()))
+        by_name = {parameter.name: parameter for parameter in (*session_parameters.values(), *trial.omitted_parameters)}
+        return replace(trial, omitted_parameters=tuple(by_name.values()))
 
 
 def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
@@ -90,6 +90,6 @@ def add_refused(
         trial.config_id: configs[trial.config_id].model_name for trial in trials if trial.config_id in configs
     }
     return tuple(
-        replace(trial, left_out=tuple(refused.get((trial.run_id, model_names.get(trial.config_id, "")), ())))
+        replace(trial, omitted_parameters=tuple(refused[trial.run_id, model_names.get(trial.config_id, "")]))
         for trial in trials
     )

@@ -234,7 +234,7 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
         is_streamed=config.stream,
         wire=endpoint.wire,
         further_messages=instance.further,
-        omitted_parameters=trial.left_out,
+        omitted_parameters=trial.omitted_parameters,
     )
     return TrialPlan(
         scenario, instance, loop, endpoint, access.is_local, policy_text, find_local_server(access, config.service)
