@@ -219,7 +219,7 @@ def test_write_batch_placeholder_step_completes_trial() -> None:
     refused = build_step_write(trial, make_exchange_step(duration_ms=float("nan")))
     outcome = replace(build_outcome_write(trial), steps=[refused])
     assert write_batch(Batch([refused], [outcome])).ended_ids == {trial.pk}
-    assert trial.steps.get().error_message == "This step could not be stored as it is."
+    assert trial.steps.get().error_message == "The database refused the contents of this step."
 
 
 def test_write_batch_incomplete_outcome_of_lost_lease_is_dropped() -> None:
@@ -267,7 +267,7 @@ def test_write_batch_outcome_refused_twice_is_an_internal_error() -> None:
     outcome = build_outcome_write(trial, category="\x00")
     assert write_batch(Batch(outcomes=[outcome])).ended_ids == {trial.pk}
     trial.refresh_from_db()
-    assert trial.sentence == "The verdict could not be stored."
+    assert trial.sentence == "The database refused this verdict."
     assert (trial.failure_class, trial.cause, trial.taxonomy) == ("our_error", "our_error", read_taxonomy_version())
 
 
@@ -279,7 +279,7 @@ def test_write_batch_refused_rows_leave_others_stored(caplog: pytest.LogCaptureF
     outcomes[3] = build_outcome_write(trials[3], sentence="\x00")
     assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.pk for trial in trials}
     assert Step.objects.filter(trial__in=trials).count() == 5
-    assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
+    assert Trial.objects.get(pk=trials[3].pk).sentence.startswith("The database refused the texts of this verdict.")
     assert caplog.text.count("cannot be stored as it is") == 2
 
 
@@ -350,7 +350,7 @@ def test_write_batch_permanent_refusal_splits_batch(refuse: Callable[[str], None
         build_outcome_write(trial, sentence=sentence) for trial, sentence in zip(trials, sentences, strict=True)
     ]
     assert write_batch(Batch(steps, outcomes)).ended_ids == {trial.pk for trial in trials}
-    assert Trial.objects.get(pk=trials[2].pk).sentence == "The verdict's texts could not be stored."
+    assert Trial.objects.get(pk=trials[2].pk).sentence.startswith("The database refused the texts of this verdict.")
 
 
 @pytest.mark.parametrize("state", ["53100", "53200", "53300", "40P01", "40001", "55P03", "57P01", "57P03", "58030"])

@@ -132,7 +132,9 @@ def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:
     """
     for cell in cells.values():
         if not is_version_available(cell.scenario, cell.scenario_version):
-            raise RunActionError(f"The scenario {cell.scenario} has changed since: launch a new run from the form.")
+            raise RunActionError(
+                f"The scenario {cell.scenario} has changed since the launch of this run: launch a new run."
+            )
     try:
         return {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
     except PolicyError as error:

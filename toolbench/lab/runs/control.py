@@ -220,7 +220,7 @@ def add_missing_trials(
         limit = min(shown, MAX_MISSING_TRIALS)
         if (total := sum(missing.values())) > limit:
             raise RunActionError(
-                f"These are {total:,} trials, more than the {limit:,} that were shown or may be added at once. "
+                f"{total:,} trials are missing, more than the {limit:,} that were shown or may be added at once. "
                 "Nothing was added: read the estimate again."
             )
         _queue_added_trials(run, missing, confirmed_requests)

@@ -52,11 +52,10 @@ def launch_once(
 
 @contextmanager
 def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKey]:
-    """Provide the row of a key for the transaction of the block.
+    """Provide the row of a key for the block, which runs in a transaction.
 
-    Without a key, provide a new row without a transaction.
-
-    A simultaneous request with the same key waits for the end of the transaction.
+    A simultaneous request with the same key waits for the end of the transaction. Without a key, the row is a new one
+    that is not saved, and there is no transaction.
 
     If the row has a run or a case, the key was used before. Otherwise set its `run` to the run that you launch, and its
     `case` to the test case that you save. If you leave both None, or an exception ends the block, the key stays unused.

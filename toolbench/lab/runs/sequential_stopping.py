@@ -68,6 +68,7 @@ def reopen_rounds(run_id: int) -> None:
 
 
 def _decide_locked_cells(run_id: int, before: str, after: str) -> None:
+    """Lock the run's cells with the decision `before`, and replace it by `after`."""
     cells = Cell.objects.filter(run_id=run_id, error__isnull=False, decided=before).order_by("pk")
     locked_ids = [cell.pk for cell in cells.select_for_update(no_key=True)]
     Cell.objects.filter(pk__in=locked_ids).update(decided=after)
@@ -81,6 +82,7 @@ def count_further_trials(run: Run) -> Counter[int]:
 
 
 def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
+    """Decide the cells of one run, queue the next round of the others, and return the number of queued trials."""
     with transaction.atomic():
         cells = _lock_cells(cell_ids)
         run = Run.objects.select_for_update(no_key=True).get(pk=run_id)

@@ -75,7 +75,7 @@ def build_bare_row(step: AnyStep) -> JsonObject:
     kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
     identity = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
     columns = {
-        "error_message": "This step could not be stored as it is.",
+        "error_message": "The database refused the contents of this step.",
         "ok": None,
         "body_cut": True,
         "masked": False,

@@ -330,13 +330,13 @@ def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
     columns = {
         name: value for name, value in outcome.columns.items() if _is_count_or_boolean(value) or name in code_columns
     }
-    sentence = "The verdict's texts could not be stored."
+    sentence = "The database refused the texts of this verdict. Its outcome and its counts are stored."
     return replace(outcome, columns={**columns, "sentence": sentence})
 
 
 def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:
     """Return an internal error in place of the outcome, without any of its values."""
-    return replace(outcome, columns=build_internal_error_columns("The verdict could not be stored."))
+    return replace(outcome, columns=build_internal_error_columns("The database refused this verdict."))
 
 
 def _is_count_or_boolean(value: object) -> bool:

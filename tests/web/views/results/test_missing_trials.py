@@ -65,7 +65,7 @@ def test_missing_trials_page_confirms_paid_requests(owner_client: Client, run: R
 def test_missing_trials_page_adds_no_more_trials_than_shown(owner_client: Client, run: Run) -> None:
     sent = {"target": "5", "shown": "3", "cell": list(run.cells.values_list("pk", flat=True))}
     text = read_html(owner_client.post(f"/runs/{run.pk}/missing/", sent))
-    assert "These are 6 trials, more than the 3 that were shown" in text
+    assert "6 trials are missing, more than the 3 that were shown" in text
     assert "Add 6 trials" in text
     assert run.trials.count() == 4
 
