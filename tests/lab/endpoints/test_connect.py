@@ -314,7 +314,7 @@ def test_second_simulated_provider_copies_personas_and_stays_simulated() -> None
     for connection in (CONNECTION, replace(CONNECTION, name="Cheap host")):
         with pytest.raises(ConnectionSettingsError, match="cannot change between simulated and real models"):
             connect.edit_provider(host.pk, connection)
-    with pytest.raises(ConnectionSettingsError, match="names of its simulated models belong to its API"):
+    with pytest.raises(ConnectionSettingsError, match="Simulated models have other names in another API"):
         connect.edit_provider(host.pk, ConnectionSettings("Cheap host", "", template="simulated", wire="anthropic"))
     for host_name in ("127.0.0.1", "localhost", "[::1]"):
         with pytest.raises(ConnectionSettingsError, match="choose the template Simulated"):

@@ -11,7 +11,7 @@ from toolbench.lab.models import Model, Preset, Probe
 
 
 class NothingToAdoptError(Exception):
-    """No preset can be adopted from the probe or the runs; the message says why."""
+    """Raised if no preset can be adopted from the probe or the runs; the message says why."""
 
 
 @transaction.atomic
@@ -22,14 +22,14 @@ def adopt_preset(probe_id: int) -> Preset:
     that of an earlier probe of the model, so adopting twice gives the same preset.
 
     Raises:
-        NothingToAdoptError: the probe proposes nothing.
+        NothingToAdoptError: the probe proposes no preset.
         Probe.DoesNotExist: there is no such probe.
     """
     probe = Probe.objects.select_related("model").get(pk=probe_id)
     proposal = propose_preset(read_probe_capabilities(probe))
     if not proposal.patch:
         raise NothingToAdoptError(
-            "This probe proposes nothing: the endpoint needs no preset, or its probe was inconclusive."
+            "This probe proposes no preset: the endpoint needs none, or the probe was inconclusive."
         )
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"
     note = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"

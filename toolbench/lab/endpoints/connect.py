@@ -103,12 +103,12 @@ class ConnectionSettings:
 
     @property
     def has_secret(self) -> bool:
-        """Return whether a key, a header, a proxy login or a private key is entered; any header may be secret."""
+        """Whether a key, a header, a proxy login or a private key is entered; any header may be secret."""
         return bool(self.key or self.headers or self.network.has_secret)
 
     @property
     def removes_secret(self) -> bool:
-        """Return whether a stored key, header or login is to be deleted."""
+        """Whether a stored key, header or login is to be deleted."""
         return bool(self.remove_key or self.remove_headers or self.network.remove_proxy_login)
 
 
@@ -271,7 +271,7 @@ def _find_wire_error(settings: ConnectionSettings, provider: Provider) -> str:
     is_changed = provider.kind == Provider.Kind.SIMULATED and provider.pk is not None and settings.wire != provider.wire
     if not is_changed or not provider.models.exists():
         return ""
-    return "The names of its simulated models belong to its API: connect another simulated provider for the other API."
+    return "Simulated models have other names in another API: connect another simulated provider for it."
 
 
 def _find_name_error(name: str, provider_id: int | None) -> str:

@@ -62,12 +62,12 @@ class FormatReading:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Return the names of the formats with this result."""
+        """Names of the formats with this result."""
         return tuple(name for remaining in self.remaining_texts for name in remaining.formats)
 
     @property
     def has_result(self) -> bool:
-        """Return whether the result has more than plain text."""
+        """Whether the result has more than plain text."""
         has_reasoning = any(remaining.reasoning for remaining in self.remaining_texts)
         return bool(self.calls or self.findings or has_reasoning)
 

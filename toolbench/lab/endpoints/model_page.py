@@ -57,7 +57,7 @@ class ModelPage:
         probes: the last `MAX_PROBES_SHOWN` probes, newest first.
         proposal: the preset that follows from the capabilities.
         causes: possible causes of calls that are written in the text.
-        refused: parameters that the endpoint refused in runs and the model's workarounds do not leave out yet.
+        refused: parameters that the endpoint refused in runs and that the model's workarounds do not omit yet.
         max_requests: the maximum number of requests that one probe sends.
     """
 
@@ -115,7 +115,7 @@ def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCa
     measured = get_measured_calls(models)
     effective = merge_capabilities(models, measured)
 
-    def list_providers(supports_tool_use: bool) -> tuple[str, ...]:
+    def list_providers(*, supports_tool_use: bool) -> tuple[str, ...]:
         ids = (pk for pk in siblings if effective[pk].capabilities.supports_tool_use is supports_tool_use)
         return tuple(dict.fromkeys(str(siblings[pk].provider) for pk in ids))
 
@@ -124,8 +124,8 @@ def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCa
         TextCallEvidence(
             capabilities=effective[model.pk].capabilities,
             text_format=text_format,
-            native_providers=list_providers(True),
-            silent_providers=list_providers(False),
+            native_providers=list_providers(supports_tool_use=True),
+            silent_providers=list_providers(supports_tool_use=False),
             self_hosted=is_self_hosted,
             silent_trials=measured.get(model.pk, MeasuredCalls()).trials_without_calls,
         )

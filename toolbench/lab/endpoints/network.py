@@ -60,7 +60,7 @@ class NetworkSettings:
 
     @property
     def has_secret(self) -> bool:
-        """Return whether a login or a private key is entered."""
+        """Whether a login or a private key is entered."""
         return bool(self.client_key.strip()) or "@" in self.proxy
 
 
@@ -151,7 +151,8 @@ def _find_certificate_error(text: str) -> str:
     if PRIVATE_KEY_MARK in text:
         return KEY_IN_CERTIFICATE
     try:
-        check_certificates(text) if text.strip() else None
+        if text.strip():
+            check_certificates(text)
     except NetworkSettingsError as error:
         return str(error)
     return ""

@@ -57,7 +57,7 @@ OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)
 
 
 class ProbeInterruptedError(Exception):
-    """The worker has to stop or the local server has stopped; the probe is queued again."""
+    """Raised if the worker has to stop or the local server has stopped; the probe is queued again."""
 
 
 def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:

@@ -38,9 +38,9 @@ WHERE state = 'running' AND lease_until < clock_timestamp()
 
 
 class ProbeLeaseLostError(Exception):
-    """The probe is no longer running with this lease, so no more results are stored.
+    """Raised if the probe is no longer running with this lease, so that no more results are stored.
 
-    It was requeued, claimed again, finished or deleted.
+    The probe was requeued, claimed again, finished or deleted.
     """
 
 

@@ -34,22 +34,22 @@ class RateControlPage:
 
     @property
     def answers(self) -> int:
-        """Return the number of answers of all points."""
+        """Number of answers of all points."""
         return sum(point.answers for point in self.points)
 
     @property
     def rejections(self) -> int:
-        """Return the number of rejections of all points."""
+        """Number of rejections of all points."""
         return sum(point.rejections for point in self.points)
 
     @property
     def rejected_percent(self) -> float:
-        """Return the share of rejections among answers and rejections, in percent; 0 without both."""
+        """Share of rejections among answers and rejections, in percent; 0 without both."""
         return 100 * self.rejections / max(1, self.answers + self.rejections)
 
 
 def get_rate_control(provider: Provider) -> RateControlPage | None:
-    """Return the rate control of a provider with two queries; None if its settings limit no rate."""
+    """Return the rate control of a provider with two queries; None if its requests are never paced."""
     settings = read_settings(provider)
     if not settings.is_active:
         return None

@@ -19,14 +19,14 @@ _PREFIX_BY_WIRE = {
 
 
 def find_simulated_url_error(address: str) -> str:
-    """Return the error for an address of the simulated server; "" for another address. One query.
+    """Return the error for an address of the simulated server; "" for another address. It takes one query.
 
     The simulated server can only be connected with the template Simulated, so that its results are labelled.
     """
     server_urls = ServiceAddress.objects.filter(name=SERVER_NAME).values_list("url", flat=True)
     if not any(is_same_origin(address, url) for url in server_urls):
         return ""
-    return "This address is the simulated provider: choose the template Simulated, so that its results are labelled."
+    return "This is the address of the simulated models: choose the template Simulated, so that results are labelled."
 
 
 def build_simulated_models(provider: Provider) -> dict[str, Model]:
@@ -56,5 +56,4 @@ def get_simulated_models() -> tuple[Model, ...]:
     Providers with another wire format have some of the same models; their rows and retired models are omitted.
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
-    personas = Model.objects.filter(**chat_only, retired=False)
-    return tuple(personas.select_related("provider"))
+    return tuple(Model.objects.filter(**chat_only, retired=False).select_related("provider"))
