@@ -219,7 +219,9 @@ def test_build_plan_skips_template_method_on_anthropic_wire(model: Model) -> Non
     plan = build_plan(build_request(model, methods=("native", "template")))
 
     assert [config.method for config in plan.configs] == ["native"]
-    assert plan.skipped[0].why == "An endpoint with the wire format anthropic takes no rendered prompt."
+    assert plan.skipped[0].why == (
+        "The method template needs the API OpenAI chat completions; the provider has Anthropic Messages."
+    )
 
 
 def test_build_plan_without_parallel_support_sends_single_calls(model: Model) -> None:

@@ -71,7 +71,7 @@ def test_build_plan_skips_examples_missing_in_scenario() -> None:
         ("", "weather"),
         ("weather-1", "weather"),
     ]
-    assert plan.skipped[0].why == "The scenario has no examples weather-1."
+    assert plan.skipped[0].why == "The scenario has no set of examples weather-1."
 
 
 def test_build_plan_tools_off_makes_tool_scenarios_not_applicable() -> None:
@@ -149,7 +149,7 @@ def test_build_plan_unknown_tool_use_mode_is_refused() -> None:
 
 def test_build_plan_with_too_many_trials_is_refused() -> None:
     errors = list_errors(build_request(make_model(), scenarios=("happy_path", "chat_only"), trials=60_000))
-    assert errors == {"trials": ["This would be 120000 trials; a run has at most 100000."]}
+    assert errors == {"trials": ["The run would have 120,000 trials; the maximum is 100,000."]}
 
 
 def test_build_plan_counts_least_and_most_requests() -> None:

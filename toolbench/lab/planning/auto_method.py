@@ -133,9 +133,7 @@ def queue_first_probes(run: Run) -> None:
 
 
 def decide_waiting_methods(model_id: int) -> int:
-    """Complete the configurations that wait for this model's probe.
-
-    Nothing is done while a probe of the model is queued or running.
+    """Complete the configurations that wait for this model's probe, unless a probe is queued or running.
 
     Method auto is replaced by the chosen method, and tool support and capability layers are stored. Then the trials can
     start; they end if no method can be used. After an inconclusive probe, tool support stays unknown, and method native
@@ -162,9 +160,8 @@ def decide_waiting_methods(model_id: int) -> int:
 def decide_all_waiting_methods() -> int:
     """Complete all configurations that wait although no probe of their model is queued or running.
 
-    Call it regularly, since the notification at the end of a probe may be lost.
-
-    An error for one model is logged and counted, and the other models are still processed.
+    Call it regularly, since the notification at the end of a probe may be lost. An error for one model is logged and
+    counted, and the other models are still processed.
 
     Returns:
         The number of configurations that were completed.

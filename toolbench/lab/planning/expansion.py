@@ -107,12 +107,13 @@ def _is_profile_applicable(name: str, model: Model, request: RunRequest, lookup:
 
 def _find_method_error(choice: ConfigChoice, lookup: LookupResult) -> str:
     """Return why the method cannot be used with the model; "" if it can, and for method auto."""
-    wire = lookup.models[choice.model].provider.wire
-    if choice.method == "template" and wire != Provider.Wire.CHAT:
-        return f"An endpoint with the wire format {wire} takes no rendered prompt."
-    return (
-        "" if choice.method == AUTO else find_method_refusal(choice.method, lookup.effective[choice.model].capabilities)
-    )
+    provider = lookup.models[choice.model].provider
+    if choice.method == "template" and provider.wire != Provider.Wire.CHAT:
+        needed_api, api = Provider.Wire.CHAT.label, Provider.Wire(provider.wire).label
+        return f"The method template needs the API {needed_api}; the provider has {api}."
+    if choice.method == AUTO:
+        return ""
+    return find_method_refusal(choice.method, lookup.effective[choice.model].capabilities)
 
 
 def _describe_choice(choice: ConfigChoice, lookup: LookupResult) -> str:
@@ -211,7 +212,7 @@ def _plan_cells(
         scenario = planned.scenario
         if config.examples and config.examples not in few_shot.load_sets(scenario.slug):
             skipped.append(
-                SkippedItem(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}.")
+                SkippedItem(f"{config} × {scenario.slug}", f"The scenario has no set of examples {config.examples}.")
             )
             continue
         if sends_tools and (problems := list_tool_problems(planned.tools, capabilities)):
@@ -253,10 +254,10 @@ def _assemble_plan(
     """
     trials = len(cells) * request.trials
     if trials > MAX_RUN_TRIALS:
-        raise LaunchError({"trials": [f"This would be {trials} trials; a run has at most {MAX_RUN_TRIALS}."]})
+        raise LaunchError({"trials": [f"The run would have {trials:,} trials; the maximum is {MAX_RUN_TRIALS:,}."]})
     if not cells:
         reasons = [f"{item.what}: {item.why}" for item in skipped]
-        raise LaunchError({"models": ["No configuration and scenario can be tried.", *reasons]})
+        raise LaunchError({"models": ["No configuration can be tried with any of the scenarios.", *reasons]})
     if request.until.get("rule") == "best" and max(count_applicable_cells(cells).values(), default=0) < 2:
         raise LaunchError({"until": ["Finding the best needs at least two configurations: choose another one."]})
     first_trials = count_initial_repeats(request)

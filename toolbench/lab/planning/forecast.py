@@ -189,7 +189,7 @@ def _add_trials(
     }
     if "requests" in ranges:
         low, high = ranges["requests"]
-        ranges["requests"] = (max(low, trials.min_trials), max(high, trials.max_trials))  # each trial sends one
+        ranges["requests"] = (max(low, trials.min_trials), max(high, trials.max_trials))  # each sends at least one
     for name in ("requests", "input_tokens", "output_tokens"):
         totals.figures[name].add(*ranges.get(name, (0.0, 0.0)))
     totals.busy_ms[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))

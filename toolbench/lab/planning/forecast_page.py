@@ -17,15 +17,12 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
     if not any(cell.applicable for cell in plan.cells):
         return None
     min_trials, max_trials = plan.least_trials // len(plan.cells), plan.trials // len(plan.cells)
-    planned = [
-        replace(
-            _build_planned_trials(models[config.model], config, cell.scenario, min_trials, max_trials),
-            requests=(cell.least_requests, cell.most_requests),
-        )
-        for cell in plan.cells
-        if cell.applicable
-        for config in (plan.configs[cell.config],)
-    ]
+    planned = []
+    for cell in plan.cells:
+        if cell.applicable:
+            config = plan.configs[cell.config]
+            trials = _build_planned_trials(models[config.model], config, cell.scenario, min_trials, max_trials)
+            planned.append(replace(trials, requests=(cell.least_requests, cell.most_requests)))
     return estimate_trials(planned, RemainingLimits(request.request_cap, request.token_cap, request.jobs))
 
 
@@ -69,9 +66,8 @@ def _compute_limits(run: Run) -> RemainingLimits:
 def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
     """Yield the open trials of each cell.
 
-    Cells without open trials and cells whose model was deleted are left out.
-
-    For a cell that sequential stopping has not decided, the maximum includes trials that may still be added.
+    For a cell that sequential stopping has not decided, the maximum includes trials that may still be added. Cells
+    without open trials and cells whose model was deleted are left out.
     """
     for cell in run.cells.select_related("config__model__provider"):
         tally = tally_cells([cell])

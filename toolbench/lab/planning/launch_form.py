@@ -28,7 +28,7 @@ METHOD_HINTS = {
     "native": "tools in the request",
     "text_json": "one fenced JSON template in the prompt; deprecated: for models without native tools",
     "template": "a prompt in the model's own turn tokens, sent to a raw completion endpoint",
-    "constrained": "the endpoint can only write a valid call",
+    "constrained": "the endpoint lets the model write only valid calls",
 }
 
 
@@ -226,7 +226,10 @@ def _collapse_lists(
         visible: choices that are always shown.
         collapsed: the title for one choice and for several, and the choices, of each collapsed list.
     """
-    lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in collapsed)
+    lists = (
+        ChoiceList(choices, f"{len(choices)} {singular if len(choices) == 1 else plural}")
+        for (singular, plural), choices in collapsed
+    )
     return tuple(choice_list for choice_list in (ChoiceList(visible), *lists) if choice_list.choices)
 
 

@@ -10,7 +10,7 @@ from toolbench.engine.policy.presets import STRATEGIES, list_preset_names
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.stopping import StoppingRule, StoppingRuleError
-from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
@@ -132,5 +132,5 @@ def _add_value_errors(request: RunRequest, errors: dict[str, list[str]]) -> None
             errors[name].append(f"A limit is a whole number from 1 to {MAX_RUN_LIMIT:,}; leave it empty for none.")
     if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
         errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
-    if request.instance_kind not in ("parity", "drawn"):
-        errors["instance_kind"].append("Instances are either parity or drawn.")
+    if request.instance_kind not in (PUBLISHED_WORDING, DRAWN):
+        errors["instance_kind"].append(f"The kind of instances is either {PUBLISHED_WORDING} or {DRAWN}.")

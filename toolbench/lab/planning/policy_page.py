@@ -11,7 +11,7 @@ from toolbench.engine.policy.presets import STRATEGIES, Layers
 from toolbench.engine.policy.settings import build_policy_json, describe_keys, resolve_policy
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.types import Scenario
+from toolbench.evals.types import PUBLISHED_WORDING, Scenario
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.lookup import METHODS
@@ -132,13 +132,12 @@ def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str
         return "", (), (f"There is no scenario {choice.scenario}.",)
     if choice.config is not None:
         return _get_frozen_layers(choice.config, scenario)
-    model = next((model for model in models if model.pk == (choice.model or models[0].pk)), None) if models else None
+    if not models:
+        return "", (), ("There is no model yet: connect a provider.",)
+    model_id = choice.model or models[0].pk
+    model = next((model for model in models if model.pk == model_id), None)
     if model is None:
-        return (
-            "",
-            (),
-            ("There is no such model: choose one." if models else "There is no model yet: connect a provider.",),
-        )
+        return "", (), (f"There is no model {model_id}: choose one.",)
     config_choice = ConfigChoice(model.pk, choice.profile, choice.strategy, choice.method)
     try:
         plan = build_plan(RunRequest(configs=(config_choice,), scenarios=(choice.scenario,), trials=1))
@@ -169,7 +168,7 @@ def _list_scenarios(chosen: str) -> tuple[str, ...]:
 
 
 def _build_scenario_layer(scenario: Scenario) -> Layers:
-    layer = scenario.draw_instance(0, kind="parity").layer
+    layer = scenario.draw_instance(0, kind=PUBLISHED_WORDING).layer
     return (("scenario", layer),) if layer else ()
 
 

@@ -8,7 +8,7 @@ from toolbench.engine.capabilities.method_choice import AUTO
 from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
 from toolbench.engine.policy.settings import Policy, resolve_policy
-from toolbench.evals.types import Instance, Scenario
+from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.scenarios.catalogue import load_scenario
@@ -56,7 +56,7 @@ def resolve_frozen_policy(cell: Cell) -> Policy:
         KeyError: the scenario no longer exists.
         PolicyError: the installed engine does not accept the layers.
     """
-    layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
+    layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind=PUBLISHED_WORDING).layer
     return resolve_policy((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
 
@@ -85,7 +85,7 @@ def check_paid_requests(
             continue
         scenario = load_scenario(cell.scenario, cell.scenario_version)
         if is_applicable(policy, scenario):
-            instance = scenario.draw_instance(0, kind="parity")
+            instance = scenario.draw_instance(0, kind=PUBLISHED_WORDING)
             max_requests = count_max_requests(policy, config.provider, instance, stream=config.stream)
             paid_requests[config.provider_name] += count * max_requests
     limited = {name: count if cap_left is None else min(count, cap_left) for name, count in paid_requests.items()}

@@ -10,10 +10,8 @@ _RULE_KEYS = ("tool_use_mode", "tool_failure_policy")
 def add_rules_layer(layers: Layers) -> Layers:
     """Return the layers, with a rules layer if presets or workarounds change the run's rules.
 
-    The rules are the tool use mode and the tool failure policy.
-
-    The layer sets the run's values again, below the run's overrides. A mode of "disabled" from a preset or workaround
-    is kept.
+    The rules are the tool use mode and the tool failure policy. The layer sets the run's values again, below the run's
+    overrides. A mode of "disabled" from a preset or workaround is kept.
 
     Raises:
         PolicyError: the layers cannot be resolved.

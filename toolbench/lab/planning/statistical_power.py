@@ -1,5 +1,6 @@
 """Statistical power of a plan: the detectable difference, and the trials that a difference needs."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -50,5 +51,5 @@ def compute_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
         trials=fewest * repeats,
         detectable_points=None if difference is None else round(100 * difference),
         points=chosen_points,
-        needed_trials=-(-count_trials_to_detect(chosen_points / 100, share=ASSUMED_SUCCESS) // fewest),
+        needed_trials=math.ceil(count_trials_to_detect(chosen_points / 100, share=ASSUMED_SUCCESS) / fewest),
     )
