@@ -286,7 +286,7 @@ def test_rejudge_trials_of_corrected_test_case_changes_verdicts() -> None:
     assert get_judging_state(run.pk).outdated == 2
     done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
 
-    assert dict(done.flips) == {("fail", "pass"): 2}
+    assert dict(done.changed_outcomes) == {("fail", "pass"): 2}
     assert {row.scenario_version for row in Judgement.objects.filter(current=True)} == {2}
 
 

@@ -47,7 +47,7 @@ def test_get_what_if_page_changes_outcomes_by_true_rates(personas: None) -> None
         name = (cell.config.model_name, cell.scenario, strategy)
         assert found is not None
         if rates["raw"] == rates["production"]:
-            assert found.flips == (), name
+            assert found.changed_outcomes == (), name
         elif strategy == "production":
             assert found.sentence == "3 pass → fail", name
         elif cell.scenario in ONE_CALL:
@@ -128,7 +128,7 @@ def test_get_what_if_page_lists_changed_outcomes_first(personas: None) -> None:
         ReplayScope("run", run.pk), WhatIfSettings(without=("assistant_function_call_to_tool_calls",))
     )
 
-    assert [item.flips for item, _ in found.changes] == [True, True, False, False]
+    assert [item.has_changed for item, _ in found.changes] == [True, True, False, False]
     assert ["legacy-function-call" in config for _, config in found.changes] == [True, True, False, False]
 
 

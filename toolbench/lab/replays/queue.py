@@ -209,7 +209,7 @@ def _run_what_if(row: Replay, leased: QuerySet[Replay]) -> None:
         replayed = replay_trials(list(ids), settings.apply)
         while batch := [build_change(replayed_trial) for replayed_trial in islice(replayed, TRIALS_PER_BATCH)]:
             counts += count_changes(batch)
-            changed = [change for change in batch if change.flips or change.after == UNKNOWN]
+            changed = [change for change in batch if change.has_changed or change.after == UNKNOWN]
             listed += changed[: MAX_CHANGES_LISTED - len(listed)]
             assumed.update(name for change in batch for name in change.assumed)
             if not leased.update(done=counts.total(), lease_until=Now() + LEASE_DURATION):

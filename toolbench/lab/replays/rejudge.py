@@ -63,8 +63,8 @@ class RejudgeResult:
         without_bodies: trials that cannot be judged, since their bodies were removed.
         unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
             verdict for each pair of versions.
-        flips: trials with a changed outcome, by outcome before and after.
-        changed: the first MAX_CHANGES_LISTED of these.
+        changed_outcomes: trials with a changed outcome, by outcome before and after.
+        changed: the first MAX_CHANGES_LISTED trials with a changed outcome.
         processed: trials processed so far, including those that no other number counts, since they sent no request,
             were ended without a verdict, or were executed again or deleted in the meantime.
     """
@@ -75,20 +75,23 @@ class RejudgeResult:
     unknown: int = 0
     without_bodies: int = 0
     unversioned: int = 0
-    flips: Counter[tuple[str, str]] = field(default_factory=Counter)
+    changed_outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     changed: list[RejudgedTrial] = field(default_factory=list)
     processed: int = 0
 
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        flips = [f"{count} {before} → {after}" for (before, after), count in self.flips.most_common()]
-        parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} judged again", *flips]
-        parts += [f"{self.unchanged} as before"] if self.unchanged else []
-        parts += [f"{self.current} already judged by these or newer versions"] if self.current else []
-        parts += [f"{self.unknown} cannot be judged: the task itself changed"] if self.unknown else []
-        parts += [f"{self.without_bodies} cannot be judged: their bodies were removed"] * bool(self.without_bodies)
-        parts += [f"{self.unversioned} would change without a new version and were not stored"] * bool(self.unversioned)
+        changes = [f"{count} {before} → {after}" for (before, after), count in self.changed_outcomes.most_common()]
+        counts = (
+            (self.unchanged, "as before"),
+            (self.current, "already judged by these or newer versions"),
+            (self.unknown, "cannot be judged: the task itself changed"),
+            (self.without_bodies, "cannot be judged: their bodies were removed"),
+            (self.unversioned, "would change without a new version and were not stored"),
+        )
+        parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} judged again", *changes]
+        parts += [f"{count} {text}" for count, text in counts if count]
         return f"{', '.join(parts)}. No request was sent."
 
 
@@ -256,7 +259,7 @@ def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResul
     if before == after:
         result.unchanged += 1
         return
-    result.flips[before, after] += 1
+    result.changed_outcomes[before, after] += 1
     if len(result.changed) < MAX_CHANGES_LISTED:
         result.changed.append(RejudgedTrial(trial.pk, trial.scenario, before, after, replayed.columns["sentence"]))
 

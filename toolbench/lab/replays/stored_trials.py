@@ -80,7 +80,7 @@ class ReplayedTrial:
 
     Attributes:
         columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
-        counts: the trial's counts by column; {} if the replay did not use, and so not count, all stored answers.
+        counts: the trial's counts by column; {} if the replay did not use all stored answers, and so counted too few.
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; None if all were.
         reason: why the replay stopped early or was not possible; "" otherwise.

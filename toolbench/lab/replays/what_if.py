@@ -90,7 +90,7 @@ class TrialChange:
     assumed: tuple[str, ...]
 
     @property
-    def flips(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether the outcome is known and differs."""
         return self.after not in (self.before, UNKNOWN)
 
@@ -120,21 +120,21 @@ class ChangeTotals:
     Attributes:
         before: answered success by the stored verdicts.
         after: answered success under the other settings.
-        flips: outcome before, outcome after and number of trials, for changed outcomes; the most frequent first.
+        changed_outcomes: outcome before, outcome after and number of trials, the most frequent first.
         unknown: number of trials whose outcome is unknown.
         same: number of trials with the same outcome.
     """
 
     before: Rate
     after: SuccessBounds
-    flips: tuple[tuple[str, str, int], ...]
+    changed_outcomes: tuple[tuple[str, str, int], ...]
     unknown: int
     same: int
 
     @property
     def sentence(self) -> str:
         """The totals in one sentence."""
-        parts = [f"{count} {before} → {after}" for before, after, count in self.flips]
+        parts = [f"{count} {before} → {after}" for before, after, count in self.changed_outcomes]
         parts += [f"{self.unknown} unknown"] if self.unknown else []
         parts += [f"{self.same} unchanged"] if self.same else []
         return ", ".join(parts)
@@ -142,10 +142,13 @@ class ChangeTotals:
 
 def build_change(replayed: ReplayedTrial) -> TrialChange:
     """Build the change of a replayed trial. A trial that cannot be replayed keeps its outcome."""
-    trial, columns = replayed.trial, replayed.columns
+    trial = replayed.trial
     is_unknown = replayed.unknown_from is not None
-    after = UNKNOWN if is_unknown else trial.outcome if replayed.is_not_replayable else columns["outcome"]
-    end = trial.end if is_unknown or replayed.is_not_replayable else columns["end"]
+    after, end, why = trial.outcome, trial.end, replayed.reason
+    if is_unknown:
+        after = UNKNOWN
+    elif not replayed.is_not_replayable:
+        after, end, why = (replayed.columns[name] for name in ("outcome", "end", "sentence"))
     return TrialChange(
         trial=trial.pk,
         scenario=trial.scenario,
@@ -155,7 +158,7 @@ def build_change(replayed: ReplayedTrial) -> TrialChange:
         left_out_before=trial.end == _DEADLINE_END,
         left_out_after=not is_unknown and end == _DEADLINE_END,
         unknown_from=replayed.unknown_from,
-        why=replayed.reason if is_unknown or replayed.is_not_replayable else columns["sentence"],
+        why=why,
         assumed=replayed.differing_fields,
     )
 
@@ -184,10 +187,10 @@ def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPI
         """
         return sum(count for key, count in counts.items() if key[key_index] in outcomes and not key[key_index + 2])
 
-    flips: Counter[tuple[str, str]] = Counter()
+    changed: Counter[tuple[str, str]] = Counter()
     for (before, after, *_), count in counts.items():
         if after not in (before, UNKNOWN):
-            flips[before, after] += count
+            changed[before, after] += count
     unknown = count_answered(1, (UNKNOWN,))
     answered, passed = count_answered(1, ("pass", "fail", UNKNOWN)), count_answered(1, ("pass",))
     return ChangeTotals(
@@ -195,7 +198,7 @@ def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPI
         after=SuccessBounds(
             build_rate(passed, answered, stopping=stopping), build_rate(passed + unknown, answered, stopping=stopping)
         ),
-        flips=tuple((*pair, count) for pair, count in flips.most_common()),
+        changed_outcomes=tuple((*pair, count) for pair, count in changed.most_common()),
         unknown=unknown,
-        same=counts.total() - unknown - flips.total(),
+        same=counts.total() - unknown - changed.total(),
     )

@@ -24,7 +24,7 @@ from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, LIMIT_KEY
 MAX_TRIALS_AT_ONCE = 100  # trials that are replayed during a page view
 MAX_ABLATION_REPLAYS = 400  # replays of single trials during a page view, for the ablation
 TOO_MANY_TRIALS_TEXT = (
-    "These are too many trials for leaving out each transform. Open “What if” of a cell or a trial instead."
+    "There are too many trials to leave out each transform in turn. Open “What if” of a cell or a trial instead."
 )
 PARTIAL_LIST_TEXT = f"Only changed and unknown trials are listed, at most {MAX_CHANGES_LISTED} of them."
 NO_TRANSFORMS_TEXT = "These settings apply no transform and no repair, so none can be left out."
@@ -40,14 +40,14 @@ class WhatIfPage:
         strategies: names that can be chosen.
         presets: names that can be chosen.
         formats: names of text formats that can be chosen.
-        limits: policy keys of limits that can be changed, with the chosen value; None if it is not changed.
+        limits: policy keys of limits that can be changed, each with the chosen value; None keeps the value of the run.
         changes: changed trials, then unknown ones, then the others, each with its configuration; the configuration is
             "" if all have the same one. () if there is no result.
         totals: None if there is no result.
         ablations: results of leaving out transforms and repairs; () if they were not requested.
         assumed: names of fields in which requests differ without an effect on the model.
         refused: why the trials cannot be replayed; "" if they can.
-        hint: a sentence about what is missing on the page; "" for none.
+        hint: a sentence that says why the page has no ablation or not all changes; "" for none.
         waiting: the row that a worker has not finished; None without one.
         failed: the row that failed; None without one.
     """
@@ -112,7 +112,9 @@ def get_what_if_page(scope: ReplayScope, settings: WhatIfSettings, *, with_ablat
 
 
 def _choose_hint(names: Sequence[str], *, is_allowed: bool) -> str:
-    return NO_TRANSFORMS_TEXT if not names else "" if is_allowed else TOO_MANY_TRIALS_TEXT
+    if not names:
+        return NO_TRANSFORMS_TEXT
+    return "" if is_allowed else TOO_MANY_TRIALS_TEXT
 
 
 def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
@@ -147,7 +149,7 @@ def _list_changes(changes: Sequence[TrialChange]) -> tuple[tuple[TrialChange, st
     trials = Trial.objects.filter(pk__in=[change.trial for change in changes]).select_related("config")
     config_names = {trial.pk: str(trial.config) for trial in trials.defer("rendered_prompt", "config__layers")}
     has_several_configs = len(set(config_names.values())) > 1
-    ordered = sorted(changes, key=lambda change: (not change.flips, change.unknown_from is None))
+    ordered = sorted(changes, key=lambda change: (not change.has_changed, change.unknown_from is None))
     return tuple((change, config_names[change.trial] if has_several_configs else "") for change in ordered)
 
 
