@@ -105,7 +105,7 @@ def test_check_ended_runs_alerts_on_answers_unknown_to_the_baseline() -> None:
     check_ended_runs()
     assert not Alert.objects.exists()
     end_run(schedule, (10, 0))  # every answer differs
-    assert "0 % of the answers are known from the baseline" in Alert.objects.get().sentence
+    assert "0 % of the answers also occur in the baseline" in Alert.objects.get().sentence
 
 
 def test_check_ended_runs_notifies_once_for_each_ended_run() -> None:

@@ -94,7 +94,7 @@ def test_edit_schedule_deleted_meanwhile_stays_deleted() -> None:
 
 def test_set_active_resumes_a_schedule_with_a_future_due_time() -> None:
     schedule = make_schedule(active=False)
-    set_active(schedule, True)
+    set_active(schedule, active=True)
     schedule.refresh_from_db()
     assert schedule.active
     assert schedule.next_due_at > datetime.now(UTC)
@@ -103,7 +103,7 @@ def test_set_active_resumes_a_schedule_with_a_future_due_time() -> None:
 def test_set_active_uses_a_rhythm_that_was_changed_meanwhile() -> None:
     stale = make_schedule(every_hours=None, hour_utc=2)
     edit_schedule(stale, replace(NIGHTLY, hour_utc=5))
-    set_active(stale, True)
+    set_active(stale, active=True)
     assert Schedule.objects.get().next_due_at.hour == 5
 
 

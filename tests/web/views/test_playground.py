@@ -248,7 +248,7 @@ def test_repeats_of_playground_run_belong_to_playground(send: SendMessage, model
     assert resend_trial(run.trials.get().pk).purpose == "playground"
     with pytest.raises(RunActionError, match="Results leave out runs of the playground"):
         start_noise_repeat(run.pk, owner=None)
-    with pytest.raises(ScheduleError, match="A run of the playground has no place in a trend"):
+    with pytest.raises(ScheduleError, match="Trends leave out runs of the playground"):
         create_schedule(run, ScheduleSettings("Nightly", None, 2, 100, 3000), owner=None)
 
 

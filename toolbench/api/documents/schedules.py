@@ -254,8 +254,8 @@ class AlertRuleBody(BodySchema):
         kind: `drift`: the drift test finds a drop; `below_target`: the whole interval of success is below the
             threshold; `slow`: the lower bound of p95 is above the threshold; `infrastructure`: the share of
             infrastructure errors is above the threshold; `spend`: the cost of a run is above the threshold;
-            `answers_changed`: the share of known answers, relative to that of the baseline, is below the threshold;
-            `run_ended`: a run finishes or is cancelled.
+            `answers_changed`: the share of answers that also occur in the baseline, relative to the baseline's share of
+            repeated answers, is below the threshold; `run_ended`: a run finishes or is cancelled.
         threshold: value of the condition, above 0: percent (at most 100) for `below_target`, `infrastructure` and
             `answers_changed`, seconds (at most 86,400) for `slow`, dollars (at most 1,000,000) for `spend`. Null only
             for `drift` and `run_ended`, which ignore it.

@@ -96,7 +96,7 @@ def change_schedule(request: HttpRequest, schedule_id: int, body: ScheduleBody) 
 def switch_schedule(request: HttpRequest, schedule_id: int, body: ActiveBody) -> Schedule:
     """Pause or resume a schedule."""
     schedule = _get_schedule_or_404(schedule_id)
-    set_active(schedule, body.active)
+    set_active(schedule, active=body.active)
     _record(request, Action.CHANGED, schedule)
     return _get_schedule_or_404(schedule_id)
 

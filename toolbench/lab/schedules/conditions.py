@@ -132,7 +132,7 @@ def _find_changed_answers(ended: EndedRun, threshold: float) -> Iterator[Conditi
         shares = _compare_answers(series, point)
         if shares and 100 * shares[0] < threshold * shares[1]:
             now, before = (format_rounded(100 * share) for share in shares)
-            sentence = f"{now} % of the answers are known from the baseline; within the baseline it was {before} %."
+            sentence = f"{now} % of the answers also occur in the baseline, where {before} % occur more than once."
             yield ConditionFinding(series.key, f"{series.label}: {sentence}")
 
 
@@ -185,7 +185,7 @@ CONDITIONS: Mapping[Kind, ConditionKind] = {
     ),
     Kind.ANSWERS_CHANGED: ConditionKind(
         _find_changed_answers,
-        "the share of known answers falls below {} % of that in the baseline",
+        "the share of answers that also occur in the baseline falls below {} % of its share of repeated answers",
         unit="%",
         default=50,
         maximum=100,

@@ -77,7 +77,7 @@ def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
     return row
 
 
-def set_active(schedule: Schedule, active: bool) -> None:
+def set_active(schedule: Schedule, *, active: bool) -> None:
     """Pause or activate a schedule.
 
     Due times up to now are skipped, and the reason why the last run was skipped is cleared.
@@ -172,7 +172,9 @@ def _read_run_request(run: Run) -> RunRequest:
             {"": ["The run was imported, so it has no provider here. Launch a new run and schedule that."]}
         )
     if run.purpose == Run.PLAYGROUND:
-        sentence = "A run of the playground has no place in a trend. Save it as a case, run that, and schedule the run."
+        sentence = (
+            "Trends leave out runs of the playground. Save it as a test case, run the case and schedule that run."
+        )
         raise ScheduleError({"": [sentence]})
     if run.purpose == RESEND_PURPOSE or not run.request:
         raise ScheduleError({"": ["The run repeats a single trial and has no plan. Schedule the original run."]})

@@ -145,8 +145,8 @@ def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
         _, plan = build_schedule_plan(source)
     except ScheduleError as error:
         return NewSchedule(run, "", str(error), defaults)
-    most = plan.most_requests
-    budget = {"requests_per_run": most, "requests_per_month": min(MAX_RUN_LIMIT, 31 * most)}
+    max_requests = plan.most_requests
+    budget = {"requests_per_run": max_requests, "requests_per_month": min(MAX_RUN_LIMIT, 31 * max_requests)}
     return NewSchedule(run, _describe_plan(plan), "", defaults | budget)
 
 

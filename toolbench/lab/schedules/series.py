@@ -51,7 +51,7 @@ class RunSeries:
         baseline: points of the baseline's runs.
         since: points of the first MAX_TESTED_RUNS runs after the newest run of the baseline.
         drift: the drift that the test found; None if the test found none or was not made.
-        untested: why the test was not made, or ended; empty otherwise.
+        untested: why the drift test was not made, or why it ended; empty otherwise.
     """
 
     key: str
@@ -120,10 +120,11 @@ def _load_points(runs: dict[int, Run]) -> dict[str, tuple[RunConfig, list[Series
     series: dict[str, tuple[RunConfig, list[SeriesPoint]]] = {}
     for config, config_cells in by_config.items():
         counted = [cell for cell in config_cells if not cell.control] or config_cells
-        earlier_points = series.get(key := build_series_key(config), (config, []))[1]
         point = _build_point(
             runs[config.run_id], config, counted, merge_times(times.get(cell.pk, Times()) for cell in counted)
         )
+        key = build_series_key(config)
+        _, earlier_points = series.get(key, (config, []))
         series[key] = (config, [*earlier_points, point])
     return series
 

@@ -195,7 +195,9 @@ def _format_latest(latest: MeasuredValue | None, measure: str) -> str:
         return ""
     if measure == "success":
         return f"{format_rounded(latest.value)} %"
-    return f"${latest.value:,.4g}" if measure == "cost" else f"{latest.value:,.3g} {'s' if measure[0] == 'p' else 'k'}"
+    if measure == "cost":
+        return f"${latest.value:,.4g}"
+    return f"{latest.value:,.3g} {'k' if measure == 'tokens' else 's'}"
 
 
 def _measure_success(point: SeriesPoint) -> MeasuredValue | None:

@@ -55,12 +55,12 @@ def _launch(schedule: Schedule, values: QueryDict) -> str:
 
 
 def _pause(schedule: Schedule, values: QueryDict) -> str:
-    set_active(schedule, False)
+    set_active(schedule, active=False)
     return "Paused: no run is launched until you resume it."
 
 
 def _resume(schedule: Schedule, values: QueryDict) -> str:
-    set_active(schedule, True)
+    set_active(schedule, active=True)
     return "Resumed."
 
 
