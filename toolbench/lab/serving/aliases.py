@@ -98,7 +98,7 @@ def save_alias(
         errors = _find_errors(choice, row, {other.name for other in rows.values()})
         if errors:
             raise InvalidFieldsError(errors)
-        frozen = {} if _has_choice(row, choice) else _freeze(choice)
+        frozen = {} if _matches_saved_settings(row, choice) else _freeze(choice)
         is_changed = bool(frozen) and not (row.pk and has_settings(row, frozen))
         old_name = row.name
         row.name, row.repairs, row.fallbacks = choice.name, choice.repairs, list(choice.fallbacks)
@@ -136,7 +136,7 @@ def _rename_fallbacks(aliases: Iterable[ModelAlias], old_name: str, new_name: st
             alias.save(update_fields=["fallbacks", "changed_at"])
 
 
-def _has_choice(alias: ModelAlias, choice: AliasChoice) -> bool:
+def _matches_saved_settings(alias: ModelAlias, choice: AliasChoice) -> bool:
     """Return whether the settings of the choice are those that the alias was saved with."""
     if choice.config is not None or alias.config_id is not None:
         return choice.config == alias.config_id

@@ -135,13 +135,14 @@ def return_to_last_good(alias: ModelAlias, alerting_ids: Iterable[int] = ()) -> 
     Returns:
         The new binding; None if no earlier binding is good.
     """
+    alerting = set(alerting_ids)
     bindings = list(alias.bindings.all())
     newer_settings = {_identify_settings(current) for current in bindings[:1]}
     for binding in bindings[1:]:
         if _identify_settings(binding) in newer_settings:
             continue
         newer_settings.add(_identify_settings(binding))
-        if binding.model_id is not None and not binding.alarm and binding.pk not in set(alerting_ids):
+        if binding.model_id is not None and not binding.alarm and binding.pk not in alerting:
             return _restore(alias, binding, cause=Cause.ALARM, who="")
     return None
 

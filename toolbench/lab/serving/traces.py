@@ -158,7 +158,7 @@ def _delete_oldest_traces(before: datetime) -> int:
 def render_trace_age() -> str:
     """Return how long traces are kept, as a sentence."""
     if not settings.TRACE_DAYS:
-        return "Traces are not deleted; TOOLBENCH_TRACE_DAYS sets an age."
+        return "Traces are not deleted. Set TOOLBENCH_TRACE_DAYS to delete traces after a number of days."
     return f"Traces are deleted after {settings.TRACE_DAYS:g} days (TOOLBENCH_TRACE_DAYS)."
 
 
@@ -197,7 +197,7 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
         NoDraftError: the request failed, or its bodies were not kept, were truncated or cannot be read as traffic.
     """
     if not can_make_draft(trace):
-        raise NoDraftError("The request failed or its bodies were not kept whole, so no draft can be created.")
+        raise NoDraftError("The request failed, or its complete bodies were not kept, so no draft can be created.")
     if trace.traffic_line is not None:
         return bytes(trace.traffic_line)
     request, response = bytes(trace.client_request or b""), bytes(trace.client_response or b"")
@@ -209,11 +209,10 @@ def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
 
     If steps are stored, the bodies between gateway and model are left out, because the steps have them.
     """
-    client, upstream = ("Client to gateway", "Gateway to client"), ("Gateway to model", "Model to gateway")
-    titles = {"client_request": client[0]}
+    titles = {"client_request": "Client to gateway"}
     if trace.steps is None:
-        titles |= {"upstream_request": upstream[0], "upstream_response": upstream[1]}
-    titles |= {"client_response": client[1]}
+        titles |= {"upstream_request": "Gateway to model", "upstream_response": "Model to gateway"}
+    titles["client_response"] = "Gateway to client"
     return tuple(
         TraceBody(title, f"{len(body):,} bytes", render_body(bytes(body)))
         for name, title in titles.items()
