@@ -47,13 +47,13 @@ def test_render_body_deeply_nested_json_is_shown_as_text() -> None:
 
 def test_render_value_with_many_lines_is_truncated() -> None:
     code = render_value(list(range(5000)))
-    assert code.cut
+    assert code.is_truncated
     assert len(code.lines) == MAX_LINES
 
 
 def test_render_body_larger_than_its_bytes_is_marked_truncated() -> None:
     code = render_body(b'{"a": 1}', size=50_000_000)
-    assert code.cut
+    assert code.is_truncated
     assert [line.text for line in code.lines] == ['{"a": 1}']
 
 

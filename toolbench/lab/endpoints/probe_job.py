@@ -51,7 +51,7 @@ from toolbench.providers.probing.probes import MAX_REQUESTS, probe_conformance, 
 logger = logging.getLogger(__name__)
 
 SLOT_POLL_SECONDS = 0.2  # between two checks for a free slot of the provider
-MAX_EXECUTIONS = 20  # of one probe, if its local server keeps stopping: the probe may be the cause
+MAX_EXECUTIONS = 20  # executions of one probe whose local server keeps stopping: the probe may be the cause
 MAX_ANSWER_SECONDS = 60.0  # deadline of one conversation of a probe
 OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)
 
@@ -86,7 +86,7 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
 def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe]:
     """Queue a conformance probe of every model of the provider, unless the model has an open one.
 
-    They run one after the other.
+    A provider runs one probe at a time.
 
     Args:
         provider_id: the provider.
@@ -137,7 +137,7 @@ def list_queued_probes(provider_id: int) -> list[int]:
 
 
 def run_probe(
-    probe_id: int, stopping: Callable[[], bool] = lambda: False, *, on_finished: Callable[[int], object]
+    probe_id: int, is_stopping: Callable[[], bool] = lambda: False, *, on_finished: Callable[[int], object]
 ) -> bool:
     """Run a queued probe, unless another probe of its provider is running.
 
@@ -145,7 +145,7 @@ def run_probe(
 
     Args:
         probe_id: the probe.
-        stopping: returns True if the worker has to stop; the probe is then queued again.
+        is_stopping: returns whether the worker has to stop; the probe is then queued again.
         on_finished: called with the model's id when the probe is finished or queued again, or its lease is lost.
 
     Returns:
@@ -158,7 +158,7 @@ def run_probe(
     if claimed is None:
         return False
     try:
-        _run_claimed_probe(claimed, stopping)
+        _run_claimed_probe(claimed, is_stopping)
     except ProbeLeaseLostError:
         logger.warning("Probe %s: the lease was lost, so this worker stores no more results", probe_id)
     on_finished(claimed.model_id)
@@ -166,7 +166,7 @@ def run_probe(
     return True
 
 
-def _run_claimed_probe(claimed: ClaimedProbe, stopping: Callable[[], bool]) -> None:
+def _run_claimed_probe(claimed: ClaimedProbe, is_stopping: Callable[[], bool]) -> None:
     """Run a claimed probe; queue it again or store why it failed if it cannot be finished.
 
     Raises:
@@ -174,7 +174,7 @@ def _run_claimed_probe(claimed: ClaimedProbe, stopping: Callable[[], bool]) -> N
         django.db.Error: the database is unavailable.
     """
     try:
-        asyncio.run(_ProbeRun(claimed, *_resolve_endpoint(claimed), stopping).run())
+        asyncio.run(_ProbeRun(claimed, *_resolve_endpoint(claimed), is_stopping).run())
     except ProbeLeaseLostError:
         raise
     except (ServedElsewhereError, ProbeInterruptedError):
@@ -217,13 +217,13 @@ class _ProbeRun:
 
     Attributes:
         address: the address of the local server; None for an endpoint elsewhere.
-        stopping: returns True if the worker has to stop.
+        is_stopping: returns whether the worker has to stop.
     """
 
     claimed: ClaimedProbe
     endpoint: Endpoint
     address: ServiceAddress | None
-    stopping: Callable[[], bool]
+    is_stopping: Callable[[], bool]
     _database: DatabaseThread = field(default_factory=DatabaseThread)
     _unstored_exchanges: list[tuple[str, ExchangeStep]] = field(default_factory=list)
     _last_exchange: ExchangeStep | None = None
@@ -273,7 +273,7 @@ class _ProbeRun:
         """Raise ProbeLeaseLostError or ProbeInterruptedError if the probe must not send another request."""
         if self._is_lease_lost:
             raise ProbeLeaseLostError
-        if self.stopping():
+        if self.is_stopping():
             raise ProbeInterruptedError
         await self._check_server()
 

@@ -11,6 +11,7 @@ from toolbench.engine.json_paths import build_member_path
 MAX_LINES = 1_500
 MAX_BYTES = 200_000  # of a body; bytes after them are omitted
 MAX_LINE_CHARACTERS = 2_000
+MAX_DEPTH = 40  # levels of JSON that are indented
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,12 @@ class CodeView:
 
     Attributes:
         size: size of the complete body in bytes, or characters of a JSON value.
-        cut: True if lines or bytes after the displayed ones are omitted; not set by a long line, which is truncated.
+        is_truncated: whether lines or bytes after the displayed ones are omitted; False if only long lines are cut off.
     """
 
     lines: tuple[CodeLine, ...]
     size: int
-    cut: bool = False
+    is_truncated: bool = False
 
 
 def render_body(body: bytes, *, size: int | None = None) -> CodeView:
@@ -50,7 +51,7 @@ def render_body(body: bytes, *, size: int | None = None) -> CodeView:
     """
     body_bytes = len(body) if size is None else size
     lines = render_body_lines(body, body_bytes=body_bytes)
-    return _truncate_lines(lines, body_bytes, cut=body_bytes > len(body[:MAX_BYTES]))
+    return _truncate_lines(lines, body_bytes, is_truncated=body_bytes > len(body[:MAX_BYTES]))
 
 
 def render_body_lines(body: bytes, *, body_bytes: int) -> Iterator[CodeLine]:
@@ -70,12 +71,12 @@ def render_body_lines(body: bytes, *, body_bytes: int) -> Iterator[CodeLine]:
 def render_value(value: Any) -> CodeView:
     """Return the lines of a JSON value, indented."""
     size = len(json.dumps(value, default=str))
-    return _truncate_lines(render_json_lines(value), size, cut=False)
+    return _truncate_lines(render_json_lines(value), size, is_truncated=False)
 
 
 def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeView]:
     """Return both sides with the lines that differ marked "chg"; both unchanged if either is truncated."""
-    if left.cut or right.cut:
+    if left.is_truncated or right.is_truncated:
         return left, right
     before, after = ([line.text for line in code.lines] for code in (left, right))
     matcher = difflib.SequenceMatcher(None, before, after)
@@ -107,14 +108,14 @@ def is_below(path: str, bad_paths: Sequence[str]) -> bool:
     )
 
 
-def _truncate_lines(lines: Iterator[CodeLine], size: int, *, cut: bool) -> CodeView:
+def _truncate_lines(lines: Iterator[CodeLine], size: int, *, is_truncated: bool) -> CodeView:
     shown: list[CodeLine] = []
     for line in lines:
         if len(shown) == MAX_LINES:
-            return CodeView(tuple(shown), size, cut=True)
+            return CodeView(tuple(shown), size, is_truncated=True)
         ellipsis = " …" if len(line.text) > MAX_LINE_CHARACTERS else ""
         shown.append(replace(line, text=escape_unprintable(line.text[:MAX_LINE_CHARACTERS]) + ellipsis))
-    return CodeView(tuple(shown), size, cut=cut)
+    return CodeView(tuple(shown), size, is_truncated=is_truncated)
 
 
 def escape_unprintable(text: str) -> str:
@@ -131,13 +132,13 @@ def _parse_json(body: bytes) -> tuple[Any] | None:
 
 
 def render_json_lines(value: Any) -> Iterator[CodeLine]:
-    """Yield the lines of a JSON value, indented by two spaces a level; below level 40, a value takes one line."""
+    """Yield the lines of a JSON value, indented by two spaces a level; below MAX_DEPTH, a value takes one line."""
     yield from _render_part(value, path="$", prefix="", depth=0, suffix="")
 
 
 def _render_part(value: Any, *, path: str, prefix: str, depth: int, suffix: str) -> Iterator[CodeLine]:
     indent = "  " * depth
-    if depth > 40 or not value or not isinstance(value, dict | list):
+    if depth > MAX_DEPTH or not value or not isinstance(value, dict | list):
         yield CodeLine(f"{indent}{prefix}{_render_compact(value)}{suffix}", path)
         return
     opening, closing = "{}" if isinstance(value, dict) else "[]"

@@ -12,6 +12,6 @@ def explain_removed_bodies(trial: Trial) -> str:
     if trial.bodies_removed_at is None:
         return ""
     return (
-        f"Its bodies were removed on {trial.bodies_removed_at:%-d %B %Y} by the rule “{trial.bodies_rule}”. Verdict, "
-        "versions and figures are kept, but the trial cannot be judged again or replayed."
+        f"The bodies were removed on {trial.bodies_removed_at:%-d %B %Y} by the rule “{trial.bodies_rule}”. "
+        "Verdict, versions and figures are kept, but the trial cannot be judged again or replayed."
     )

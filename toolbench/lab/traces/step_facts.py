@@ -130,7 +130,7 @@ def build_stored(kind: type[Stored], members: JsonObject) -> Stored:
     """Build a dataclass from its stored members, without those that this version does not know; lists become tuples.
 
     Raises:
-        TypeError: A field without a default is missing.
+        TypeError: a field without a default is missing.
     """
     names = {field.name for field in fields(kind)}
     known = {name: value for name, value in members.items() if name in names}
@@ -141,7 +141,7 @@ def load_exchange_error(details: JsonObject) -> ExchangeError | None:
     """Return the error in the details of an exchange, without keys that this version does not know; None without one.
 
     Raises:
-        TypeError: The stored error has no code or no message.
+        TypeError: the stored error has no code or no message.
     """
     error = get_object(details.get("error"))
     return build_stored(ExchangeError, error) if error else None
