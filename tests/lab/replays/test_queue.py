@@ -180,7 +180,7 @@ def test_run_replay_that_stopped_four_workers_ends_with_sentence(cell: Cell, own
     Replay.objects.update(state="running", attempts=4, lease_until=timezone.now() - timedelta(seconds=1))
     run_replay(row.pk)
     html = read_html(owner_client.get(f"/what-if/?cell={cell.pk}&max_turns=2"))
-    assert "The worker stopped four times at this what-if. There is no result." in html
+    assert "The worker stopped four times during this what-if, so there is no result." in html
 
     waiting = owner_client.post(f"/what-if/again/?cell={cell.pk}&max_turns=2", follow=True).context["page"].waiting
     run_replay(waiting.pk)

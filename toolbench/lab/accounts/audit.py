@@ -10,7 +10,7 @@ from toolbench.lab.query_params import clean_text
 
 Action = AuditEntry.Action
 PAGE_SIZE = 50
-WITHOUT_SIGN_IN = "(none)"  # in the filter; no username can have parentheses
+WITHOUT_SIGN_IN = "(none)"  # value of the filter; no username can contain parentheses
 _MAX_SUBJECT_CHARS = 300
 
 

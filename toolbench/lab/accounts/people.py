@@ -108,7 +108,7 @@ def change_role(user_id: int, role: str) -> User:
     with transaction.atomic():
         user = _lock_user(user_id)
         set_role(user, _parse_role(role))
-        _save(user)
+        _save_flags(user)
     return user
 
 
@@ -121,7 +121,7 @@ def set_open(user_id: int, *, is_open: bool) -> User:
     with transaction.atomic():
         user = _lock_user(user_id)
         user.is_active = is_open
-        _save(user)
+        _save_flags(user)
     return user
 
 
@@ -138,8 +138,8 @@ def _get_user(user_id: int) -> User:
     return user
 
 
-def _save(user: User) -> None:
-    """Save the flags of an account.
+def _save_flags(user: User) -> None:
+    """Save the role of an account and whether it is open.
 
     Raises:
         PeopleError: no open owner would be left; the caller's transaction is rolled back.

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.models import SignInLink
 
-OWNER_NAME = "owner"  # of the first account
+OWNER_NAME = "owner"  # name of the first account
 
 
 def create_token(user: User | None = None) -> str:

@@ -18,7 +18,7 @@ from toolbench.lab.query_params import clean_text
 
 TOKEN_PREFIX = "tb_"
 MAX_NAME_CHARS = 60
-MAX_TOKENS = 50  # that are not revoked, of one account
+MAX_TOKENS = 50  # tokens of one account that are not revoked
 EXPIRY_DAYS = (7, 30, 90, 365)
 _SHOWN_CHARS = 9  # first characters of a secret, which are stored so that the list can show them
 _SECRET_BYTES = 32

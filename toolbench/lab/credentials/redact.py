@@ -32,7 +32,7 @@ from toolbench.lab.models import (
 from toolbench.providers.masking.secrets import Masker
 
 BATCH_ROWS = 500
-BODY_BATCH_ROWS = 20  # for tables with bodies, each of up to 16 MB
+BODY_BATCH_ROWS = 20  # rows of tables with bodies, each of which may have 16 MB
 FieldNames = frozenset[str]
 if TYPE_CHECKING:
     Fields = dict[str, models.Field[Any, Any]]  # by column name

@@ -28,7 +28,7 @@ from toolbench.lab.worker.trial_plan import (
 from toolbench.providers.endpoint import MODEL_PLACEHOLDER, Endpoint
 from toolbench.providers.model_list import ProviderRequestError, list_models
 
-MAX_MODELS_OFFERED = 300  # shown of one list
+MAX_MODELS_OFFERED = 300  # models that are shown of one list
 MAX_MODEL_NAME_CHARACTERS = 200
 LIST_TIMEOUT_SECONDS = 15.0
 

@@ -50,7 +50,7 @@ from toolbench.providers.probing.probes import MAX_REQUESTS, probe_conformance, 
 
 logger = logging.getLogger(__name__)
 
-SLOT_POLL_SECONDS = 0.2  # between two checks for a free slot of the provider
+SLOT_POLL_SECONDS = 0.2  # pause between two checks for a free slot of the provider
 MAX_EXECUTIONS = 20  # executions of one probe whose local server keeps stopping: the probe may be the cause
 MAX_ANSWER_SECONDS = 60.0  # deadline of one conversation of a probe
 OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)

@@ -12,7 +12,7 @@ from toolbench.lab.worker.pacing.shared_state import read_settings
 from toolbench.lab.worker.pacing.state import PaceState
 
 MAX_PER_MINUTE = 1_000_000_000  # requests or tokens
-MAX_POINTS = 360  # of the chart; a point is about ten seconds, so 360 are an hour of requests without a pause
+MAX_POINTS = 360  # points of the chart: each covers about ten seconds, so 360 cover an hour of requests
 CHART_HOURS = 24
 
 

@@ -20,7 +20,7 @@ from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_b
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
 MAX_CHOSEN_MODELS = 12  # if a provider has more, the user chooses the models of the first run
-_IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))  # of a local server
+_IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))  # whether the local server runs
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
 
 

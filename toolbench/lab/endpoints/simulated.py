@@ -9,7 +9,7 @@ from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, RESPONSES
 
-SIMULATED_TEMPLATE = "simulated"  # of simulated providers that a user connected
+SIMULATED_TEMPLATE = "simulated"  # template of simulated providers that a user connected
 SIMULATED_TITLE = "Simulated: the simulated models of this machine"
 _PREFIX_BY_WIRE = {
     Provider.Wire.CHAT.value: CHAT.name_prefix,

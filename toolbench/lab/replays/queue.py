@@ -247,7 +247,7 @@ def _build_unclaimed_filter() -> Q:
 
 
 _WHAT_IF_KIND = ReplayKind(
-    "a what-if", "The worker stopped four times at this what-if. There is no result.", _run_what_if
+    "a what-if", "The worker stopped four times during this what-if, so there is no result.", _run_what_if
 )
 _REJUDGE_KIND = ReplayKind(
     "judging again",

@@ -34,7 +34,7 @@ TRANSFORM_KEYS = (
 )
 MAX_LIMIT = 10_000_000  # largest value of a limit
 MAX_IGNORED_SHOWN = 5  # unknown values that the page lists
-MAX_IGNORED_CHARS = 60  # characters of each that it shows
+MAX_IGNORED_CHARS = 60  # characters of an unknown value that the page shows
 CONTRADICTION_TEXT = "These settings contradict each other: {}"
 WHAT_IF_LAYER = "what-if"
 _TRANSFORM_NAMES = frozenset(
@@ -42,7 +42,7 @@ _TRANSFORM_NAMES = frozenset(
 )
 # First words of the names of layers that belong to a strategy.
 _STRATEGY_LAYERS = ("strategy", INFRASTRUCTURE, "provider", "workaround", "preset")
-_NON_STRATEGY_LAYER = "provider options"  # begins with one of these words, but belongs to the provider
+_PROVIDER_OPTIONS_LAYER = "provider options"  # begins with one of these words, but belongs to no strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def get_template_and_workarounds(row: RunConfig) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_strategy_layer(name: str) -> bool:
-    return name.partition(" ")[0] in _STRATEGY_LAYERS and name != _NON_STRATEGY_LAYER
+    return name.partition(" ")[0] in _STRATEGY_LAYERS and name != _PROVIDER_OPTIONS_LAYER
 
 
 def _is_valid_limit(text: str) -> bool:

@@ -37,8 +37,8 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
 from toolbench.lab.worker.queue import queue_trials
 
-MAX_ADDED_TRIALS = 1000  # at once to one cell
-MAX_MISSING_TRIALS = 20_000  # at once to several cells
+MAX_ADDED_TRIALS = 1000  # trials that are added at once to one cell
+MAX_MISSING_TRIALS = 20_000  # trials that are added at once to several cells
 MAX_LABEL_CHARACTERS = 80
 _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
 # Failure classes of a wrong set-up, such as a missing key.

@@ -15,9 +15,9 @@ from toolbench.lab.schedules.sending import SendError, send_message
 
 RULE_WITHOUT_ADDRESS = "The rule has no address. Add a rule with a webhook or an e-mail address to test it."
 MAX_ATTEMPTS = 8  # the last attempt is about an hour after the first
-MAX_DELIVERIES_PER_CALL = 3  # each takes up to 5 s, in which the scheduler does nothing else
+MAX_DELIVERIES_PER_CALL = 3  # each takes up to 5 s in which the scheduler does nothing else
 _FIRST_PAUSE = timedelta(seconds=30)
-_CLAIM_TIMEOUT = timedelta(minutes=2)  # after which a delivery that is still being sent is lost
+_CLAIM_TIMEOUT = timedelta(minutes=2)  # time after which a delivery that is still being sent counts as lost
 _State = AlertDelivery.State
 
 

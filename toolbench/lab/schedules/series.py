@@ -12,8 +12,8 @@ from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run, RunConfig, Schedule
 
 DRIFT_ERROR = 0.05  # probability that the test ever finds drift in any series of a schedule without a change
-MAX_TESTED_RUNS = 500  # since the baseline; the error of the test is stated for this number
-MAX_RUNS_SHOWN = 60  # newest runs
+MAX_TESTED_RUNS = 500  # runs since the baseline; the error of the test is stated for this number
+MAX_RUNS_SHOWN = 60  # newest runs that pages show
 
 
 @dataclass(frozen=True, slots=True)

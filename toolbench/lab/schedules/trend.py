@@ -186,7 +186,8 @@ def _build_points(series: RunSeries, measure: str) -> list[TrendPoint]:
         if index and point.policy_hash != series.points[index - 1].policy_hash:
             notes.append("settings changed")
         drifted = start_id is not None and point.run.pk >= start_id
-        points.append(TrendPoint(point, _MEASURERS[measure](point), tuple(notes), point.run.pk in pinned, drifted))
+        measured = _MEASURE_FUNCTIONS[measure](point)
+        points.append(TrendPoint(point, measured, tuple(notes), point.run.pk in pinned, drifted))
     return points
 
 
@@ -217,7 +218,7 @@ def _measure_tokens(point: SeriesPoint) -> MeasuredValue | None:
     return MeasuredValue(tokens / 1000) if point.tally.tried and not point.tally.uncomputed_cells else None
 
 
-def _build_time_measurer(name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:
+def _build_time_function(name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:
     def measure(point: SeriesPoint) -> MeasuredValue | None:
         quantile: Quantile | None = getattr(point.times, name)
         if quantile is None:
@@ -228,11 +229,11 @@ def _build_time_measurer(name: str) -> Callable[[SeriesPoint], MeasuredValue | N
     return measure
 
 
-_MEASURERS: Mapping[str, Callable[[SeriesPoint], MeasuredValue | None]] = {
+_MEASURE_FUNCTIONS: Mapping[str, Callable[[SeriesPoint], MeasuredValue | None]] = {
     "success": _measure_success,
     "cost": _measure_cost,
     "tokens": _measure_tokens,
-    **{name: _build_time_measurer(name) for name in ("p50", "p95", "p99")},
+    **{name: _build_time_function(name) for name in ("p50", "p95", "p99")},
 }
 
 

@@ -17,7 +17,7 @@ from toolbench.lab.serving.bindings import BindingChange, add_binding, bind_alia
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _PLANNED_SCENARIO = "chat_only"  # a plan needs a scenario, but the policy layers do not depend on it
 MAX_FALLBACKS = 5
-GATEWAY_NAME = "gateway"  # name of its ServiceAddress
+GATEWAY_NAME = "gateway"  # name of the ServiceAddress of the gateway
 _FIELD_BY_PLAN_FIELD = {"models": "model", "profiles": "profile", "strategies": "strategy", "methods": "method"}
 
 

@@ -20,7 +20,7 @@ from toolbench.lab.worker.trial_plan import (
 )
 from toolbench.providers.endpoint import Endpoint
 
-MAX_CACHED_POLICIES = 200  # of one alias
+MAX_CACHED_POLICIES = 200  # policies that are cached for one alias
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from toolbench.lab.traces.code_view import CodeView, render_body
 from toolbench.lab.worker.database_thread import is_unavailable, open_cursor
 
 TRACES_PER_PAGE = 100
-TRACES_PER_DELETION = 500  # in one statement, so that no lock is held for long
-MAX_DELETIONS = 20  # statements of one sweep
-MAX_KEPT_BYTES = 1 << 20  # of one body; a longer one is truncated
+TRACES_PER_DELETION = 500  # traces that one statement deletes, so that no lock is held for long
+MAX_DELETIONS = 20  # such statements in one sweep
+MAX_KEPT_BYTES = 1 << 20  # bytes that are kept of one body; a longer one is truncated
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # wire formats whose bodies, if not streamed, can be read as recorded traffic
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"

@@ -39,9 +39,9 @@ CAUSE_COLUMNS = {  # PostgreSQL types by column
     "causes": "jsonb",
     "taxonomy": "smallint",
 }
-MAX_CAUSES = 40  # stored groups of equal causes per trial; further groups are not stored
+MAX_CAUSES = 40  # groups of equal causes that are stored for one trial
 MAX_SIGNATURE_CHARS = 240  # of `Trial.cause_signature`; a longer signature is truncated
-MAX_PATHS = 40  # stored paths of wrong arguments per trial
+MAX_PATHS = 40  # paths of wrong arguments that are stored for one trial
 
 
 def build_cause_columns(

@@ -9,7 +9,7 @@ from typing import Any
 from toolbench.engine.json_paths import build_member_path
 
 MAX_LINES = 1_500
-MAX_BYTES = 200_000  # of a body; bytes after them are omitted
+MAX_BYTES = 200_000  # bytes of a body that are displayed; the rest is omitted
 MAX_LINE_CHARACTERS = 2_000
 MAX_DEPTH = 40  # levels of JSON that are indented
 

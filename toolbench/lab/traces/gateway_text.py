@@ -13,8 +13,8 @@ from toolbench.lab.traces.trial_text import (
     MAX_TEXT_CHARS,
 )
 
-MAX_ARGUMENT_CHARS = 400  # of one call
-_TRACES_PER_READ = 20  # each has up to 3 MB of bodies
+MAX_ARGUMENT_CHARS = 400  # characters of the arguments of one call
+_TRACES_PER_READ = 20  # traces that one query reads; each has up to 3 MB of bodies
 _COLUMNS = ("alias", "served_by", "model_name", "dialect", "token_name", "status", "code", "sentence", "changes")
 _BODY_COLUMNS = ("client_request", "client_response", "traffic_line")
 

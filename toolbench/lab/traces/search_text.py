@@ -20,7 +20,7 @@ from toolbench.lab.traces.gateway_text import build_trace_texts
 from toolbench.lab.traces.trial_text import build_trial_texts
 
 TEXTS_PER_BATCH = 200
-MAX_TEXTS_PER_SWEEP = 4_000  # of each source
+MAX_TEXTS_PER_SWEEP = 4_000  # texts of each source
 
 
 @dataclass(frozen=True, slots=True)

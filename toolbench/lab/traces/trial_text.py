@@ -14,7 +14,7 @@ MAX_TEXT_CHARS = 4_000
 MAX_QUESTION_CHARS = 1_000
 MAX_ANSWER_CHARS = 1_000
 MAX_REASON_CHARS = 800
-MAX_ARGUMENT_BYTES = 400  # of one call
+MAX_ARGUMENT_BYTES = 400  # bytes of the arguments of one call
 
 _SELECT_STEPS = load_statement("traces/searched_steps")
 _COLUMNS = ("scenario", "cause", "sentence", "error_hint", "final_text")

@@ -5,9 +5,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-MIN_PAUSE_SECONDS = 0.5  # between a failure and the next start; doubled with each failure
+MIN_PAUSE_SECONDS = 0.5  # pause between a failure and the next start; it doubles with each failure
 MAX_PAUSE_SECONDS = 5.0
-RESET_SECONDS = 60.0  # without a failure, after which the pause is MIN_PAUSE_SECONDS again
+RESET_SECONDS = 60.0  # time without a failure after which the pause is MIN_PAUSE_SECONDS again
 # Recomputing the stale cells reads all their trials, so its time grows with the size of a run.
 COUNT_FACTOR = 20  # the pause after a recomputation is this many times as long as the recomputation
 MAX_COUNT_PAUSE_SECONDS = 30.0

@@ -14,8 +14,8 @@ from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, Step
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.1  # from the first write to its batch
-MAX_BATCH_ROWS = 400  # steps
+GATHER_SECONDS = 0.1  # time from the first write to its batch
+MAX_BATCH_ROWS = 400  # steps of one batch
 # Limit for the bodies of the steps of a batch, and again for the texts of its outcomes: the time to send a statement
 # grows faster than its size.
 MAX_BATCH_BYTES = 16 * 1024 * 1024

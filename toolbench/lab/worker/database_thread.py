@@ -34,7 +34,7 @@ _TEMPORARY_SQLSTATES = (
 P = ParamSpec("P")
 T = TypeVar("T")
 PREPARE_THRESHOLD = 3  # executions of a statement on one connection, after which it is prepared
-DATABASE_RETRY_SECONDS = 0.5  # between two attempts while the database is unavailable
+DATABASE_RETRY_SECONDS = 0.5  # pause between two attempts while the database is unavailable
 
 
 class StatementRefusedError(DatabaseError):

@@ -67,7 +67,7 @@ class TrialFetcher:
         self._configs: dict[int, FrozenConfig] = {}
         self._access: ProviderAccess | None = None
         self._pace: PaceSettings | None = None
-        self._affordable_trials = NO_LIMIT  # that may still start within the provider's budget for the month
+        self._affordable_trials = NO_LIMIT  # trials that the provider's budget for the month allows to start
         self._read_at = 0.0
 
     def fetch(self, hints: SlotHints) -> ClaimedBatch | None:

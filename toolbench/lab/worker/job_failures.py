@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 SESSION_JOB = "a worker session"
 INTERNAL_ERROR = "our_error"  # stored failure class and cause
-FAILURE_RETENTION = timedelta(days=1)  # from the last occurrence of a failure; then /health/ no longer shows it
+FAILURE_RETENTION = timedelta(days=1)  # time after the last occurrence of a failure in which /health/ shows it
 
 _COUNT_FAILURE = load_statement("worker/count_failure")
 

@@ -23,7 +23,7 @@ from toolbench.providers.driver.step_records import ExchangeStep
 
 logger = logging.getLogger(__name__)
 
-SLOT_POLL_SECONDS = 0.2  # between two attempts to acquire a slot
+SLOT_POLL_SECONDS = 0.2  # pause between two attempts to acquire a slot
 
 _RequestFuture = asyncio.Future[StopReason | None]
 

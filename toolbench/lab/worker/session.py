@@ -30,14 +30,14 @@ P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # longest wait for a freed slot; then the session claims again
-GATHER_SECONDS = 0.03  # from a freed slot to the claim, so that one claim can use more slots
-SERVE_WAITING_SECONDS = 0.5  # between two attempts to acquire slots for trials that were claimed ahead
-CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
+GATHER_SECONDS = 0.03  # time from a freed slot to the claim, so that one claim can use more slots
+SERVE_WAITING_SECONDS = 0.5  # pause between two attempts to acquire slots for trials that were claimed ahead
+CHECK_RUNS_SECONDS = 0.8  # pause between two checks of the states of runs
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
 TRIAL_JOB = "a trial"
 ENDING_JOB = "ending a worker session"
-STOP_TIMEOUT_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
+STOP_TIMEOUT_SECONDS = 3.0  # time for trials in flight to end when the worker is asked to stop
 
 
 class CheckRuns(Protocol):

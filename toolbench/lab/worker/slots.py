@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-MAX_UNSTORED_TRIALS = 500  # slots that are reused before the outcomes of their trials are stored
+MAX_UNSTORED_TRIALS = 500  # finished trials that are not stored; from this number on, no slot is handed over
 # As many trials are claimed ahead as finish in this time. More are claimed once half of them have a slot.
 AHEAD_SECONDS = 0.25
 MAX_WAITING_TRIALS = 128
-_MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # over which finished trials are counted
+_MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # time over which finished trials are counted
 
 
 class TrialLease(NamedTuple):

@@ -53,7 +53,7 @@ def test_finish_rejection_pauses_immediately(result: RequestResult, settings: Pa
 
 
 def test_finish_does_not_pause_while_rejections_are_steady() -> None:
-    schedule = make_schedule(SessionPace(9, pauses=False))
+    schedule = make_schedule(SessionPace(9, pauses_after_rejection=False))
     schedule.finish(schedule.start(100.0), RequestResult("", is_rejection=True), 101.0)
     assert schedule.find_delay(101.0) == 0
     schedule.finish(schedule.start(101.0), RequestResult("", is_rejection=True, wait_seconds=7.0), 102.0)

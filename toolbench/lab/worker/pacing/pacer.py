@@ -15,7 +15,8 @@ from toolbench.providers.http.rate_limit_headers import parse_rate_limits
 from toolbench.providers.http.retry_delay import parse_retry_after
 
 REPORT_SECONDS = 0.5
-MAX_PAUSE_SECONDS = 3600.0  # of all requests after a Retry-After; a single retry waits for 60 s at most (retry_delay)
+# Longest pause of all requests after a Retry-After; a single retry waits for at most 60 s (retry_delay).
+MAX_PAUSE_SECONDS = 3600.0
 OVERLOAD_STATUSES = (429, 503, 529)
 
 _SentFuture = asyncio.Future[PacedRequest]

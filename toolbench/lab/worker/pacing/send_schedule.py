@@ -26,14 +26,14 @@ class SessionPace:
         held_seconds: time from now in which it sends nothing.
         request_seconds, token_seconds: seconds between two requests over all sessions, by the requests and by the
             tokens a minute; 0 for no limit.
-        pauses: whether it sends nothing for a moment after a rejection that asks for no wait.
+        pauses_after_rejection: whether it sends nothing for HOLD_SECONDS after a rejection that asks for no wait.
     """
 
     in_flight: int
     held_seconds: float = 0.0
     request_seconds: float = 0.0
     token_seconds: float = 0.0
-    pauses: bool = True
+    pauses_after_rejection: bool = True
 
     @property
     def has_rate(self) -> bool:
@@ -178,7 +178,8 @@ class SendSchedule:
             return False
         if result.is_rejection:
             self._rejections.append((sent, result))
-            has_pause = self.settings.adaptive and result.is_limit and (self.pace is None or self.pace.pauses)
+            pauses = self.pace is None or self.pace.pauses_after_rejection
+            has_pause = self.settings.adaptive and result.is_limit and pauses
             wait_seconds = result.wait_seconds or (HOLD_SECONDS if has_pause else 0.0)
             self._held_until = max(self._held_until, now + wait_seconds)
             return True

@@ -62,7 +62,7 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         compute_share(state, settings, report.session),
         max(0.0, state.held_until - now),
         *compute_intervals(state, settings),
-        pauses=not are_rejections_steady(state, now),
+        pauses_after_rejection=not are_rejections_steady(state, now),
     )
 
 

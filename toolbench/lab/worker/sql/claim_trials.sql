@@ -1,21 +1,24 @@
 -- Claim up to `max_trials` queued trials of one provider and count their first requests.
 --
--- A claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases` has
--- ended, and its slot is free, although its outcome is not stored yet. Runs with the fewest claimed trials that have
--- not ended come first, then the runs take turns. No run has more claimed trials than its own limit; trials that back
--- off count. Trials whose local server is not ready, or whose configuration waits for a probe, stay queued. A run with
--- a request limit gets no more trials in flight than its remaining requests are expected to suffice for, but at least
--- one. The mean number of requests of its finished trials is expected (3 before the first has finished), so that the
--- limit seldom stops trials half-way. A trial that lost its local server or its lease `isolate_after` times is claimed
--- only while no other trial of the provider and no other such trial of any provider runs, and no trial of the provider
--- is claimed beside it: if the server or the worker then dies again, no other trial can be the cause.
--- Beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot: each waits for the
--- slot of a trial of the same worker. No trial is claimed ahead while a probe or a trial that backs off wants a slot,
--- if the limit is adaptive, or if the provider has no address of its own, since its local server may get a new one.
--- Nor is one claimed ahead while a run has queued trials whose number in flight matters: a run with a limit of trials
--- in flight, with a token limit, or near its request limit. Then the next free slot must go to a trial of that run.
--- While the rate control holds all requests of a provider with an adaptive limit, none of its trials is claimed.
--- "IS TRUE" keeps the planner from reading all queued trials by their index for each claimed one, as it does while the
+-- Slots: a claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases`
+-- has ended, and its slot is free, although its outcome is not stored yet.
+-- Order: runs with the fewest claimed trials that have not ended come first; then the runs take turns.
+-- Limits of a run: it has no more claimed trials than its own limit; trials that back off count. With a request limit,
+-- it has no more trials in flight than its remaining requests are expected to suffice for, but at least one, so that
+-- the limit seldom stops trials half-way. The expected number of requests of a trial is the mean of the run's finished
+-- trials, and 3 before the first has finished.
+-- Not claimed: trials whose local server is not ready, or whose configuration waits for a probe; all trials of a
+-- provider with an adaptive limit while the rate control holds its requests.
+-- Isolation: a trial that lost its local server or its lease `isolate_after` times is claimed only while no other trial
+-- of the provider and no other such trial of any provider runs, and no trial of the provider is claimed beside it. If
+-- the server or the worker then dies again, no other trial can be the cause.
+-- Claims ahead: beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot. Each
+-- waits for the slot of a trial of the same worker. No trial is claimed ahead
+-- - while a probe or a trial that backs off needs a slot;
+-- - if the limit is adaptive, or if the provider has no address of its own, since its local server may get a new one;
+-- - while a run with queued trials has a limit of trials in flight, has a token limit or is near its request limit: the
+--   next free slot must then go to a trial of that run.
+-- Planner: "IS TRUE" keeps it from reading all queued trials by their index for each claimed one, as it does while the
 -- table has no statistics.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Parameters: provider; max_trials; finished_leases; unstored_leases: of trials that have ended; reserved_slots: slots
