@@ -88,7 +88,7 @@ def test_launch_of_paid_requests_needs_sufficient_confirmation() -> None:
     request = build_request(make_model(), trials=300)
     with pytest.raises(PaidRequestsUnconfirmedError) as refused:
         launch(request)
-    assert refused.value.max_request_count == build_plan(request).most_paid
+    assert refused.value.max_request_count == build_plan(request).max_paid_requests
     assert str(refused.value).startswith("This may send up to ")
     assert not Run.objects.exists()
     with pytest.raises(PaidRequestsUnconfirmedError):

@@ -155,7 +155,7 @@ def test_playground_sends_paid_requests_only_after_confirmation(owner_client: Cl
     response = owner_client.get(address)
     assert "These requests may cost money." in read_html(response)
     assert not Run.objects.exists()
-    agreed = str(response.context["launch_result"].plan.most_paid)
+    agreed = str(response.context["launch_result"].plan.max_paid_requests)
     path, fields = address.partition("?")[0], read_fields(response)
     for _ in range(2):
         assert owner_client.post(path, fields | {"agreed": agreed}).headers["Location"] == path

@@ -69,7 +69,7 @@ def test_launch_form_requires_confirmation_of_paid_requests(owner_client: Client
     response = owner_client.post("/runs/new/", build_form(model, trials="200"))
     assert "may cost money" in read_html(response)
     assert not Run.objects.exists()
-    assert response.context["plan"].most_paid == read_confirmed_requests(response)
+    assert response.context["plan"].max_paid_requests == read_confirmed_requests(response)
 
 
 def test_launch_form_requires_confirmation_again_for_more_requests(owner_client: Client) -> None:

@@ -98,7 +98,7 @@ def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
     names = ("configs", "skipped", "trials", "least_trials", "least_requests", "most_requests", "paid_requests")
     return {name: getattr(plan, name) for name in names} | {
         "cells": len(plan.cells),
-        "agreed": plan.most_paid if plan.needs_confirmation else 0,
+        "agreed": plan.max_paid_requests if plan.needs_confirmation else 0,
         "estimate": estimate_plan(plan, run_request),
         "detectable_points": power.detectable_points if power else None,
     }

@@ -241,6 +241,6 @@ class Plan:
         return any(config.may_cost for config in self.configs)
 
     @property
-    def most_paid(self) -> int:
+    def max_paid_requests(self) -> int:
         """Maximum number of paid requests over all providers."""
         return sum(self.paid_requests.values())

@@ -69,4 +69,4 @@ def plan_or_launch(
     except LaunchError as error:
         add_form_errors(form, error)
         return LaunchResult()
-    return LaunchResult(plan=plan, is_confirmed=confirmed_requests >= plan.most_paid)
+    return LaunchResult(plan=plan, is_confirmed=confirmed_requests >= plan.max_paid_requests)

@@ -34,7 +34,7 @@ def test_cases_page_plans_whole_set_and_confirms_paid_requests(owner_client: Cli
     refused = owner_client.post("/runs/new/", plan)
     assert "may cost money" in read_html(refused)
     assert not Run.objects.exists()
-    owner_client.post("/runs/new/", plan | {"agreed": str(refused.context["plan"].most_paid)})
+    owner_client.post("/runs/new/", plan | {"agreed": str(refused.context["plan"].max_paid_requests)})
     assert Run.objects.get().trials.count() == 30
 
 
