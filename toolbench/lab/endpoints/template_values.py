@@ -31,7 +31,8 @@ def fill_from_template(settings: ConnectionSettings, stored: Container[str] = ()
     if template:
         defaults |= {name: getattr(template, name) for name in ("base_url", "wire", "query", "key_header")}
         defaults["name"] = template.title
-        if template.base_url in ("", base_url.rstrip("/") or template.base_url):
+        entered_url = base_url.rstrip("/")
+        if not entered_url or template.base_url in ("", entered_url):
             defaults["api_prefix"] = template.api_prefix
     defaults = {name: default for name, default in defaults.items() if name not in stored}
     network = _fill_blanks(settings.network, defaults)

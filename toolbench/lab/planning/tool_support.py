@@ -54,10 +54,10 @@ def describe_support(support: JsonObject) -> str:
     if not support:
         return "Tool support was unknown before the first request."
     value = support["value"]
-    text = _ANSWER_TEXTS.get(value, value) if isinstance(value, bool) or value is None else value
+    text = _ANSWER_TEXTS[value] if value is None or isinstance(value, bool) else str(value)
     error = f" ({support['error']})" if support["error"] else ""
     dated = f", {support['at'][:10]}" if support["at"] else ""
-    return f"{DOCS[support['field']]} {str(text).capitalize()}{error}: {support['source']}, {support['who']}{dated}."
+    return f"{DOCS[support['field']]} {text.capitalize()}{error}: {support['source']}, {support['who']}{dated}."
 
 
 def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, CapabilityRecord | None]:

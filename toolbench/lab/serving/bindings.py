@@ -94,7 +94,7 @@ def list_bindings(alias: ModelAlias) -> tuple[BindingRow, ...]:
     """Return the newest MAX_BINDINGS_SHOWN bindings of an alias, newest first, with one query."""
     rows = alias.bindings.select_related("decision", "canary")[:MAX_BINDINGS_SHOWN]
     return tuple(
-        BindingRow(binding, not index, bool(index) and binding.model_id is not None)
+        BindingRow(binding, is_current=index == 0, can_return=index > 0 and binding.model_id is not None)
         for index, binding in enumerate(rows)
     )
 

@@ -260,18 +260,19 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
     for step in batch.steps:
         with connection.wrap_database_errors:
             _write_steps([step], with_texts=False)  # the row has no tokens, so that the run's count stays right
-    bare_outcomes, internal_errors = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
+    bare_outcomes = [_remove_texts(outcome) for outcome in batch.outcomes]
     try:
         with transaction.atomic():
-            return _write_together(Batch(outcomes=list(bare_outcomes), requeues=batch.requeues))
+            return _write_together(Batch(outcomes=bare_outcomes, requeues=batch.requeues))
     except Exception as second_error:
         if is_unavailable(second_error):
             raise
         logger.error(
             "The row cannot be stored without its texts either, and is stored as an internal error: %s", second_error
         )
+    internal_errors = [_build_internal_error(outcome) for outcome in batch.outcomes]
     with transaction.atomic():
-        return _write_together(Batch(outcomes=list(internal_errors), requeues=batch.requeues))
+        return _write_together(Batch(outcomes=internal_errors, requeues=batch.requeues))
 
 
 def _write_steps(steps: Sequence[StepWrite], *, with_texts: bool = True) -> Cursor[Any]:

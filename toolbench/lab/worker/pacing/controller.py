@@ -226,9 +226,9 @@ def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_secon
 def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
     """Return the state with a lower rate, and with the concurrency limit that it had before this overload.
 
-    After few requests no rate is learned. The pause after a new rate lasts until the oldest accepted requests have left
-    the last minute, but no longer than the time since they were sent. While the last minute still has more requests
-    than the rate allows, the rate may be right already, and only the pause becomes longer.
+    After few requests no rate is learned. The pause after a new rate lasts until the oldest accepted requests are more
+    than a minute old, but no longer than they are old now. While the last minute still has more requests than the rate
+    allows, the rate may be right already, and only the pause becomes longer.
     """
     is_repeated = now - state.rate_limited_at < RATE_REPEATED_SECONDS
     rate, accepted = state.rate, float(state.accepted_per_minute)

@@ -86,10 +86,15 @@ class Pacer:
             if limit.remaining < (max(1, tokens) if limit.counts_tokens else 1) * self._schedule.in_flight
         ]
         pause_seconds = max(pauses, default=0.0)
-        wait_seconds = parse_retry_after(headers, MAX_PAUSE_SECONDS) if is_rejection else None
-        name = model if step.turn_read else ""
-        wait_seconds = wait_seconds or pause_seconds or None
-        return RequestResult(name, tokens, is_rejection, step.status == 429, wait_seconds, pause_seconds)
+        retry_after = parse_retry_after(headers, MAX_PAUSE_SECONDS) if is_rejection else None
+        return RequestResult(
+            model=model if step.turn_read else "",
+            tokens=tokens,
+            is_rejection=is_rejection,
+            is_limit=step.status == 429,
+            wait_seconds=retry_after or pause_seconds or None,
+            pause_seconds=pause_seconds,
+        )
 
     async def run(self) -> None:
         """Release waiting requests as the rate control allows, until the task is cancelled."""

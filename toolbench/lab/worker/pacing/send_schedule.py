@@ -132,7 +132,10 @@ class SendSchedule:
         return max(0.0, earliest - now)
 
     def count_missing_times(self, waiting: int) -> int:
-        """Return how many send times to reserve for `waiting` requests; 0 if reserved ones are left."""
+        """Return how many send times to reserve for `waiting` requests; 0 if reserved ones are left.
+
+        Only as many are reserved as are used within about MAX_AGE_SECONDS / 2.
+        """
         if self.pace is None or not self.pace.has_rate or self._send_times:
             return 0
         interval = max(self.pace.request_seconds, self.pace.token_seconds)

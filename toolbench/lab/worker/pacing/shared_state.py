@@ -51,17 +51,19 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         state = _add_point(provider_id, state, settings, now)
         state = replace(state, rate_limits=settings.rate_limits)
         is_changed = before.updated_at > 0 and before.rate_limits != settings.rate_limits
-        token_seconds = 0.0
+        later_seconds = 0.0  # by which the next request is later, since answers had more tokens than expected
         if settings.tokens_per_minute and not is_changed:
             surplus = report.tokens - report.answers * before.tokens_per_request
-            token_seconds = 60 * surplus / settings.tokens_per_minute
+            later_seconds = 60 * surplus / settings.tokens_per_minute
         values = {"provider": provider_id, "concurrency": limit, "held_until": state.held_until, "resets": is_changed}
-        values |= {"token_seconds": token_seconds}
+        values |= {"token_seconds": later_seconds}
         cursor.execute(_WRITE_PACE, values | {"state": json.dumps(state.to_json())})
+    request_seconds, token_seconds = compute_intervals(state, settings)
     return SessionPace(
-        compute_share(state, settings, report.session),
-        max(0.0, state.held_until - now),
-        *compute_intervals(state, settings),
+        in_flight=compute_share(state, settings, report.session),
+        held_seconds=max(0.0, state.held_until - now),
+        request_seconds=request_seconds,
+        token_seconds=token_seconds,
         pauses_after_rejection=not are_rejections_steady(state, now),
     )
 
