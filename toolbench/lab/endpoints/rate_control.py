@@ -23,7 +23,7 @@ class RateControlPage:
     Attributes:
         points: the newest points of the last `CHART_HOURS`, at most `MAX_POINTS`, oldest first.
         limit: present concurrency limit; None before the first request.
-        requests_per_minute: present limit of requests a minute, rounded; None without one.
+        requests_per_minute: present limit of requests per minute, rounded; None without one.
         held_until: no request is sent before this time; None if requests may be sent.
     """
 

@@ -72,8 +72,8 @@ class ProviderPace(models.Model):
     Attributes:
         concurrency: the present concurrency limit.
         held_until: time before which no request is sent.
-        next_request_at: earliest time of the next request by the limit of requests a minute.
-        next_token_at: earliest time of the next request by the limit of tokens a minute.
+        next_request_at: earliest time of the next request by the limit of requests per minute.
+        next_token_at: earliest time of the next request by the limit of tokens per minute.
         state: a PaceState of lab/worker/pacing/state.py as JSON.
     """
 
@@ -98,7 +98,7 @@ class PacePoint(models.Model):
         in_flight: the largest number of requests in flight.
         answers: number of answers that are no rejections.
         rejections: number of answers with status 429, 503 or 529.
-        requests_per_minute: the limit of requests a minute; None for none.
+        requests_per_minute: the limit of requests per minute; None for none.
     """
 
     provider = models.ForeignKey("Provider", on_delete=models.CASCADE, related_name="+")

@@ -106,7 +106,7 @@ def check_open_trials(
     Call it for trials that are queued already, or may follow: budgets of providers are not checked.
 
     Args:
-        run: the run, with the limit of requests that it shall have.
+        run: the run, with its new limit of requests, if that changes.
         counts_by_cell: number of trials by cell id.
         confirmed_requests: the confirmed number of paid requests.
         used: requests that already count against the run's limit.

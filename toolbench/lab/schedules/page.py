@@ -216,7 +216,7 @@ def _read_alert_rows(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
 
 
 def list_rules(schedule: Schedule | None) -> tuple[RuleRow, ...]:
-    """Return the rules of a schedule; None stands for the rules for all runs."""
+    """Return the rules of a schedule, or the rules for all runs if `schedule` is None."""
     return tuple(map(build_rule_row, AlertRule.objects.filter(schedule=schedule)))
 
 

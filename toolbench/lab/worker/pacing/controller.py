@@ -4,11 +4,11 @@
   was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
 - A rejection with more requests in flight than were accepted lately means that too many were in flight: the limit
   falls below that number.
-- A rejection with clearly fewer in flight means too many requests a minute: the number that was accepted in the last 60
-  seconds, if it is at least ten, becomes the limit of requests a minute, which then rises along the same curve. After
-  fewer requests, only a pause follows that doubles with each further rejection.
-- In the first minute of requests that limit is tentative, since the reason may also be a limit of a shorter time, or
-  a short overload: once more requests than it were accepted in 60 seconds, it is forgotten.
+- A rejection with clearly fewer in flight means too many requests per minute. If at least ten requests were accepted in
+  the last 60 seconds, their number becomes the limit of requests per minute, which then rises along the same curve.
+  After fewer requests, only a pause follows that doubles with each further rejection.
+- In the first minute of requests, that limit is tentative, since the reason may also be a limit of a shorter time, or
+  a short overload. Once more requests than the limit were accepted in 60 seconds, the limit is forgotten.
 - Rejections that occur as often at low load do not change the limits (`steady_rejections`).
 - Latency that doubles while more requests are in flight lowers the limit as well.
 """

@@ -26,7 +26,7 @@ class Pacer:
     """Queue of the requests of one worker session, in the order in which they arrive.
 
     No request waits and no statement is executed while the provider has a fixed concurrency limit and no limit of
-    requests or tokens a minute.
+    requests or tokens per minute.
     """
 
     def __init__(self, provider_id: int, database: DatabaseThread) -> None:
@@ -159,6 +159,6 @@ class Pacer:
         schedule, settings = self._schedule, self._schedule.settings
         report = schedule.take_report(time.monotonic())
         pace = await self._database.run(share_report, self._provider_id, report, settings)
-        # The trials of a deleted provider continue without a limit a minute.
+        # The trials of a deleted provider continue without a limit per minute.
         schedule.set_pace(pace or SessionPace(settings.max_concurrency), time.monotonic(), settings)
         self._has_changed.set()

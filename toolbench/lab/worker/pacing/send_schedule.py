@@ -25,7 +25,7 @@ class SessionPace:
         in_flight: most requests that it may have in flight.
         held_seconds: time from now in which it sends nothing.
         request_seconds, token_seconds: seconds between two requests over all sessions, by the requests and by the
-            tokens a minute; 0 for no limit.
+            tokens per minute; 0 for no limit.
         pauses_after_rejection: whether it sends nothing for HOLD_SECONDS after a rejection that asks for no wait.
     """
 
@@ -104,7 +104,7 @@ class SendSchedule:
     _has_waited: bool = False
 
     def set_settings(self, settings: PaceSettings) -> None:
-        """Follow new settings. After a change of a limit a minute, nothing is sent before the next report.
+        """Follow new settings. After a change of a limit per minute, nothing is sent before the next report.
 
         Times that were reserved under the earlier limits are dropped.
         """
@@ -144,7 +144,7 @@ class SendSchedule:
     def add_send_times(self, times: Iterable[float], now: float, settings: PaceSettings) -> None:
         """Add times to send that were reserved under these settings.
 
-        They are ignored if a limit a minute has changed since.
+        They are ignored if a limit per minute has changed since.
         """
         if settings.rate_limits != self.settings.rate_limits:
             return
@@ -226,7 +226,7 @@ class SendSchedule:
     def set_pace(self, pace: SessionPace, now: float, settings: PaceSettings) -> None:
         """Follow new limits, the database's answer to a report under these settings.
 
-        They are ignored if a limit a minute has changed since the report.
+        They are ignored if a limit per minute has changed since the report.
         """
         if settings.rate_limits != self.settings.rate_limits:
             return

@@ -34,7 +34,7 @@ def read_settings(provider: Provider) -> PaceSettings:
 def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -> SessionPace | None:
     """Adjust the limits of a provider to the report of a worker session.
 
-    Times to send that were reserved under another limit of requests or tokens a minute no longer count.
+    Times to send that were reserved under another limit of requests or tokens per minute no longer count.
 
     Returns:
         The limits of the session until its next report; None if the provider was deleted.

@@ -26,7 +26,7 @@ class PaceSettings:
 
     @property
     def rate_limits(self) -> tuple[int | None, int | None]:
-        """The limits of requests and of tokens a minute."""
+        """The limits of requests and of tokens per minute."""
         return self.requests_per_minute, self.tokens_per_minute
 
     @property
@@ -95,11 +95,11 @@ class PaceState:
         overloaded_at: time of the last overload: a rejection of a request that was sent earlier belongs to it and
             lowers no limit.
         limit_before: concurrency limit before the last overload.
-        rate: learned limit of requests a minute, before it grows with `rate_seconds`; None if unknown.
+        rate: learned limit of requests per minute, before it grows with `rate_seconds`; None if unknown.
         rate_seconds: time since `rate_limited_at` in which requests waited for the rate.
-        rate_limited_at: time of the last rejection that was taken for too many requests a minute; 0 for none.
+        rate_limited_at: time of the last rejection that was taken for too many requests per minute; 0 for none.
         held_until: end of the pause in which no request is sent.
-        hold_seconds: last pause after a rejection that was taken for too many requests a minute; the next such
+        hold_seconds: last pause after a rejection that was taken for too many requests per minute; the next such
             rejection doubles it.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
@@ -116,7 +116,7 @@ class PaceState:
         latency: moving mean of the seconds of an answer; 0 before the first.
         tokens_per_request: moving mean of the tokens of a request and its answer; 0 before the first answer.
         point: next point of the chart: its start, and its answers, rejections and most requests in flight so far.
-        rate_limits: limits of requests and tokens a minute at the last report; None for no limit.
+        rate_limits: limits of requests and tokens per minute at the last report; None for no limit.
         updated_at: time of the last report; 0 before the first.
     """
 

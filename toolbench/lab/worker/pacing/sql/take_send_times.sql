@@ -2,8 +2,8 @@
 --
 -- The first one is now, or as long after the last reserved request as the limits demand.
 -- Parameters: provider; requests; request_seconds, token_seconds: seconds between two requests, by the requests and by
--- the tokens a minute.
--- Returns: seconds until the first request, by the requests and by the tokens a minute; no row if the provider was
+-- the tokens per minute.
+-- Returns: seconds until the first request, by the requests and by the tokens per minute; no row if the provider was
 -- deleted.
 -- Locks: the row.
 UPDATE lab_providerpace AS pace SET
