@@ -125,6 +125,7 @@ def _select_fields(model: type[models.Model]) -> "Fields":
 
 
 def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *, dry_run: bool) -> RedactionResult:
+    """Redact the rows of one table in batches, in the order of their primary keys."""
     rows = model._base_manager.order_by("pk")
     batch_rows = BODY_BATCH_ROWS if _has_bodies(fields) else BATCH_ROWS
     searched, changed, last_id = 0, 0, None
@@ -189,6 +190,7 @@ def _replace_ends(columns: dict[str, Any], suffix: str) -> dict[str, Any]:
 
 
 def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> RedactionResult:
+    """Overwrite the lines of one file that contain a secret with masked lines of the same length."""
     searched, changed, offset = 0, 0, 0
     with path.open("rb" if dry_run else "r+b") as file:
         for line in iter(file.readline, b""):

@@ -295,6 +295,7 @@ def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
 
 
 def _find_header_error(settings: ConnectionSettings, provider: Provider) -> str:
+    """Return why the entered headers are invalid, or why stored ones cannot be kept; "" if neither is so."""
     if not all(isinstance(value, str) for value in settings.headers.values()):
         return 'Headers are a JSON object with texts as values, such as {"X-Title": "Toolbench"}.'
     unchanged = list_unchanged_names(provider, settings.headers, settings.remove_headers)

@@ -103,10 +103,11 @@ def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> S
     keys = trials.build_keys()
     others = tuple(newest.get(keys[-1], ()))
     for key, description in zip(keys, _KIND_DESCRIPTIONS, strict=True):
-        if cells := tuple(newest.get(key, ())):
-            return SimilarCells(
-                () if key is keys[-1] else cells, description, others if key[0] in ("strategy", "others") else ()
-            )
+        cells = tuple(newest.get(key, ()))
+        if cells and key[0] == "others":
+            return SimilarCells((), description, others)
+        if cells:
+            return SimilarCells(cells, description, others if key[0] == "strategy" else ())
     return None
 
 

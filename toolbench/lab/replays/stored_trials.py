@@ -113,9 +113,9 @@ class _ReplayOptions:
     def add_scenario(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
         """Return a copy of the configuration that also contains the trial's scenario, if one is set."""
         scenario = self.scenarios.get(trial.pk)
-        return (
-            replace(config, cases={**config.cases, (scenario.slug, scenario.version): scenario}) if scenario else config
-        )
+        if scenario is None:
+            return config
+        return replace(config, cases={**config.cases, (scenario.slug, scenario.version): scenario})
 
     def get_scenario_version(self, trial: Trial) -> int:
         """Return the scenario version to use for the trial."""
@@ -177,10 +177,7 @@ def _find_scenarios_of_verdicts(trials: Sequence[Trial]) -> dict[int, Scenario]:
 def _map_scenarios(
     versions: Mapping[int, tuple[str, int]], load: Callable[[str, int], Scenario]
 ) -> dict[int, Scenario]:
-    """Load each (slug, version) once, and return the scenarios by trial id.
-
-    Trials whose scenario does not exist have no entry.
-    """
+    """Load each (slug, version) once; return the scenarios by trial id, without those that do not exist."""
     scenarios: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(versions.values()):
         with suppress(KeyError):
@@ -210,6 +207,7 @@ async def _replay_batch(
 async def _replay_trial(
     trial: Trial, config: FrozenConfig, steps: Sequence[Step], options: _ReplayOptions
 ) -> ReplayedTrial:
+    """Replay one trial; a trial without bodies, without requests or without a verdict is not replayable."""
     if trial.bodies_removed_at is not None:
         return ReplayedTrial(trial, is_not_replayable=True, reason=explain_removed_bodies(trial))
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
@@ -229,6 +227,7 @@ async def _replay_trial(
 
 
 async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
+    """Run the loop on recorded answers and judge the result, which is unknown if a request was not recorded."""
     collector = _StepCollector()
     cancellation = CancellationToken()
     transport = RecordedTransport(recording, cancellation)
@@ -360,9 +359,8 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
 def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
     """Return the configuration with the model name that the first request contains.
 
-    It may differ from that of the configuration, since a local server may have chosen it.
-
-    If the request is not JSON or names no model, the configuration is returned unchanged.
+    It may differ from that of the configuration, since a local server may have chosen it. If the request is not JSON or
+    names no model, the configuration is returned unchanged.
     """
     try:
         body = json.loads(bytes(first.body.request))

@@ -47,6 +47,7 @@ def check_canaries() -> int:
 
 
 def _check_binding(binding: AliasBinding) -> bool:
+    """Store the alarm of a binding whose canary has an alert; return whether an alarm was stored."""
     alert = _find_alert(binding, Alert.objects.filter(created_at__gte=binding.created_at))
     if alert is None:
         return False

@@ -105,6 +105,7 @@ def build_alert_path(alert: Alert) -> str:
 
 
 def _claim_delivery() -> AlertDelivery | None:
+    """Claim the delivery that has been due for the longest time; return None if none is due."""
     with transaction.atomic():
         now = timezone.now()
         due = AlertDelivery.objects.select_for_update(skip_locked=True, of=("self",))
@@ -118,6 +119,7 @@ def _claim_delivery() -> AlertDelivery | None:
 
 
 def _send_delivery(delivery: AlertDelivery) -> bool:
+    """Send a claimed delivery and store the result; return whether it was sent."""
     try:
         send_message(delivery.alert.rule, delivery.channel, build_message(delivery.alert, delivery.pk))
     except SendError as error:

@@ -167,6 +167,12 @@ def build_schedule_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
 
 
 def _read_run_request(run: Run) -> RunRequest:
+    """Return the request with which a run was launched.
+
+    Raises:
+        ScheduleError: runs of this kind cannot be scheduled.
+        LaunchError: the stored request has unknown or wrong fields.
+    """
     if run.imported:
         raise ScheduleError(
             {"": ["The run was imported, so it has no provider here. Launch a new run and schedule that."]}

@@ -160,6 +160,7 @@ def _check_same_settings(choice: AliasChoice, alias: ModelAlias) -> None:
 
 
 def _find_errors(choice: AliasChoice, alias: ModelAlias, other_names: Container[str]) -> dict[str, list[str]]:
+    """Return sentences about the invalid fields of a choice, by field; settings of the plan are checked later."""
     errors: dict[str, list[str]] = {}
     if not _NAME_PATTERN.fullmatch(choice.name):
         errors["name"] = ["Use letters, digits, dots, hyphens, underscores and slashes, at most 100 characters."]
@@ -236,6 +237,11 @@ def promote_config(name: str, config_id: int, change: BindingChange, *, owner: A
 
 
 def _freeze_choice(choice: AliasChoice) -> JsonObject:
+    """Return the columns of an alias with these settings, frozen as a launch would freeze them.
+
+    Raises:
+        LaunchError: a setting is not valid.
+    """
     profile, strategy, method = choice.plan_settings
     request = RunRequest(
         models=(choice.model,),

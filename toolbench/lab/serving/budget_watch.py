@@ -49,6 +49,7 @@ class BudgetWatch:
         return {pk: budget.sentence for pk, budget in budgets.items() if budget and budget.is_reached}
 
     def _get_budget(self, provider: Provider) -> ProviderBudget | None:
+        """Return the budget of a provider with what was spent this month; None if the provider has no budget."""
         trial_sum, month = self._sums.get(provider.pk), compute_month_start()
         if trial_sum is None or self._clock() >= trial_sum.due_at or trial_sum.budget.month != month:
             started = self._clock()

@@ -62,6 +62,7 @@ def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spe
 
 
 def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
+    """Return the cost that an answer reports, else its cost by the price; None if neither is known."""
     reported = None if usage is None else parse_cost(usage.cost)
     if reported is not None or price is None:
         return reported

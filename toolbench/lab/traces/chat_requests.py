@@ -87,6 +87,7 @@ def build_chat_call(call_id: object, name: object, arguments: object) -> JsonObj
 
 
 def _iter_messages(request: JsonObject) -> Iterator[Message]:
+    """Yield the prompt, the messages and the input items of a request in the form of chat completions."""
     if isinstance(request.get("prompt"), str):
         yield {"role": "prompt", "content": request["prompt"]}
     for message in list_objects(request.get("messages")):

@@ -99,6 +99,7 @@ class BatchWriter:
                 raise
 
     async def _write(self, batch: Batch) -> None:
+        """Write a batch, again and again while the database is unavailable, and pass on the result."""
         while True:
             try:
                 result = await self._database.run(write_batch, batch)

@@ -80,6 +80,7 @@ class DatabaseThread:
 
 
 def _run_on_connection(function: Callable[[], T]) -> T:
+    """Run a function in this thread, and close the connection after an error in UNAVAILABLE_ERRORS."""
     try:
         if connection.connection is None:
             _connect()

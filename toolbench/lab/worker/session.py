@@ -233,6 +233,7 @@ class WorkerSession:
         task.add_done_callback(lambda _: self._tasks.pop(trial.lease, None))
 
     async def _run_job(self, job: TrialJob, batch: ClaimedBatch) -> None:
+        """Run a job; queue its trial again if it has not ended, and hand over its slot."""
         trial, failure = job.trial, None
         try:
             has_ended = await job.run(batch.configs[trial.config_id], batch.access)

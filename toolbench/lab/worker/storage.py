@@ -221,6 +221,7 @@ def write_batch(batch: Batch) -> WriteResult:
 
 
 def _write_together(batch: Batch) -> WriteResult:
+    """Write all parts of a batch. Call it in a transaction."""
     with open_pipeline():
         step_cursors = [_write_steps(batch.steps)] if batch.steps else []
         store_refused(build_refused_rows((item.trial_id, item.step) for item in batch.steps))
