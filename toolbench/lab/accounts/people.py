@@ -18,7 +18,7 @@ _FLAG_COLUMNS = ["is_superuser", "is_staff", "is_active"]
 
 
 class PeopleError(Exception):
-    """Account that cannot be created or changed as requested; the message gives the reason."""
+    """Raised if an account cannot be created or changed as requested; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ ROLES_BY_SCOPE: Mapping[Scope, Role] = {
 
 
 class TokenError(Exception):
-    """Token that cannot be revoked; the message gives the reason."""
+    """Raised if a token cannot be revoked; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)

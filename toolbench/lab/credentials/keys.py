@@ -20,11 +20,11 @@ from toolbench.providers.endpoint import NetworkAccess
 
 
 class KeyUnavailableError(Exception):
-    """Failure to read a secret of a provider; the message says what to do."""
+    """Raised if a secret of a provider cannot be read; the message says what to do."""
 
 
 class KeyFileLostError(KeyUnavailableError):
-    """Failure to decrypt a stored secret, because the key file is missing or has changed.
+    """Raised if a stored secret cannot be decrypted, because the key file is missing or has changed.
 
     Args:
         provider: name of the provider.
@@ -39,7 +39,7 @@ class KeyFileLostError(KeyUnavailableError):
 
 
 class KeyNotInEnvironmentError(KeyUnavailableError):
-    """Failure to read a key from the environment of this process, where its variable is not set or empty."""
+    """Raised if the variable of a key is not set or is empty in the environment of this process."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(

@@ -16,7 +16,7 @@ _COMPARED_COLUMNS = ("model_id", "profile", "strategy", "method", "policy_hash",
 
 
 class RollbackError(Exception):
-    """Rollback that is not possible; the message gives the reason."""
+    """Raised if a rollback is not possible; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)

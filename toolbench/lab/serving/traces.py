@@ -55,7 +55,7 @@ class TraceBody:
 
 
 class TracesRefusedError(Exception):
-    """Refusal of traces by the database; the other traces of the batch are stored.
+    """Raised if the database refused traces; the other traces of the batch are stored.
 
     Attributes:
         count: number of the refused traces.
@@ -179,7 +179,7 @@ def get_trace_page(alias: str, before: int | None, limit: int = TRACES_PER_PAGE)
 
 
 class NoDraftError(Exception):
-    """Trace from which no draft of a case can be created; the message gives the reason."""
+    """Raised if no draft of a test case can be created from a trace; the message gives the reason."""
 
 
 def can_make_draft(trace: GatewayTrace) -> bool:

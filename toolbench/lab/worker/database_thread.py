@@ -38,7 +38,7 @@ DATABASE_RETRY_SECONDS = 0.5  # pause between two attempts while the database is
 
 
 class StatementRefusedError(DatabaseError):
-    """Statement that the database refused and would refuse again."""
+    """Raised if the database refused a statement and would refuse it again."""
 
 
 def is_unavailable(error: BaseException) -> bool:
