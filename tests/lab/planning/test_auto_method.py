@@ -56,7 +56,7 @@ def test_auto_method_of_unknown_model_waits_for_probe(model: Model) -> None:
     run = launch_run(model, methods=("auto",))
 
     assert run.configs.get().method == "auto"
-    assert Probe.objects.get().why == f"Run {run.pk} uses it for the first time."
+    assert Probe.objects.get().why == f"Run {run.pk} uses this model for the first time."
     assert run_worker_session(model, seconds=0.5) == 0  # nothing is claimed yet
 
 

@@ -62,7 +62,7 @@ def test_start_repeat_of_unprobed_run_probes_and_counts_requests(settings: Setti
         control.start_repeat(run.pk, owner=None, confirmed_requests=34)
     again = control.start_repeat(run.pk, owner=None, confirmed_requests=35)
 
-    assert Probe.objects.get().why == f"Run {again.pk} uses it for the first time."
+    assert Probe.objects.get().why == f"Run {again.pk} uses this model for the first time."
     assert decide_all_waiting_methods() == 0
     assert again.configs.get().awaits_probe
 

@@ -69,4 +69,4 @@ def list_rate_errors(requests_per_minute: int | None, tokens_per_minute: int | N
     """Yield the name of each limit with its error; the error is "" if the limit is valid."""
     for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
         is_valid = value is None or 1 <= value <= MAX_PER_MINUTE
-        yield name, "" if is_valid else f"Enter 1 to {MAX_PER_MINUTE:,}, or leave it empty for no limit."
+        yield name, "" if is_valid else f"Enter 1 to {MAX_PER_MINUTE:,}, or leave the field empty for no limit."

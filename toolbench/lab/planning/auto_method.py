@@ -129,7 +129,7 @@ def list_models_to_probe(run: Run) -> list[Model]:
 def queue_first_probes(run: Run) -> None:
     """Queue the probes that trials of the run wait for. Call it in the transaction that queues the trials."""
     for model in list_models_to_probe(run):
-        queue_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
+        queue_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses this model for the first time.")
 
 
 def decide_waiting_methods(model_id: int) -> int:

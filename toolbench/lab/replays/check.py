@@ -45,7 +45,7 @@ class ReplayCheck:
         left_out = f"; {self.not_replayable} cannot be replayed" if self.not_replayable else ""
         return (
             f"{self.same} of {replayed} replayed trials have the same verdict and end, {changed}"
-            f"{len(self.differing)} differ, {len(self.unknown)} cannot be known{left_out}. No request was sent."
+            f"{len(self.differing)} differ, {len(self.unknown)} are unknown{left_out}. No request was sent."
         )
 
 

@@ -36,7 +36,7 @@ CONFIG_TEXTS = {
     ("native", TOOLS_SERVICE, False): ("native tools, Toolbench's template", "the prompt names the tools"),
     ("native", TOOLS_SERVICE, True): ("native tools + examples", "few-shot calls in the history"),
     ("text_json", TOOLS_SERVICE, True): ("text JSON + examples", "without the tools field"),
-    ("constrained", TOOLS_SERVICE, False): ("constrained", "only a valid call can be written"),
+    ("constrained", TOOLS_SERVICE, False): ("constrained", "the model can write only valid calls"),
     ("constrained", TOOLS_SERVICE, True): ("constrained + examples", "both together"),
 }
 

@@ -354,4 +354,4 @@ def test_provider_form_saves_rate_settings_and_explains_bad_ones(owner_client: C
     assert (provider.adaptive, provider.requests_per_minute, provider.tokens_per_minute) == (True, 600, 90_000)
     refused = owner_client.post(f"/providers/{provider.pk}/", form | {"tokens_per_minute": "0"})
     assert refused.status_code == 422
-    assert "or leave it empty for no limit" in read_html(refused)
+    assert "or leave the field empty for no limit" in read_html(refused)
