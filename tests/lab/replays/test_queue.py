@@ -39,7 +39,7 @@ def test_get_what_if_page_of_many_trials_has_no_ablation(cell: Cell) -> None:
     assert waiting_page.waiting is not None
     run_replay(waiting_page.waiting.pk)
     page = get_what_if_page(ReplayScope("cell", cell.pk), SHORT, with_ablation=True)
-    assert (page.ablations, "too many trials for leaving out each transform" in page.hint) == ((), True)
+    assert (page.ablations, "too many trials to leave out each transform" in page.hint) == ((), True)
     assert "transform" not in read_page(cell).hint
 
 

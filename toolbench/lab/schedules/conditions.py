@@ -185,7 +185,7 @@ CONDITIONS: Mapping[Kind, ConditionKind] = {
     ),
     Kind.ANSWERS_CHANGED: ConditionKind(
         _find_changed_answers,
-        "the share of answers that also occur in the baseline falls below {} % of its share of repeated answers",
+        "the share of answers that also occur in the baseline falls below {} % of the baseline's share of repeats",
         unit="%",
         default=50,
         maximum=100,

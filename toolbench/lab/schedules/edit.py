@@ -179,7 +179,8 @@ def _read_run_request(run: Run) -> RunRequest:
         )
     if run.purpose == Run.PLAYGROUND:
         sentence = (
-            "Trends leave out runs of the playground. Save it as a test case, run the case and schedule that run."
+            "Trends leave out runs of the playground. Save the conversation as a test case, run the case and schedule "
+            "that run."
         )
         raise ScheduleError({"": [sentence]})
     if run.purpose == RESEND_PURPOSE or not run.request:
