@@ -55,7 +55,10 @@ def resend_trial(trial_id: int) -> Run:
         raise LaunchError({"trial": [str(error)]}) from error
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
     purpose = source.purpose if source.purpose == Run.PLAYGROUND else RESEND_PURPOSE
-    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", purpose, source.owner_id, 1))
+    copy_settings = CopySettings(
+        title=f"Trial {trial_id} again", purpose=purpose, owner_id=source.owner_id, trials_per_cell=1
+    )
+    return _copy_trials(source, [trial], copy_settings)
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
@@ -65,7 +68,12 @@ def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     """
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
     purpose = "" if run.purpose in DEMO_PURPOSES else run.purpose
-    copy_settings = CopySettings(run.title, purpose, owner.pk if owner else None, run.trials_per_cell)
+    copy_settings = CopySettings(
+        title=run.title,
+        purpose=purpose,
+        owner_id=owner.pk if owner else None,
+        trials_per_cell=run.trials_per_cell,
+    )
     return _copy_trials(run, list(planned.order_by("position")), copy_settings)
 
 
@@ -80,7 +88,10 @@ def repeat_for_noise(source: Run, *, owner: AbstractBaseUser | None) -> Run:
     for trial in planned:
         trial.seed = secrets.randbelow(MAX_SEED)
     copy_settings = CopySettings(
-        f"A/A of {source}"[:200], NOISE_PURPOSE, owner.pk if owner else None, source.trials_per_cell
+        title=f"A/A of {source}"[:200],
+        purpose=NOISE_PURPOSE,
+        owner_id=owner.pk if owner else None,
+        trials_per_cell=source.trials_per_cell,
     )
     return _copy_trials(source, planned, copy_settings)
 

@@ -30,7 +30,7 @@ def create_canary(
     with transaction.atomic():
         schedule = create_schedule(request, chosen, owner=owner)
         schedule.baseline_runs.add(baseline)
-        create_rule(schedule, RuleSettings(AlertRule.Kind.DRIFT, None, "", ""))
+        create_rule(schedule, RuleSettings(kind=AlertRule.Kind.DRIFT, threshold=None, webhook="", email=""))
     return schedule
 
 

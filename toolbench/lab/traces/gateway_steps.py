@@ -38,7 +38,7 @@ def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
 
 
 def unpack_steps(packed: bytes | memoryview | None) -> tuple[tuple[Step, JsonObject], ...]:
-    """Return the steps with their details. Their keys are their negative ordinals, since they are in no table."""
+    """Return the steps with their details. No table has the steps, so their primary keys are negative: -ordinal."""
     entries = json.loads(bytes(packed or b"[]"))
     return tuple((_build_step(entry["row"]), get_object(entry["facts"])) for entry in entries)
 
