@@ -85,7 +85,7 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
 
 
 def compute_settings_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
-    """Return a digest of all that decides what these settings do to the trials, beside the trials.
+    """Return a digest of everything that decides the result of a what-if, except the trials.
 
     It covers the versions of the engine and of the judging rules, the presets that the settings name and, if the
     settings name a strategy, the templates and workarounds of the models. It takes one query; with a strategy, it takes

@@ -126,7 +126,7 @@ class JudgingVersions:
 
 
 def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
-    """Re-judge the finished ones of these trials. Must not be called from a running event loop."""
+    """Re-judge these trials; those that have not ended are skipped. Must not be called from a running event loop."""
     result = RejudgeResult()
     for _ in rejudge_in_batches(trial_ids, result):
         pass
@@ -134,11 +134,9 @@ def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
 
 
 def rejudge_in_batches(trial_ids: Iterable[int], result: RejudgeResult) -> Iterator[None]:
-    """Re-judge the finished ones of these trials, and yield after each batch is stored.
+    """Re-judge these trials, and yield after each batch is stored; trials that have not ended are skipped.
 
-    Stale cells of all runs are recomputed at the end.
-
-    Must not be called from a running event loop.
+    Stale cells of all runs are recomputed at the end. Must not be called from a running event loop.
 
     Args:
         trial_ids: the trials.
@@ -167,7 +165,7 @@ def list_scenario_trials(slug: str) -> QuerySet[Trial]:
 
 
 def get_judging_state(run_id: int) -> JudgingState:
-    """Return the judging state of a run, with one query and those that find its scenarios."""
+    """Return the judging state of a run, with one query beside those that load its scenarios."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_JUDGING_VERSIONS, [run_id])
         rows = cursor.fetchall()

@@ -14,7 +14,7 @@ LOW_LOAD = 0.5  # share of `answered_peak`; the load is low with at most so many
 # Rejections at low load, and the time over which they are spread, from which the share is learned. Rejections that a
 # limit caused would end sooner at low load.
 MIN_REJECTIONS, MIN_SECONDS = 3, 25.0
-MIN_ANSWERS = 10  # accepted requests since the first of these rejections
+MIN_ANSWERS = 10  # accepted requests since the first rejection at low load
 # Shares of rejections that are learned: fewer may come from a limit that is nearly reached, more are an outage.
 MIN_SHARE, MAX_SHARE = 0.05, 0.5
 STEADY_SECONDS = 600.0  # time for which a share is used until it has to be learned anew
