@@ -31,7 +31,7 @@ def test_operator_corrects_key_and_retries_only_failed_trials(
     assert set(errored.values_list("config__model_name", "failure_class")) == {("locked", "authentication_failed")}
     before = {trial.pk: (trial.execution, trial.finished_at) for trial in run.trials.filter(outcome="pass")}
     assert len(before) == 3
-    group = page.get_by_role("region", name="Failures, grouped")
+    group = page.get_by_role("region", name="Failure groups", exact=True)
     expect(group.get_by_role("row", name="authentication_failed")).to_contain_text("3")
     group.get_by_role("link", name="open", exact=True).click()
     expect(page.get_by_text("Check the key and the account at the provider.")).to_be_visible()

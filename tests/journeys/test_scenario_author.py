@@ -48,7 +48,7 @@ def test_scenario_author_copies_runs_and_re_judges_scenario(
     expected.fill(expected.input_value().replace('"answer_names": "', '"answer_names": "not '))
     page.get_by_role("button", name="Save version 2").click()
     page.get_by_role("link", name="judge by version 2").click()
-    page.get_by_role("button", name="Judge again").click()
-    expect(page.get_by_text("4 trials judged again, 4 pass → fail. No request was sent.")).to_be_visible()
+    page.get_by_role("button", name="Re-judge").click()
+    expect(page.get_by_text("4 trials re-judged, 4 pass → fail. No request was sent.")).to_be_visible()
     assert set(Judgement.objects.filter(current=True).values_list("outcome", flat=True)) == {"fail"}
     assert clicks.count == 9

@@ -90,7 +90,7 @@ def test_promotion_api_refused_promotion_saves_nothing(api: ApiClient, measured:
     few = body | {"canary": canary | {"requests_per_month": 1}}
     assert api.problem("POST", "/gateway/promotions", few, status=422)["errors"][0]["field"] == "requests_per_month"
     RunConfig.objects.filter(pk=measured.pk).update(policy_hash="before")
-    assert "no canary" in api.problem("POST", "/gateway/promotions", body, status=409)["detail"]
+    assert "A canary is not possible" in api.problem("POST", "/gateway/promotions", body, status=409)["detail"]
     assert not ModelAlias.objects.exists()
     assert not Schedule.objects.exists()
 

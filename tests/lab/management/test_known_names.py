@@ -36,4 +36,4 @@ def test_commands_with_an_unknown_name_exit_with_2(command: list[str], words: di
 def test_rejudge_of_a_known_scenario_without_trials_says_so(slug: str) -> None:
     output = StringIO()
     call_command("rejudge", scenario=slug, stdout=output)
-    assert output.getvalue() == "0 trials judged again. No request was sent.\n"
+    assert output.getvalue() == "0 trials re-judged. No request was sent.\n"

@@ -187,7 +187,7 @@ def test_run_replay_that_stopped_four_workers_ends_with_sentence(cell: Cell, own
     assert read_page(cell).totals is not None
 
 
-@pytest.mark.parametrize(("kind", "job"), [("cell", "a what-if"), (Replay.REJUDGE, "judging again")])
+@pytest.mark.parametrize(("kind", "job"), [("cell", "a what-if"), (Replay.REJUDGE, "re-judging")])
 def test_run_replay_failure_is_counted_by_kind(cell: Cell, kind: str, job: str) -> None:
     scope_id = cell.pk if kind == "cell" else cell.run_id
     row = Replay.objects.create(kind=kind, scope_id=scope_id, query=SHORT.render_query() if kind == "cell" else "")

@@ -70,7 +70,7 @@ def test_rejudge_trials_of_corrected_scenario_keeps_both_verdicts(corrected: Run
 
     done = rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
-    assert done.sentence.startswith("2 trials judged again, 2 fail → pass, 2 already judged by these or newer versions")
+    assert done.sentence.startswith("2 trials re-judged, 2 fail → pass, 2 already judged by these or newer versions")
     trial = Trial.objects.filter(scenario=STRICT)[0]
     assert (trial.outcome, trial.task_pass, trial.failure_class) == ("pass", True, "")
     first, now = get_judgements(trial)
@@ -149,7 +149,7 @@ def test_rejudging_that_stopped_four_workers_ends_with_sentence(
         run_replay(row)
     assert list_waiting_replays() == ()
     html = read_html(admin_client.get(f"/runs/{corrected.pk}/judgements/"))
-    assert "The worker stopped four times while it judged this run again." in html
+    assert "The worker stopped four times while it re-judged this run." in html
     request_rejudging(corrected)
     assert Replay.objects.get().attempts == 0
 

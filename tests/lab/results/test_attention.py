@@ -51,6 +51,6 @@ def test_home_page_folds_demonstration_below_own_results(owner_client: Client) -
     assert '<details class="start-fold" open>' in before
     make_trials(make_cell(make_config(make_run(title="Mine"))), **{"pass": 2})
     text = read_html(owner_client.get("/"))
-    assert text.index("Mine") < text.index("Needs a look") < text.index("Connect a provider")
+    assert text.index("Mine") < text.index("Needs attention") < text.index("Connect a provider")
     assert text.index("Connect a provider") < text.index("Local demonstration") < text.index("Published snapshot")
     assert '<details class="start-fold" open>' not in text

@@ -42,7 +42,7 @@ def test_get_scenario_page_is_published_only_for_case_study() -> None:
 
 def test_scenario_page_names_published_wording_only_for_case_study(admin_client: Client) -> None:
     shown = {
-        scenario.slug: "The case study’s own wording" in read_html(admin_client.get(f"/scenarios/{scenario.slug}/"))
+        scenario.slug: "Published wording" in read_html(admin_client.get(f"/scenarios/{scenario.slug}/"))
         for scenario in scenarios.list_scenarios()
     }
     assert {slug for slug, is_shown in shown.items() if is_shown} == {

@@ -102,8 +102,8 @@ def test_trial_and_run_pages_report_removed_bodies(owner_client: Client) -> None
     assert "by the rule “Passed trials after 30 days”" in page
     assert "secret words" not in page
     run_page = read_html(owner_client.get(f"/runs/{trial.run_id}/"))
-    assert "1 trial cannot be judged again" in run_page
-    assert "Judge again" not in run_page
+    assert "1 trial cannot be re-judged" in run_page
+    assert f"/runs/{trial.run_id}/rejudge/" not in run_page
 
 
 def test_run_page_button_keeps_and_releases_bodies(owner_client: Client) -> None:

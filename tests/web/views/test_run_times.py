@@ -64,7 +64,7 @@ def test_run_page_of_retried_run_explains_each_duration(owner_client: Client) ->
     )
     recompute_stale_cells()
     text = remove_tags(read_html(owner_client.get(f"/runs/{run.pk}/")))
-    assert "Trials ran for 4 min time with a trial under way, of 1 retried later the last execution" in text
+    assert "Trials ran for 4 min time in which a trial was running; 1 retried trial counts with the last" in text
     assert "13 min from launch to end" in text
 
 
@@ -88,8 +88,8 @@ def test_run_page_live_part_updates_estimate(owner_client: Client) -> None:
         page_text = remove_tags(read_html(text))
         assert "for 2 unfinished trials" in page_text
         assert "when this page was loaded" not in page_text
-        still_to_come = page_text[page_text.index("What is still to come") :]
-        assert "Time " not in still_to_come.partition("From your own history")[0]
+        still_to_come = page_text[page_text.index("Estimate of unfinished trials") :]
+        assert "Time " not in still_to_come.partition("From your earlier trials")[0]
 
 
 @pytest.mark.parametrize("path", sorted(Path(ROOT, "templates").rglob("*.html")), ids=lambda path: path.name)

@@ -106,7 +106,7 @@ def test_share_link_of_inactive_account_or_deleted_run_is_404(
 def test_share_link_form_refuses_invalid_target(owner_client: Client, fields: dict[str, str]) -> None:
     answer = owner_client.post("/settings/links/", {"days": "7"} | fields)
     assert answer.status_code == 422
-    assert "No link was made" in read_html(answer)
+    assert "No link was created" in read_html(answer)
     assert not ShareLink.objects.exists()
 
 

@@ -96,7 +96,7 @@ def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str
     if source is None:
         raise Http404(f"There is no decision record {body.record}, or the model of its choice was deleted.")
     if body.canary is not None and source.canary_plan is None:
-        raise ProblemError(409, f"There can be no canary. {source.refusal}")
+        raise ProblemError(409, f"A canary is not possible. {source.refusal}")
     with transaction.atomic():
         canary = None
         if body.canary is not None and source.canary_plan is not None:

@@ -183,7 +183,7 @@ def rejudge_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     """Re-judge the trials of a run by the current scenarios and rules. A worker re-judges a large run."""
     run = _get_run_or_404(run_id)
     result = request_rejudging(run)
-    record(request, Action.CHANGED, f"run {run_id}: judged again", f"/runs/{run_id}/judgements/")
+    record(request, Action.CHANGED, f"run {run_id}: re-judged", f"/runs/{run_id}/judgements/")
     return _build_rejudging(run, result.sentence if result else "A worker re-judges this run.")
 
 

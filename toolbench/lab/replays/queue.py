@@ -250,7 +250,7 @@ _WHAT_IF_KIND = ReplayKind(
     "a what-if", "The worker stopped four times during this what-if, so there is no result.", _run_what_if
 )
 _REJUDGE_KIND = ReplayKind(
-    "judging again",
-    "The worker stopped four times while it judged this run again. Verdicts that it had stored are kept.",
+    "re-judging",
+    "The worker stopped four times while it re-judged this run. Verdicts that it had stored are kept.",
     _run_rejudging,
 )

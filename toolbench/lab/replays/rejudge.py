@@ -90,7 +90,7 @@ class RejudgeResult:
             (self.without_bodies, "cannot be judged: their bodies were removed"),
             (self.unversioned, "would change without a new version and were not stored"),
         )
-        parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} judged again", *changes]
+        parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} re-judged", *changes]
         parts += [f"{count} {text}" for count, text in counts if count]
         return f"{', '.join(parts)}. No request was sent."
 
@@ -102,7 +102,7 @@ class JudgingState:
     Attributes:
         outdated: trials with bodies that older versions than the current ones judged.
         rejudged: trials that were re-judged.
-        without_bodies: trials that cannot be judged again, since their bodies were removed.
+        without_bodies: trials that cannot be re-judged, since their bodies were removed.
     """
 
     outdated: int

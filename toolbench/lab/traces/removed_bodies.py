@@ -13,5 +13,5 @@ def explain_removed_bodies(trial: Trial) -> str:
         return ""
     return (
         f"The bodies were removed on {trial.bodies_removed_at:%-d %B %Y} by the rule “{trial.bodies_rule}”. "
-        "Verdict, versions and figures are kept, but the trial cannot be judged again or replayed."
+        "Verdict, versions and figures are kept, but the trial cannot be re-judged or replayed."
     )

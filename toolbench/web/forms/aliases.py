@@ -177,7 +177,7 @@ class PromotionForm(forms.Form):
             ValidationError: the configuration cannot have a canary.
         """
         if self.cleaned_data["with_canary"] and self.source.canary_plan is None:
-            raise forms.ValidationError(f"There can be no canary. {self.source.refusal}")
+            raise forms.ValidationError(f"A canary is not possible. {self.source.refusal}")
         return bool(self.cleaned_data["with_canary"])
 
     def save(self, owner: User | None) -> ModelAlias | None:

@@ -163,9 +163,11 @@ def test_promotion_form_with_bad_input_saves_nothing(
 def test_promotion_form_without_possible_canary_says_why(owner_client: Client, measured: RunConfig) -> None:
     RunConfig.objects.filter(pk=measured.pk).update(policy_hash="before")
     address = f"/gateway/promote/?candidate={measured.pk}"
-    assert "There can be no canary. A preset, a profile, the provider" in read_html(owner_client.get(address))
+    assert "A canary is not possible. A preset, a profile, the provider" in read_html(owner_client.get(address))
     fields = read_promotion(owner_client, address)
-    assert "There can be no canary" in read_html(owner_client.post("/gateway/promote/", fields | {"with_canary": "on"}))
+    assert "A canary is not possible" in read_html(
+        owner_client.post("/gateway/promote/", fields | {"with_canary": "on"})
+    )
     owner_client.post("/gateway/promote/", fields)
     assert ModelAlias.objects.get().bindings.get().canary is None
     Run.objects.filter(pk=measured.run_id).update(request={"model": 1})

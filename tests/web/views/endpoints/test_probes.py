@@ -48,7 +48,7 @@ def test_probe_page_of_queued_probe_names_probe_before_it(owner_client: Client) 
     running = make_probe(make_model(), state="running", ok=None)
     queued = make_probe(make_model("second"), state="queued", ok=None, checks=[])
     text = read_html(owner_client.get(f"/probes/{queued.pk}/"))
-    assert "It waits for" in text
+    assert "This probe waits for" in text
     assert f'href="/probes/{running.pk}/"' in text
 
 

@@ -47,9 +47,9 @@ def test_decide_page_refuses_fast_configuration_that_loses_trials(owner_client: 
     assert 'data-reason="delivery"' in text
     steady, fast = text.split("<tbody>")[1].split("</tr>")[:2]
     assert "vendor/steady" in steady
-    assert "on the front" in steady
+    assert "on the Pareto front" in steady
     assert "vendor/fast" in fast
-    assert "on the front" not in fast
+    assert "on the Pareto front" not in fast
     assert "1 qualified" in text
     assert "1 refused" in text
 

@@ -33,13 +33,13 @@ def test_rejudge_button_shows_changed_outcomes(owner_client: Client, run_judged_
 
     shown = read_html(owner_client.post(f"/runs/{run_judged_by_older_version.pk}/rejudge/", follow=True))
 
-    assert "2 trials judged again, 2 fail → pass" in shown
+    assert "2 trials re-judged, 2 fail → pass" in shown
     assert f"scenario 1, rules {verdict.VERSION}" in shown
     assert f"scenario 2, rules {verdict.VERSION}" in shown
     trial = read_html(owner_client.get(f"/trials/{run_judged_by_older_version.trials.all()[0].pk}/"))
     assert "Judgements" in trial
-    assert f"{STRICT}, version 2</a> (asked by version 1)" in trial
-    assert "judged again" in read_html(owner_client.get(f"/runs/{run_judged_by_older_version.pk}/"))
+    assert f"{STRICT}, version 2</a> (launched with version 1)" in trial
+    assert "re-judged" in read_html(owner_client.get(f"/runs/{run_judged_by_older_version.pk}/"))
 
 
 def test_judgements_page_of_unknown_run_is_404(owner_client: Client) -> None:

@@ -36,7 +36,7 @@ ADDED_COLUMNS = (
 )
 _NUMERIC_COLUMNS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable", *RETRY_COLUMNS}
 SIMULATED_NOTE = (
-    "**Simulated.** The models are simulated, with known success rates: nothing here was measured on a real model."
+    "**Simulated.** Simulated models have known faults and success rates: nothing here was measured on a real model."
 )
 COLUMN_NOTES = (
     "The first seven columns follow the case study: a pass is a pass by its rule, infrastructure errors count as "

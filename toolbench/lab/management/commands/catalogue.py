@@ -9,8 +9,8 @@ class Command(BaseCommand):
     """Command that loads the built-in data."""
 
     help = (
-        "Load the built-in presets, profiles, models and simulated models, and the published matrix. Your settings are "
-        "kept."
+        "Load the built-in models, presets and profiles, the simulated models and the published matrix. Your settings "
+        "are kept."
     )
 
     def handle(self, **options: object) -> None:

@@ -19,7 +19,7 @@ REJUDGING_QUEUED = "A worker re-judges this run. Reload this page to see its pro
 def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
     """Re-judge a run's trials by the current scenarios and rules; a worker does it for a large run."""
     result = request_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
-    record(request, Action.CHANGED, f"run {run_id}: judged again", reverse("judgements", args=[run_id]))
+    record(request, Action.CHANGED, f"run {run_id}: re-judged", reverse("judgements", args=[run_id]))
     messages.success(request, result.sentence if result else REJUDGING_QUEUED)
     return redirect("judgements", run_id)
 
