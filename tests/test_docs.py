@@ -128,7 +128,7 @@ def test_coverage_page_names_only_existing_simulated_models() -> None:
     }
     named = {
         slug
-        for part in re.findall(r"personas? ((?:`[\w-]+`(?:, )?)+)", COVERAGE)
+        for part in re.findall(r"simulated models? ((?:`[\w-]+`(?:, )?)+)", COVERAGE)
         for slug in _find_all(part, r"`([\w-]+)`")
     }
     assert named
