@@ -21,7 +21,7 @@ def test_frame_takes_theme_of_cookie_or_system(cookie: str, theme: str, followin
         ("/matrix/", "Results", ["Matrix"]),
         ("/trials/3/", "Results", ["Trials"]),
         ("/steps/3/request/", "Results", ["Trials"]),
-        ("/runs/new/", "Runs", ["Own runs"]),
+        ("/runs/new/", "Runs", ["My runs"]),
         ("/demo/", "Runs", ["Simulated"]),
         ("/what-if/", "Runs", []),
         ("/presets/", "Library", ["Presets"]),

@@ -53,7 +53,7 @@ RESULT_TABS = (
     Tab("Trend", "/trend/"),
 )
 RUN_TABS = (
-    Tab("Own runs", "/runs/"),
+    Tab("My runs", "/runs/"),
     Tab("Simulated", "/demo/"),
     Tab("Imported", "/imported/"),
     Tab("Playground", "/playground/"),

@@ -167,7 +167,7 @@ def test_run_page_of_simulated_run_is_labelled(owner_client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "tab"), [({}, "Own runs"), ({"simulated": True}, "Simulated"), ({"imported": True}, "Imported")]
+    ("fields", "tab"), [({}, "My runs"), ({"simulated": True}, "Simulated"), ({"imported": True}, "Imported")]
 )
 def test_run_page_marks_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str) -> None:
     frame = owner_client.get(f"/runs/{make_run(**fields).pk}/").context["frame"]
