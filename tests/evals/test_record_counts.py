@@ -7,6 +7,7 @@ import pytest
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import EndReason, ExchangeError, TurnRecord
 from toolbench.engine.transforms import list_names
+from toolbench.engine.transforms.responses import TEXT_CALL_TRANSFORMS
 from toolbench.engine.types import ParseError, SchemaError, TransformChange
 from toolbench.evals import record_counts
 
@@ -73,7 +74,7 @@ def test_count_trial_text_that_server_cannot_read_is_parse_error_end(code: str, 
     )
 
 
-@pytest.mark.parametrize("name", sorted(record_counts.UNSTRUCTURED_CALL_TRANSFORMS))
+@pytest.mark.parametrize("name", sorted(TEXT_CALL_TRANSFORMS))
 def test_count_trial_calls_from_tags_or_text_are_not_structured(name: str) -> None:
     assert name in list_names("response")
     tagged = add_change(build_calling_turn(0, build_result("state_get", {})), name)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from toolbench.engine.events import EndReason, LoopResult, ToolResult, TurnRecord
 from toolbench.engine.light_dataclass import light
+from toolbench.engine.transforms.responses import TEXT_CALL_TRANSFORMS
 from toolbench.engine.types import CALL_ATTEMPT_CODES, JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
-UNSTRUCTURED_CALL_TRANSFORMS = frozenset({TAG_TRANSFORM, "tool_calls_from_text", "tool_calls_from_reasoning"})
 TRUNCATED_FINISH_REASON = "length"
 FALLBACK_MODE = "json_fallback"  # a value of Turn.mode
 MODEL_FORMAT_ERROR_CODE = "model_format"  # of providers/data/outcomes.json
@@ -152,7 +152,7 @@ def _is_ended_by_parse_error(loop_result: LoopResult) -> bool:
 
 def _is_structured(answer: Turn) -> bool:
     """Return whether the answer's calls came in the response's field for calls, not in text or reasoning."""
-    is_read_from_text = any(change.name in UNSTRUCTURED_CALL_TRANSFORMS for change in answer.changes)
+    is_read_from_text = any(change.name in TEXT_CALL_TRANSFORMS for change in answer.changes)
     return bool(answer.calls_found) and answer.method_used == "tool_use" and not is_read_from_text
 
 

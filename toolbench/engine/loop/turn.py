@@ -23,6 +23,7 @@ from toolbench.engine.strict_json import encode_object, write_json
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.transforms import apply_calls, apply_message, apply_request, apply_response
 from toolbench.engine.transforms.reasoning import REASONING_HISTORY
+from toolbench.engine.transforms.responses import TEXT_CALL_TRANSFORMS
 from toolbench.engine.types import (
     Finding,
     JsonObject,
@@ -162,7 +163,7 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     """
     policy = setup.policy
     message, changes = apply_response(
-        answer.message, policy.response_transforms, setup.build_transform_context(has_tools=has_tools)
+        answer.message, _list_response_transforms(setup), setup.build_transform_context(has_tools=has_tools)
     )
     message, violations = _select_standard_calls(setup, message, answer.message) if has_tools else (message, ())
     parsed_answer = setup.call_method.parse_answer(message, setup.tools.definitions if has_tools else ())
@@ -196,6 +197,18 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
         has_unexecuted_call=parsed_answer.has_unexecuted_call or bool(violations and not kept_calls),
         mode=mode,
     )
+
+
+def _list_response_transforms(setup: TurnSetup) -> tuple[str, ...]:
+    """Return the names of the policy's response transforms.
+
+    A method that reads calls in the text finds none that a transform has moved to `tool_calls`. Transforms that read
+    calls in the text are therefore left out unless the method is native.
+    """
+    names = setup.policy.response_transforms
+    if isinstance(setup.call_method, NativeMethod):
+        return names
+    return tuple(name for name in names if name not in TEXT_CALL_TRANSFORMS)
 
 
 def _repair_calls(policy: Policy, parsed_answer: ParsedAnswer, answer: ChatAnswer, mode: str) -> RepairedCalls:

@@ -14,6 +14,10 @@ from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.parse_answer import add_reasoning, build_openai_call, get_message_text
 
 RESPONSE: TransformKind[Message] = TransformKind("response")
+# Transforms that read calls which the model wrote into its text or its reasoning.
+TEXT_CALL_TRANSFORMS = frozenset(
+    {"assistant_content_tool_call_tags_to_tool_calls", "tool_calls_from_text", "tool_calls_from_reasoning"}
+)
 
 
 @RESPONSE.register
