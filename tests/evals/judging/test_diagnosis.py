@@ -123,7 +123,7 @@ def test_find_first_problem_expected_error_gave_up_where_calls_end() -> None:
     )
     found = find_problem(record, expected_codes=["ARGUMENT_ERROR"])
     assert (found.failure_class, found.code, found.recovered) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
-    assert found.location.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
+    assert found.location.sentence == "Turn 4: no later call recovers from the ARGUMENT_ERROR of turn 2."
 
 
 def test_find_first_problem_calls_to_the_end_gave_up_in_last_turn() -> None:
@@ -136,7 +136,7 @@ def test_find_first_problem_calls_to_the_end_gave_up_in_last_turn() -> None:
         ),
         expected_codes=["ARGUMENT_ERROR"],
     )
-    assert found.location.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
+    assert found.location.sentence == "Turn 4: no later call recovers from the ARGUMENT_ERROR of turn 2."
 
 
 def test_find_first_problem_schema_error_counts_although_expected() -> None:

@@ -28,7 +28,12 @@ INTENT = build_definition(read_table("intent")["tool"])
         ("$.ops", "type", {"ops": None}, "$.ops is null; state_patch takes an array."),
         ("$.request_id", "missing", {}, "$.request_id is missing; state_patch needs it."),
         ("$.ops[0].colour", "extra", {"ops": [{"colour": 1}]}, "$.ops[0].colour is no parameter of state_patch."),
-        ("$.ops[0].nowhere.deep", "type", {}, "$.ops[0].nowhere.deep is null; state_patch takes something else."),
+        (
+            "$.ops[0].nowhere.deep",
+            "type",
+            {},
+            "$.ops[0].nowhere.deep is null; state_patch takes another type.",
+        ),
     ],
 )
 def test_describe_schema_error_names_path_and_expectation(path: str, kind: str, arguments: Any, sentence: str) -> None:

@@ -136,7 +136,7 @@ def test_agent_chain_names_first_wrong_agent_and_those_after_it() -> None:
     verdict = trial.judge(record)
     assert (verdict.failure_class, verdict.counts["wrong_after_the_first"]) == ("wrong_arguments", 2)
     assert verdict.sentence.startswith("Turn 1, parsed call 1: the intent agent is wrong at $.workspace_id")
-    assert verdict.sentence.endswith("after it went wrong: table, sql.")
+    assert verdict.sentence.endswith("; later agents are wrong, too: table, sql.")
     assert [verdict.counts[f"{agent}_wrong"] for agent in AGENT_ORDER] == [1, 1, 0, 1]
 
 

@@ -28,7 +28,7 @@ def test_weather_wrong_city_is_named() -> None:
     trial = ManualTrial("weather", seed=0)
     verdict = trial.judge(end_after(trial.call("get_weather", city="gabagaga")))
     assert verdict.failure_class == "wrong_arguments"
-    assert verdict.sentence == 'Turn 1, parsed call 1: $.city is "gabagaga"; "Oslo" was asked for.'
+    assert verdict.sentence == 'Turn 1, parsed call 1: $.city is "gabagaga"; "Oslo" is expected.'
 
 
 def test_weather_two_calls_are_too_many() -> None:

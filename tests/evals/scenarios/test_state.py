@@ -171,7 +171,7 @@ def test_partial_success_failure_no_second_call_is_gave_up_after_error() -> None
     mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
     verdict = trial.judge(build_ended(mixed, build_text_turn(1, "Done."), end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
-    assert verdict.sentence == "Turn 2: no call makes good the ARGUMENT_ERROR of turn 1."
+    assert verdict.sentence == "Turn 2: no later call recovers from the ARGUMENT_ERROR of turn 1."
 
 
 def test_happy_path_parallel_needs_two_calls_in_one_message() -> None:
@@ -212,7 +212,7 @@ def test_long_arguments_guard_truncated_call_is_counted_separately(slug: str) ->
     ]
     verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.behaviour_seen) == ("cut_by_length", False)
-    assert verdict.sentence.startswith("Turn 2: the answer was cut at the token limit")
+    assert verdict.sentence.startswith("Turn 2: the answer was truncated at the token limit")
     assert _list_guard_counts(verdict.counts) == (0, 1, 0)
 
 
@@ -239,7 +239,7 @@ def test_long_arguments_guard_long_call_not_repeated_is_gave_up(slug: str) -> No
     turns = [build_calling_turn(0, trial.get()), build_calling_turn(1, TOO_LARGE), build_text_turn(2, "Done.")]
     verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
-    assert verdict.sentence == "Turn 3: no call makes good the ARGUMENTS_TOO_LARGE of turn 2."
+    assert verdict.sentence == "Turn 3: no later call recovers from the ARGUMENTS_TOO_LARGE of turn 2."
 
 
 def test_tool_output_truncation_patch_after_overflow_passes() -> None:

@@ -85,3 +85,13 @@ def test_case_to_json_with_matcher_is_parsed_to_the_same_case() -> None:
         {"calls": [{"name": "cancel", "arguments": {"id": {"$type": "integer"}}}], "others": True}, turns=2
     )
     assert parse_case(case_to_json(case)) == case
+
+
+def test_rule_of_user_case_scenario_names_what_its_expectations_need() -> None:
+    call = {"name": "cancel", "arguments": {"id": 17}}
+    only = UserCaseScenario("mine", 3, "", build_case({"calls": [call]}))
+    assert only.rule == "Every expected call is made with the expected arguments. No other call is made."
+    others = UserCaseScenario("mine", 3, "", build_case({"calls": [call], "others": True}))
+    assert others.rule == "Every expected call is made with the expected arguments. Other calls are allowed."
+    no_call = UserCaseScenario("mine", 3, "", build_case({"no_call": True, "checks": [{"answer_asks": True}]}))
+    assert no_call.rule == "The model answers and calls no tool. Every check holds."

@@ -35,7 +35,7 @@ FIELD_BY_AGENT = {
     "sql": "sql_query",
 }
 AGENT_RULE = "The {agent} agent calls {tool} once; every check of it holds, and {right}."
-CHAIN_RULE = "The four agents call in their order, one call each or mended; every check holds and each is right."
+CHAIN_RULE = "The four agents call in their order. An agent may correct its call; every check of its last call holds."
 RIGHT_BY_AGENT = {
     "intent": "workspace_id is the one that can answer",
     "table": "relevant_tables are those that the question needs, and no others",
@@ -76,7 +76,7 @@ class AgentStep:
         check = self.failed_check or self.checks[0]
         path = _find_path(self.agent, check)
         reason = f"; {check.detail}" if check.detail and check.detail != path else ""
-        sentence = f"the {self.agent} agent is wrong at {path}: not so that {_describe_check(check)}{reason}."
+        sentence = f"the {self.agent} agent is wrong at {path}: a check fails: {_describe_check(check)}{reason}."
         failure_class = "wrong_sql" if self.agent == "sql" and path == "$.sql_query" else "wrong_arguments"
         return Problem(
             failure_class, locate_problem(self.call.turn, call=self.call.index, path=path, sentence=sentence)
@@ -196,7 +196,7 @@ def _is_valid_call(call: RecordedCall | None) -> bool:
 
 def _check_order(steps: Sequence[AgentStep]) -> Check:
     positions = [(step.call.turn, step.call.index) for step in steps if step.call]
-    return Check("the agents come in their order", len(positions) == len(steps) and positions == sorted(positions))
+    return Check("the agents call in their order", len(positions) == len(steps) and positions == sorted(positions))
 
 
 def _check_intent(arguments: JsonObject, instance: Instance) -> tuple[Check, ...]:
@@ -260,7 +260,7 @@ def _find_agent_problem(loop_result: LoopResult, step: AgentStep, call_count: in
     if not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
     if step.call is not None and call_count > 1:
-        sentence = f"{call_count} calls were made; one was asked for."
+        sentence = f"{call_count} calls were made; the task needs one."
         return Problem("too_many_calls", locate_problem(0, path=CALLS_PATH, sentence=sentence))
     return step.build_problem(loop_result)
 
@@ -269,13 +269,13 @@ def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep
     if not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
     if not wrong_steps:
-        sentence = "all four agents are right, but they did not come in their order."
+        sentence = "all four agents are right, but they did not call in their order."
         return Problem("wrong_order", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
     problem = wrong_steps[0].build_problem(loop_result)
     if len(wrong_steps) == 1:
         return problem
     later_agents = ", ".join(step.agent for step in wrong_steps[1:])
-    sentence = f"{problem.location.sentence.rstrip('.')}; after it went wrong: {later_agents}."
+    sentence = f"{problem.location.sentence.rstrip('.')}; later agents are wrong, too: {later_agents}."
     return replace(problem, location=replace(problem.location, sentence=sentence))
 
 

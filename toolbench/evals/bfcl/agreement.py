@@ -61,7 +61,7 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
     yield "another function", (("no_such_function", golden[0][1]), *golden[1:])
     yield "reversed", golden[::-1]
     name, arguments = golden[-1]
-    yield "an argument more", (*golden[:-1], (name, {**arguments, "not_asked_for": 1}))
+    yield "an argument more", (*golden[:-1], (name, {**arguments, "not_expected": 1}))
     for key, value in arguments.items():
         others = {name: argument for name, argument in arguments.items() if name != key}
         yield f"{key} missing", (*golden[:-1], (name, others))

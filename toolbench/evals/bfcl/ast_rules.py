@@ -90,7 +90,7 @@ def iter_argument_mistakes(
     yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in arguments)
     for name, value in arguments.items():
         if name not in parameters or name not in accepted:
-            yield name, "was not asked for"
+            yield name, "is not expected"
         else:
             yield name, _find_value_mistake(parameters[name], value, accepted[name])
     for name, options in accepted.items():

@@ -120,7 +120,7 @@ def _diagnose_answer(
     record: TurnRecord, answer: Turn, later: Sequence[TurnRecord], *, has_earlier_results: bool
 ) -> Iterator[Problem]:
     if answer.finish_reason == TRUNCATED_FINISH_REASON and not any(result.envelope.ok for result in record.results):
-        sentence = "the answer was cut at the token limit (finish_reason length)."
+        sentence = "the answer was truncated at the token limit (finish_reason length)."
         yield Problem(
             "cut_by_length",
             locate_problem(record.turn, path=FINISH_REASON_PATH, sentence=sentence),
@@ -178,7 +178,7 @@ def _diagnose_gave_up(loop_result: LoopResult, problem: Problem) -> Problem:
     Its location is the first later turn without a call; if there is none, the last turn.
     """
     later = (record.turn for record in loop_result.turns if record.turn > problem.location.turn and not record.results)
-    sentence = f"no call makes good the {problem.code} of turn {problem.location.turn + 1}."
+    sentence = f"no later call recovers from the {problem.code} of turn {problem.location.turn + 1}."
     return Problem(
         "gave_up_after_error",
         locate_problem(next(later, find_last_turn(loop_result)), path=CALLS_PATH, sentence=sentence),

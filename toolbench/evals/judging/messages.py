@@ -84,5 +84,5 @@ def _find_schema(schema: Mapping[str, Any], steps: Iterable[str | int]) -> Mappi
 
 
 def _describe_types(schema: Mapping[str, Any]) -> str:
-    kinds = schema.get("type", "something else")
+    kinds = schema.get("type", "another type")
     return " or ".join(_TYPE_NAMES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))

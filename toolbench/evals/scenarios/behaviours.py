@@ -142,7 +142,7 @@ BEHAVIOURS = {
         required_by_case_study=True,
         parallel_calls=2,
         failure_class="not_parallel",
-        missing="this message and all later ones hold at most one call; two were asked for.",
+        missing="this message and all later ones have at most one call; the task needs two in one message.",
         rule=" Two calls must come in one message.",
     ),
     "arguments_too_large": _LONG_ARGUMENTS,

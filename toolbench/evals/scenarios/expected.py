@@ -26,7 +26,7 @@ from toolbench.evals.record_counts import (
 )
 from toolbench.evals.types import Check, Instance, Verdict
 
-RULE = "Every wanted call is made once with the wanted arguments ({calls}), and no other call succeeds."
+RULE = "Every expected call is made once with the expected arguments ({calls}), and no other call succeeds."
 NO_CALL_RULE = "No tool is called, and the reply says something."
 ABSENT = object()
 
@@ -70,9 +70,9 @@ class JsonDifference:
     def describe(self) -> str:
         """Return the difference as a sentence."""
         if self.expected is ABSENT:
-            return f"{self.path} is {render_short(self.given)}; nothing was asked for there."
+            return f"{self.path} is {render_short(self.given)}; no value is expected there."
         given = "missing" if self.given is ABSENT else render_short(self.given)
-        return f"{self.path} is {given}; {render_short(self.expected)} was asked for."
+        return f"{self.path} is {given}; {render_short(self.expected)} is expected."
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def _build_call_checks(loop_result: LoopResult, expected: TaskExpectation, match
         return (Check("calls no tool", not has_started_calls(loop_result)),)
     names = ", ".join(expected_call["tool"] for expected_call in matched.missing)
     checks = [
-        Check("every wanted call is made", not matched.missing, f"missing: {names}" if names else ""),
+        Check("every expected call is made", not matched.missing, f"missing: {names}" if names else ""),
         Check("no other call succeeds", not matched.extra),
     ]
     if expected.is_parallel:
@@ -251,7 +251,8 @@ def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _
     if not expected.calls and has_calls(loop_result):
         turn = next(record.turn for record in loop_result.turns if count_calls(record))
         return Problem(
-            "needless_call", locate_problem(turn, path=CALLS_PATH, sentence="a tool is called, and none is wanted.")
+            "needless_call",
+            locate_problem(turn, path=CALLS_PATH, sentence="a tool is called; the task needs none."),
         )
     if expected.calls and not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
@@ -259,10 +260,10 @@ def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _
         return _diagnose_extra_call(matched.extra[0], matched.missing, expected.calls)
     last_turn = find_last_turn(loop_result)
     if matched.missing:
-        sentence = f"the run ends here; {matched.missing[0]['tool']} was not called as wanted."
+        sentence = f"the run ends here; no call of {matched.missing[0]['tool']} has the expected arguments."
         return Problem("missing_call", locate_problem(last_turn, path=CALLS_PATH, sentence=sentence))
     if expected.is_parallel and not _has_parallel_calls(loop_result, expected):
-        sentence = f"this message and all later ones hold fewer than {len(expected.calls)} calls."
+        sentence = f"this message and all later ones have fewer than {len(expected.calls)} calls."
         return Problem("not_parallel", locate_problem(0, path=CALLS_PATH, sentence=sentence))
     failed_check = next((check for check in _build_reply_checks(loop_result, expected) if not check.ok), None)
     return Problem(
@@ -283,7 +284,7 @@ def _diagnose_extra_call(call: RecordedCall, missing: Sequence[JsonObject], call
     same_tool = next((expected_call for expected_call in missing if expected_call["tool"] == call.tool), None)
     difference = next(_iter_argument_differences(call.result.arguments, same_tool), None) if same_tool else None
     if difference is None:
-        sentence = f"{call.tool} was called once more than wanted."
+        sentence = f"{call.tool} was called more often than the task needs."
         return Problem("too_many_calls", locate_problem(call.turn, call=call.index, sentence=sentence))
     return Problem(
         "wrong_arguments",

@@ -12,7 +12,7 @@ from toolbench.evals.record_counts import CALLS_PATH
 from toolbench.evals.types import Check, Instance, Verdict
 
 ONE_TURN_LAYER: JsonObject = {"max_turns": 1}  # policy patch of every scenario that needs one turn
-RULE = "The first answer makes one valid call of {tool}, and its {field} is {wanted}. The run ends after that call."
+RULE = "The first answer makes one valid call of {tool}, and its {field} is {value}. The run ends after that call."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def judge(instance: Instance, loop_result: LoopResult, expected: ExpectedSingleC
     checked = verdict.CheckedResult(
         instance=instance,
         loop_result=loop_result,
-        rule=RULE.format(tool=expected.tool, field=expected.field, wanted=render_short(expected.value)),
+        rule=RULE.format(tool=expected.tool, field=expected.field, value=render_short(expected.value)),
         checks=checks,
         case_study_checks=None,
         fallback_problem=_find_problem(first, expected),
@@ -80,7 +80,7 @@ def _find_problem(first: TurnRecord | None, expected: ExpectedSingleCall) -> Pro
     if first is None or not first.results:
         return NO_TOOL_CALLS_PROBLEM
     if len(first.results) > 1:
-        sentence = f"{len(first.results)} calls were made; one was asked for."
+        sentence = f"{len(first.results)} calls were made; the task needs one."
         return Problem("too_many_calls", locate_problem(first.turn, path=CALLS_PATH, sentence=sentence))
     result = first.results[0]
     if result.envelope.tool_name != expected.tool:
@@ -88,5 +88,5 @@ def _find_problem(first: TurnRecord | None, expected: ExpectedSingleCall) -> Pro
         return Problem("wrong_arguments", locate_problem(first.turn, call=0, sentence=sentence))
     argument = render_short((result.arguments or {}).get(expected.field))
     path = f"$.{expected.field}"
-    sentence = f"{path} is {argument}; {render_short(expected.value)} was asked for."
+    sentence = f"{path} is {argument}; {render_short(expected.value)} is expected."
     return Problem("wrong_arguments", locate_problem(first.turn, call=0, path=path, sentence=sentence))

@@ -152,7 +152,7 @@ def compare_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> d
             mismatches[name] = () if is_optional(expected_value) else (Mismatch(path, "missing"),)
     if not expected.more:
         extra = (name for name in arguments if name not in expected.arguments)
-        mismatches |= {name: (Mismatch(build_member_path("$", name), "was not asked for"),) for name in extra}
+        mismatches |= {name: (Mismatch(build_member_path("$", name), "not expected"),) for name in extra}
     return mismatches
 
 

@@ -120,7 +120,7 @@ def _compare_with_object(
         elif not is_optional(value):
             yield Mismatch(build_member_path(path, key), "missing")
     if not permits_others:
-        yield from (Mismatch(build_member_path(path, key), "was not asked for") for key in given if key not in expected)
+        yield from (Mismatch(build_member_path(path, key), "not expected") for key in given if key not in expected)
 
 
 def _compare_with_list(expected: list[Any], given: Any, path: str) -> Iterator[Mismatch]:

@@ -23,6 +23,7 @@ from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 USER_CASE_GROUP = "own"
+_SEVERAL_CALLS_METHODS = ("native", "template")  # methods that can make several calls in one message
 
 
 def is_user_case_group(group: str) -> bool:
@@ -31,19 +32,6 @@ def is_user_case_group(group: str) -> bool:
     The name of such a group is `own`, or `own_` followed by the group that the cases name.
     """
     return group == USER_CASE_GROUP or group.startswith(f"{USER_CASE_GROUP}_")
-
-
-CALLS_RULE = (
-    "Every call that was expected is made, each of its arguments is as it was asked for, and no other call is made."
-)
-_RULE_BY_FIELD = (
-    ("calls", CALLS_RULE),
-    ("others", "Calls that nobody named do not matter."),
-    ("no_call", "An answer comes, and no tool is called."),
-    ("state", "The simulated state at the end is the one that was asked for."),
-    ("checks", "Every check holds."),
-)
-_SEVERAL_CALLS_METHODS = ("native", "template")  # methods that can make several calls in one message
 
 
 @dataclass(eq=False, slots=True)
@@ -134,7 +122,15 @@ class UserCaseScenario:
     @property
     def rule(self) -> str:
         """Return the rule of a pass in sentences."""
-        return " ".join(text for name, text in _RULE_BY_FIELD if getattr(self.case.expect, name))
+        expect = self.case.expect
+        sentences = (
+            (expect.calls, "Every expected call is made with the expected arguments."),
+            (expect.calls, "Other calls are allowed." if expect.others else "No other call is made."),
+            (expect.no_call, "The model answers and calls no tool."),
+            (expect.state, "The simulated state at the end is the expected one."),
+            (expect.checks, "Every check holds."),
+        )
+        return " ".join(sentence for applies, sentence in sentences if applies)
 
     def _build_layer(self) -> JsonObject:
         layer: JsonObject = {}
@@ -186,7 +182,7 @@ def _find_problem(
         first = next(iter_calls(loop_result), None)
         turn, tool = (first.turn, first.tool) if first else (0, "a tool")
         return Problem(
-            "needless_call", locate_problem(turn, path=CALLS_PATH, sentence=f"{tool} is called; no call was expected.")
+            "needless_call", locate_problem(turn, path=CALLS_PATH, sentence=f"{tool} is called; no call is expected.")
         )
     return _find_call_problem(case, loop_result, comparison) or _find_check_problem(loop_result, checks)
 
@@ -200,7 +196,7 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
         mismatch = next((mismatch for mismatches in pair.mismatches.values() for mismatch in mismatches), None)
         if pair.made is None:
             unexpected = ", ".join(call.tool for call in comparison.others)
-            outcome = f"called was {unexpected}" if unexpected else "it was not called"
+            outcome = f"{unexpected} was called instead" if unexpected else "it was not called"
             sentence = f"{pair.expected.name} was expected; {outcome}."
             return Problem(
                 "wrong_arguments", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
@@ -211,7 +207,7 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
             return Problem("wrong_arguments", location)
     if comparison.others and case.expect.calls and not case.expect.others:
         call = comparison.others[0]
-        sentence = f"{call.tool} is called beside what was expected."
+        sentence = f"{call.tool} is called in addition to the expected calls."
         return Problem("too_many_calls", locate_problem(call.turn, call=call.index, sentence=sentence))
     return None
 
@@ -227,8 +223,8 @@ def _find_check_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> P
         failure_class = "not_parallel"
     else:
         failure_class = "wrong_reply" if failed_check.name.startswith("the answer") else "wrong_state"
-    detail = f": {failed_check.detail}" if failed_check.detail else ""
-    sentence = f"it does not hold that {failed_check.name}{detail}."
+    detail = f"; {failed_check.detail}" if failed_check.detail else ""
+    sentence = f"a check fails: {failed_check.name}{detail}."
     return Problem(
         failure_class,
         locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence=sentence),

@@ -45,7 +45,7 @@ def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> Tu
         CallRunnerError: BFCL's classes did not answer or failed.
     """
     if len(turns) < len(case.messages):
-        return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
+        return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation ended before this message")
     expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)
     results_so_far: Counter[str] = Counter()
     for number, (expected_turn, made_turn) in enumerate(zip(expected, made, strict=True)):
@@ -68,5 +68,5 @@ def _find_turn_mistake(
     if missing := Counter(expected.results) - results_so_far:
         result = next(iter(missing))
         call = answers[expected.results.index(result)]
-        return RESULT_MISTAKE, f"no result so far is the one of {call}: {render_short(result)}"
+        return RESULT_MISTAKE, f"no result so far equals that of {call}: {render_short(result)}"
     return None

@@ -28,8 +28,8 @@ from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.definition import build_definition
 
 MULTI_TURN_RULE = (
-    "After each of the user's messages the state is the one that BFCL's own calls lead to, and each result of theirs "
-    "was given; calls beside them do not matter."
+    "After each of the user's messages, the state is the one after BFCL's own calls, and each result of these calls "
+    "has occurred; other calls do not matter."
 )
 MAX_ANSWERS_PER_MESSAGE = 21  # BFCL ends a message after the 21st answer with calls
 NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"  # of a call without a result, because the process of the classes failed
@@ -174,7 +174,7 @@ def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
 def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, mistake: TurnMistake | None) -> Iterator[Check]:
     """Yield one check for each message up to the first with a mistake; one failed check if the run ended early."""
     if loop_result.end not in GOOD_ENDS or not loop_result.turns:
-        yield Check("the conversation comes to its end", False)
+        yield Check("the conversation is complete", False)
         return
     for number in range(len(case.messages) if mistake is None else mistake.turn + 1):
         detail = mistake.message if mistake and mistake.turn == number else ""
@@ -186,9 +186,7 @@ def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Probl
     if mistake is None:
         return Problem(
             "wrong_state",
-            locate_problem(
-                find_last_turn(loop_result), path=CALLS_PATH, sentence="the conversation did not come to its end."
-            ),
+            locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence="the conversation ended too early."),
         )
     turns = [record.turn for record in loop_result.turns if record.request.message_index == mistake.turn]
     is_call_missing = mistake.kind in (NO_CALL_MISTAKE, RESULT_MISTAKE)

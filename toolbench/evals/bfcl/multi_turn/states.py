@@ -35,7 +35,7 @@ def find_state_difference(expected: ClassStates, made: ClassStates) -> str:
         for attribute, value in attributes.items():
             if made[name][attribute] != value:
                 differences = _iter_differences(value, made[name][attribute], f"{name}.{attribute}")
-                return next(differences, f"{name}.{attribute} is not as it should be")
+                return next(differences, f"{name}.{attribute} differs from the expected state")
     return ""
 
 
@@ -66,7 +66,7 @@ def _iter_differences(expected: Any, made: Any, path: str) -> Iterator[str]:
             if key not in made:
                 yield f"{path}.{key} is missing"
             elif key not in expected:
-                yield f"{path}.{key} should not be there"
+                yield f"{path}.{key} is not expected"
             else:
                 yield from _iter_differences(expected[key], made[key], f"{path}.{key}")
     elif isinstance(expected, list) and isinstance(made, list) and len(expected) == len(made):
