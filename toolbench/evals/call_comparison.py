@@ -11,7 +11,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject, SchemaError
 from toolbench.evals.call_matching import NO_MATCH, match_calls
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
-from toolbench.evals.judging.messages import parse_path
+from toolbench.evals.judging.messages import find_value_at_path, parse_path
 
 NO_CALL_SENTENCE = "The task expects no call."
 NO_FIXED_CALLS_SENTENCE = "The task has no fixed expected calls: checks of the result decide the verdict."
@@ -260,12 +260,6 @@ def name_json_type(value: object) -> str:
 def _find_value(value: Any, path: str) -> Any:
     """Return the value at a JSON path; _ABSENT if there is none, or if the path cannot be parsed."""
     try:
-        steps = parse_path(path)
+        return find_value_at_path(value, parse_path(path), _ABSENT)
     except ValueError:
         return _ABSENT
-    for step in steps:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and step < len(value) else _ABSENT
-        else:
-            value = value.get(step, _ABSENT) if isinstance(value, dict) else _ABSENT
-    return value

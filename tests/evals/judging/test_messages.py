@@ -60,7 +60,13 @@ def test_describe_schema_error_truncates_a_long_value() -> None:
 def test_parse_path_returns_keys_and_indices() -> None:
     assert parse_path('$.ops[0]["two words"].path') == ("ops", 0, "two words", "path")
     assert find_value_at_path({"ops": [{"two words": {"path": 7}}]}, parse_path('$.ops[0]["two words"].path')) == 7
-    assert find_value_at_path({"ops": "text"}, parse_path("$.ops.deep")) is None
+
+
+@pytest.mark.parametrize("path", ["$.ops.deep", "$.ops[0]", "$.list[1]", "$.list.deep", "$.other"])
+def test_find_value_at_path_without_value_returns_default(path: str) -> None:
+    arguments = {"ops": "text", "list": [1]}
+    assert find_value_at_path(arguments, parse_path(path)) is None
+    assert find_value_at_path(arguments, parse_path(path), "default") == "default"
 
 
 @pytest.mark.parametrize(("characters", "sentence"), [(58, "x" * 58 + '"'), (59, "x" * 59 + "…"), (60, "x" * 59 + "…")])

@@ -53,13 +53,16 @@ def _parse_step(name: str, index: str, quoted: str) -> str | int:
     return str(json.loads(quoted)) if quoted else name
 
 
-def find_value_at_path(value: Any, steps: Iterable[str | int]) -> Any:
-    """Return the value to which the steps of a JSON path lead; None if there is none."""
+def find_value_at_path(value: Any, steps: Iterable[str | int], default: object = None) -> Any:
+    """Return the value to which the steps of a JSON path lead; `default` if there is none."""
     for step in steps:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return None
+        if isinstance(step, int):
+            is_there = isinstance(value, list) and step < len(value)
+        else:
+            is_there = isinstance(value, dict) and step in value
+        if not is_there:
+            return default
+        value = value[step]
     return value
 
 
