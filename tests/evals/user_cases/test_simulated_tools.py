@@ -33,6 +33,12 @@ def test_simulated_tools_effects_change_only_their_own_state() -> None:
     assert initial == {"orders": {"17": {"state": "open"}}}
 
 
+def test_simulated_tools_keep_braces_in_argument_that_fills_pointer() -> None:
+    tools = SimulatedTools(RESULTS, {"orders": {}})
+    tools.call("cancel", {"id": "{why}/~{none}", "why": "late"}, "c")
+    assert tools.snapshot() == {"orders": {"{why}/~{none}": {"state": "late"}}}
+
+
 @pytest.mark.parametrize(
     "value",
     [{"ok": True, "messages": [1, 2]}, {"ok": "yes", "n": 1}, {"ok": True, "tool_name": "other"}, {"n": 1}],

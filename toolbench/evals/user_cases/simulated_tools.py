@@ -13,6 +13,7 @@ An entry may also have {"set": {pointer: value}}, which changes the case's state
 """
 
 import copy
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -31,6 +32,7 @@ from toolbench.evals.workspace import StateWorkspace, build_refusal
 RESULT_KINDS = ("fixed", "template", "generated", "error")
 _SAMPLE_BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
 _MAX_DEPTH = 12
+_POINTER_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 class SimulatedTools:
@@ -219,10 +221,17 @@ def build_sample(schema: Any, depth: int = 0) -> Any:
 
 
 def _fill_pointer(pointer: str, arguments: JsonObject) -> str:
-    """Return the JSON Pointer with every `{name}` replaced by that argument, `~` and `/` escaped."""
-    for name, value in arguments.items():
-        pointer = pointer.replace(f"{{{name}}}", str(value).replace("~", "~0").replace("/", "~1"))
-    return pointer
+    """Return the JSON Pointer with every `{name}` replaced by that argument, `~` and `/` escaped.
+
+    A `{name}` in the value of an argument, and one that names no argument, is kept.
+    """
+
+    def render_argument(placeholder: re.Match[str]) -> str:
+        if placeholder[1] not in arguments:
+            return placeholder[0]
+        return str(arguments[placeholder[1]]).replace("~", "~0").replace("/", "~1")
+
+    return _POINTER_PLACEHOLDER.sub(render_argument, pointer)
 
 
 def _build_value(value: Any, arguments: JsonObject) -> Any:
