@@ -1,4 +1,5 @@
 import json
+from collections import Counter, OrderedDict, defaultdict
 
 import pytest
 
@@ -86,3 +87,17 @@ def test_masker_masks_the_longer_of_two_nested_secrets() -> None:
 
 def test_masker_without_a_secret_masks_nothing() -> None:
     assert build_masker("", ()).mask(b"anything \\u0073") == b"anything \\u0073"
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        (OrderedDict(key="sk-secret-1234"), OrderedDict(key="*" * 14)),
+        (Counter(["sk-secret-1234"]), Counter(["*" * 14])),
+        (defaultdict(list, {"keys": ["sk-secret-1234"]}), defaultdict(list, {"keys": ["*" * 14]})),
+    ],
+)
+def test_mask_value_masks_subclass_of_dict_and_keeps_class(value: object, masked: object) -> None:
+    result = build_masker("sk-secret-1234", ()).mask_value((value, 7))
+    assert result == (masked, 7)
+    assert type(result[0]) is type(value)

@@ -3,6 +3,7 @@
 A value is JSON, a parsed answer or a column of a row, for instance.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -24,16 +25,16 @@ def collect_texts(value: Any) -> str:
 
 def _add_texts(value: Any, texts: list[str]) -> None:
     kind: Any = type(value)
-    if kind is str:
+    if isinstance(value, str):
         texts.append(value)
-    elif kind is dict:
+    elif isinstance(value, dict):
         for key, item in value.items():
             texts.append(str(key))
             _add_texts(item, texts)
     elif kind is list or kind is tuple:
         for item in value:
             _add_texts(item, texts)
-    elif kind is bytes:
+    elif isinstance(value, bytes):
         texts.append(value.decode("utf-8", "replace"))
     elif value is not None:
         for name in _list_field_names(kind):
@@ -43,7 +44,8 @@ def _add_texts(value: Any, texts: list[str]) -> None:
 def map_texts(value: Value, transform: TextTransform) -> Value:
     """Return a copy of `value` with `transform` applied to every text in it, keys and bytes included.
 
-    Numbers, enum members and values of types other than dict, list, tuple and dataclass stay unchanged.
+    Numbers, enum members and values of types other than dict, list, tuple and dataclass stay unchanged. An instance of
+    a subclass of dict keeps its class.
     """
     return cast(Value, _map_value(value, transform))
 
@@ -54,12 +56,22 @@ def _map_value(value: Any, transform: TextTransform) -> Any:
     if isinstance(value, bytes):
         return transform(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     if isinstance(value, dict):
-        return type(value)({_map_key(key, transform): _map_value(item, transform) for key, item in value.items()})
+        return _map_dict(value, transform)
     if type(value) in (list, tuple):
         return type(value)(_map_value(item, transform) for item in value)
     kind: Any = type(value)
     mapped_fields = {name: _map_value(getattr(value, name), transform) for name in _list_field_names(kind)}
     return kind(**mapped_fields) if mapped_fields else value
+
+
+def _map_dict(value: dict[Any, Any], transform: TextTransform) -> dict[Any, Any]:
+    mapped = {_map_key(key, transform): _map_value(item, transform) for key, item in value.items()}
+    if type(value) is dict:
+        return mapped
+    mapped_copy = copy.copy(value)  # the class may need other arguments than a dict, as defaultdict does
+    mapped_copy.clear()
+    mapped_copy.update(mapped)
+    return mapped_copy
 
 
 def _map_key(key: Any, transform: TextTransform) -> Any:
