@@ -1,12 +1,17 @@
-"""The start time that `make up` reports."""
+"""The start time that `make up` reports, and the end of its preparation after a stop signal."""
 
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from toolbench.installation import ROOT
+from toolbench.running import startup
+from toolbench.running.options import StartOptions
+from toolbench.running.paths import Lock, Paths
 from toolbench.running.startup import compute_seconds_before
 
 
@@ -36,3 +41,22 @@ def test_make_up_passes_on_its_start_time(tmp_path: Path) -> None:
     ]  # installs and starts nothing
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert int(printed.removeprefix("began ")) >= before
+
+
+def test_startup_stops_its_preparation_after_a_stop_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = Paths(tmp_path)
+    paths.create()
+    monkeypatch.setattr(
+        startup, "build_manage_command", lambda name: [sys.executable, "-c", "import time; time.sleep(60)"]
+    )
+    run = startup.Startup(StartOptions(), paths)
+    assert run._children_lock.acquire()
+    run._stop_requests = 1
+
+    with pytest.raises(startup.StopRequested):
+        run._prepare(os.environ)
+
+    run._children_lock.release()
+    lock = Lock(tmp_path / "children.lock")  # a child that still ran would hold the lock, which it inherits
+    assert lock.acquire()
+    lock.release()

@@ -128,11 +128,19 @@ class Startup:
         return server.build_url()
 
     def _prepare(self, env: Mapping[str, str]) -> None:
-        """Run `manage.py prepare`, which migrates the database, and wait until it has ended."""
+        """Run `manage.py prepare`, which migrates the database, and wait until it has ended.
+
+        Raises:
+            StopRequested: a stop signal arrived; the command has been stopped.
+            RunnerError: the command failed.
+        """
         command = build_confined_command(build_manage_command("prepare"), death_signal=signal.SIGKILL)
         child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._paths.logs, (self._children_lock.handle,))
-        while child.poll_exit_code() is None:
-            self._tick()
+        try:
+            while child.poll_exit_code() is None:
+                self._tick()
+        finally:
+            child.stop()
         if child.poll_exit_code() != 0:
             last_log_line = child.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise RunnerError(f"The database could not be brought up to date ({last_log_line}): see {child.log}.")
@@ -173,9 +181,11 @@ class Startup:
         print_line(f"\nToolbench is ready at {self._options.base}/")
         print_line(f"It took {seconds:.0f} s from the start of the command.")
         print_line(f"Sign in (one use, within 24 hours): {link}")
-        print_line(f"Worker and local model follow. Ctrl-C stops everything; data stays in {self._paths.var}.\n")
+        print_line(f"The other processes start now. Ctrl-C stops everything; data stays in {self._paths.var}.\n")
         if self._options.listens_everywhere and not self._options.allowed_hosts:
-            print_line("It listens on every address but answers only to 127.0.0.1: name this machine in ALLOWED_HOSTS.")
+            print_line(
+                "Toolbench listens on every address but answers only at 127.0.0.1: name this machine in ALLOWED_HOSTS."
+            )
 
     def _watch(self, database_url: str) -> None:
         """Supervise the processes until `_tick` raises StopRequested."""
