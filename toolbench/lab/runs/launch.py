@@ -23,7 +23,7 @@ from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
-WEATHER_PURPOSE = "first_page"  # Run.purpose of the first run of the local demo
+WEATHER_DEMO_PURPOSE = "first_page"  # Run.purpose of the first run of the local demo
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confirmed_requests: int = 0) -> Run:
@@ -187,7 +187,7 @@ def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
     """
     cell_indexes = list(range(len(plan.cells)))
     random.Random(derive_seed(run.order_seed, block)).shuffle(cell_indexes)
-    if run.purpose == WEATHER_PURPOSE:
+    if run.purpose == WEATHER_DEMO_PURPOSE:
         cell_indexes.sort(key=lambda index: plan.configs[plan.cells[index].config].method != "constrained")
     return cell_indexes
 

@@ -19,12 +19,12 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
-from toolbench.lab.runs.launch import WEATHER_PURPOSE, launch
+from toolbench.lab.runs.launch import WEATHER_DEMO_PURPOSE, launch
 
 # Local servers of one model: with the model's own chat template, and with Toolbench's.
 OWN_SERVICE, TOOLS_SERVICE = "local-own", "local-tools"
-INTENT_PURPOSE = "first_page_intent"  # Run.purpose of the second run
-DEMO_PURPOSES = (WEATHER_PURPOSE, INTENT_PURPOSE)
+INTENT_DEMO_PURPOSE = "first_page_intent"  # Run.purpose of the second run
+DEMO_PURPOSES = (WEATHER_DEMO_PURPOSE, INTENT_DEMO_PURPOSE)
 TRIALS_PER_CELL = 10
 INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer than that of the weather task
 EXAMPLE_SET = "weather-1"
@@ -142,7 +142,7 @@ def launch_next_demo_run() -> Run | None:
             return None
         return launch(
             _build_weather_request(own_model.pk, tools_model.pk)
-            if purpose == WEATHER_PURPOSE
+            if purpose == WEATHER_DEMO_PURPOSE
             else _build_intent_request(tools_model.pk)
         )
 
@@ -153,9 +153,9 @@ def _find_next_purpose() -> str | None:
     The intent run starts after the end of the first run, since two runs at once would slow each other down.
     """
     finished_at = dict(Run.objects.filter(purpose__in=DEMO_PURPOSES).values_list("purpose", "finished_at"))
-    if WEATHER_PURPOSE not in finished_at:
-        return WEATHER_PURPOSE
-    return INTENT_PURPOSE if finished_at[WEATHER_PURPOSE] and INTENT_PURPOSE not in finished_at else None
+    if WEATHER_DEMO_PURPOSE not in finished_at:
+        return WEATHER_DEMO_PURPOSE
+    return INTENT_DEMO_PURPOSE if finished_at[WEATHER_DEMO_PURPOSE] and INTENT_DEMO_PURPOSE not in finished_at else None
 
 
 def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest:
@@ -167,7 +167,7 @@ def _build_weather_request(own_model_id: int, tools_model_id: int) -> RunRequest
     )
     title = "One small model, six configurations"
     return RunRequest(
-        title=title, configs=configs, scenarios=("weather",), trials=TRIALS_PER_CELL, purpose=WEATHER_PURPOSE
+        title=title, configs=configs, scenarios=("weather",), trials=TRIALS_PER_CELL, purpose=WEATHER_DEMO_PURPOSE
     )
 
 
@@ -178,7 +178,7 @@ def _build_intent_request(tools_model_id: int) -> RunRequest:
         scenarios=("classify_intent",),
         trials=TRIALS_PER_CELL,
         overrides={"llm_options_defaults": {"max_tokens": INTENT_MAX_TOKENS}},
-        purpose=INTENT_PURPOSE,
+        purpose=INTENT_DEMO_PURPOSE,
     )
 
 
@@ -193,10 +193,10 @@ def get_local_demo() -> LocalDemo:
     to two.
     """
     runs = list(Run.objects.filter(purpose__in=DEMO_PURPOSES, deleted_at=None).order_by("-id")[:10])
-    run = next((run for run in runs if run.purpose == WEATHER_PURPOSE), None)
+    run = next((run for run in runs if run.purpose == WEATHER_DEMO_PURPOSE), None)
     if run is None:
         return LocalDemo(state=_find_state_before_run())
-    intent_run = next((run for run in runs if run.purpose == INTENT_PURPOSE), None)
+    intent_run = next((run for run in runs if run.purpose == INTENT_DEMO_PURPOSE), None)
     run_ids = tuple(shown.pk for shown in (run, intent_run) if shown)
     version = find_pool_version(Q(pk__in=run_ids)) if run.pooled else None
     results_by_run, model_name = _cached_results.get(

@@ -12,9 +12,9 @@ from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids
 
 SCOPES = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
-LOOKS = {"": "Decisive", "first": "First"}
+COUNTED_PROBLEMS = {"": "Decisive", "first": "First"}  # by the value of the URL parameter `look`
 GROUPINGS = ("", "scenario", "model")
-_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "look": LOOKS, "by": GROUPINGS}
+_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "look": COUNTED_PROBLEMS, "by": GROUPINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class FailuresQuery:
         scope: a key of SCOPES. Simulated and imported runs are included only in the scopes `demo` and `imported`, or if
             `runs` lists them.
         runs: primary keys of the runs that are shown instead of the scope; () for the scope.
-        look: a key of LOOKS: "" counts the decisive cause of each trial, "first" the failure class of its verdict.
+        look: a key of COUNTED_PROBLEMS: "" counts the decisive cause of each trial, "first" the failure class of its
+            verdict.
         by: one of GROUPINGS: groups are also split by scenario or by model; "" for neither.
         chosen: filter by models, profiles, strategies, scenarios and times.
         ignored: names of parameters whose values could not be read.
