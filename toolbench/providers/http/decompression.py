@@ -24,7 +24,7 @@ class Decompressor:
             httpx.DecodingError: the coding is neither gzip nor deflate.
         """
         if coding not in ("gzip", "x-gzip", "deflate"):
-            raise httpx.DecodingError(f"The body is coded as {coding!r}, which was not asked for.")
+            raise httpx.DecodingError(f"The body has the content coding {coding!r}, which Toolbench did not request.")
         self._is_deflate = coding == "deflate"
         self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB_BITS)
         self._has_begun = False

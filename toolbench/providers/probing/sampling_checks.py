@@ -32,7 +32,7 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
         output_tokens = result.turn.usage.output_tokens if result.turn.usage else None
         if result.turn.finish_reason == "length" and (output_tokens is None or output_tokens <= max_tokens):
             learned: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
-            return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", learned, numbers)
+            return ProbeCheck("max_tokens", "passed", f"{name} is accepted and has an effect.", learned, numbers)
         if len(result.turn.text.split()) <= max_tokens:
             message = "Inconclusive: the answer was shorter than the limit."
             return ProbeCheck("max_tokens", "unknown", message, exchanges=numbers)
@@ -104,7 +104,7 @@ def _find_error(results: Sequence[ProbeResult]) -> ExchangeError | None:
 
 
 def _build_honoured(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
-    return ProbeCheck(option, "passed", f"{option} has its effect.", {"honours": [option]}, numbers)
+    return ProbeCheck(option, "passed", f"{option} is accepted and has an effect.", {"honours": [option]}, numbers)
 
 
 def _build_ignored(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
