@@ -26,7 +26,7 @@ def test_read_document_refuses_a_repeated_key_at_its_line() -> None:
     for text in ("name: f\nname: g\n", '{"name": "f",\n"name": "g"}', '[{"a": {"b": 1,\n\t"b": 2}}]'):
         error = read_error(text)
         assert error.line == 2
-        assert error.message in ("the key name is here twice.", "the key b is here twice.")
+        assert error.message in ("the key name occurs twice.", "the key b occurs twice.")
 
 
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "!!python/object/apply:os.system ['x']", "a: !!set {b}"])
@@ -64,7 +64,7 @@ def test_read_document_refuses_long_yaml() -> None:
 def test_read_document_repeated_key_in_long_json_has_line_and_column() -> None:
     keys = ",\n".join(f'"key{number}": [{{"a": "}},{{"}}]' for number in range(20_000))
     error = read_error(f'{{{keys},\n  "\\u006bey7": 0}}')
-    assert (error.line, error.column, error.message) == (20_001, 3, "the key key7 is here twice.")
+    assert (error.line, error.column, error.message) == (20_001, 3, "the key key7 occurs twice.")
     assert read_document('[{"a": {"b": ["a"]}, "c": {"b": "a"}}, {"a": 1}]')
 
 

@@ -137,7 +137,7 @@ def test_import_cases_invalid_text_names_line_and_saves_nothing() -> None:
     assert refuse_import(f"\ufeff{good}\r\n{{}}\r\n")[0].startswith("Line 2: ")
     assert refuse_import(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
     yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
-    assert refuse_import(yaml) == ["Line 4: There is no tool g among the tools: f."]
+    assert refuse_import(yaml) == ["Line 4: There is no tool g. The tools are f."]
     assert refuse_import("") == ["The text contains no case."]
     assert refuse_import("[1]")
     with_slugs = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]

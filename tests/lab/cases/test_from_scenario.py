@@ -80,12 +80,12 @@ def test_parse_draft_plain_further_text_is_one_message() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("further", "- 1\n- two", "Line 1: A further message is a text that is not blank."),
+        ("further", "- 1\n- two", "Line 1: A further message must be a text that is not blank."),
         ("further", "[oops", "Line 1"),
-        ("group", "Über", "A group has 1 to 16 small letters, digits and underscores."),
-        ("behaviour", "none_such", "behaviour is one of"),
+        ("group", "Über", "A group must have 1 to 16 lower-case letters, digits and underscores."),
+        ("behaviour", "none_such", "behaviour must be one of"),
         ("control", True, "A control expects no call"),
-        ("workspace", "w1", "A workspace is an object with id and writable."),
+        ("workspace", "w1", "A workspace must be an object with id and writable."),
         ("settings", "max_tokens: 64\ntemperature: 1", "Line 2: There is no setting temperature"),
         ("results", '{"f": {"template": "{1 + 1}"}}', "{1 + 1} cannot be substituted"),
     ],

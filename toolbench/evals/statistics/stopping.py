@@ -55,18 +55,18 @@ class StoppingRule:
 
     def _iter_problems(self) -> Iterator[str]:
         if not all(isinstance(number, int | float) for number in (self.error, self.target, self.width)):
-            yield "Error, target and width of a stopping rule are numbers."
+            yield "Error, target and width of a stopping rule must be numbers."
             return
         if self.rule not in list(RULE_DESCRIPTIONS):
             yield f"There is no rule {self.rule}: choose from {', '.join(RULE_DESCRIPTIONS)}."
         if self.rate not in list(RATE_NAMES):
             yield f"There is no rate {self.rate}: choose from {', '.join(RATE_NAMES)}."
         if not 0.001 <= self.error <= 0.5:
-            yield "The error is between 0.1 % and 50 %."
+            yield "The error must be between 0.1 % and 50 %."
         if not 0 < self.target < 100:
-            yield "The target is a percentage between 0 and 100."
+            yield "The target must be a percentage between 0 and 100."
         if not 1 <= self.width <= 99:
-            yield "The width is between 1 and 99 points."
+            yield "The width must be between 1 and 99 points."
 
     def to_json(self) -> JsonObject:
         """Return the rule as plain data, which `from_json` accepts."""

@@ -64,7 +64,7 @@ def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     """
     kinds = [name for name in CHECK_KINDS if name in row] if isinstance(row, Mapping) else []
     if len(kinds) != 1:
-        yield f"A check is an object with exactly one of {', '.join(CHECK_KINDS)}."
+        yield f"A check must be an object with exactly one of {', '.join(CHECK_KINDS)}."
         return
     kind = kinds[0]
     value = row[kind]
@@ -84,7 +84,7 @@ def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     names = value if kind == "before" else [value] if kind in ("called", "not_called") else []
     yield from (f"There is no tool {name} in this case." for name in names if name not in tools)
     if unknown := sorted(set(row) - {kind} - ({"times"} if kind == "called" else set())):
-        yield f"{unknown[0]} means nothing beside {kind}."
+        yield f"{unknown[0]} has no effect beside {kind}: remove it."
     if not _is_count(row.get("times", 1)):
         yield "times takes a whole number from 0."
 

@@ -19,7 +19,7 @@ from toolbench.evals.user_cases.definition import TOOL_TIMEOUT, UserCase
 from toolbench.evals.user_cases.matchers import OPTIONAL, TYPE, TYPES
 from toolbench.evals.user_cases.parse import parse_case
 
-NOT_COPIED_REASON = "a program judges it, and a test case is data"
+NOT_COPIED_REASON = "a program judges it, and a test case consists of data only"
 
 
 class ScenarioNotCopiedError(Exception):

@@ -53,14 +53,14 @@ class _PlainDataConstructor(Composer, SafeConstructor):
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         parser: Any = self
         if parser.check_event(yaml.AliasEvent):
-            raise _build_error("aliases (*name) are not read; write the value out.", parser.peek_event().start_mark)
+            raise _build_error("aliases (*name) are not allowed; write the value out.", parser.peek_event().start_mark)
         self.levels += 1
         if self.levels > MAX_DEPTH + 1:  # the innermost level may hold plain values
             raise _build_error(_TOO_DEEP_TEXT, parser.peek_event().start_mark)
         node = super().compose_node(parent, index)
         self.levels -= 1
         if node is not None and node.tag not in _ALLOWED_TAGS:
-            raise _build_error(f"the tag {node.tag} is not read; only plain data is.", node.start_mark)
+            raise _build_error(f"the tag {node.tag} is not allowed; use plain data.", node.start_mark)
         return node
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -69,7 +69,7 @@ class _PlainDataConstructor(Composer, SafeConstructor):
             if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
                 raise _build_error("a key must be a text; put it in quotes.", key.start_mark)
             if key.value in keys:
-                raise _build_error(f"the key {key.value} is here twice.", key.start_mark)
+                raise _build_error(f"the key {key.value} occurs twice.", key.start_mark)
             keys.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -172,11 +172,11 @@ def _find_child(node: Node | None, step: str | int) -> Node | None:
 
 def _parse_yaml(text: str) -> Any:
     if len(text) > MAX_YAML_CHARACTERS:
-        raise DocumentError(f"YAML is read up to {MAX_YAML_CHARACTERS:,} characters: write this as JSON.")
+        raise DocumentError(f"YAML may have up to {MAX_YAML_CHARACTERS:,} characters: write this as JSON.")
     has_surrogate = _SURROGATE_ESCAPE.search(text) is not None
     if has_surrogate and len(text) > MAX_SURROGATE_YAML_CHARACTERS:
         raise DocumentError(
-            f"YAML with surrogate escapes is read up to {MAX_SURROGATE_YAML_CHARACTERS:,} characters: "
+            f"YAML with surrogate escapes may have up to {MAX_SURROGATE_YAML_CHARACTERS:,} characters: "
             "write this as JSON."
         )
     return yaml.load(text, Loader=_SurrogateLoader if has_surrogate else _Loader)
@@ -214,10 +214,10 @@ def _build_repeated_key_error(text: str) -> DocumentError:
             if key in open_keys[-1]:
                 line_start = text.rfind("\n", 0, match.start()) + 1
                 line = text.count("\n", 0, match.start()) + 1
-                return DocumentError(f"the key {key} is here twice.", line, match.start() - line_start + 1)
+                return DocumentError(f"the key {key} occurs twice.", line, match.start() - line_start + 1)
             open_keys[-1].add(key)
         is_key = token == "{" or (token == "," and open_keys[-1] is not None)
-    return DocumentError("A key is here twice.")
+    return DocumentError("A key occurs twice.")
 
 
 def _parse_finite(text: str) -> float:

@@ -50,7 +50,7 @@ def iter_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each mistake in a fault, as the path to it in the fault and a sentence."""
     kind = fault.get("kind") if isinstance(fault, Mapping) else None
     if not isinstance(kind, str) or kind not in FAULT_BY_KIND:
-        yield (), f"fault is an object whose kind is one of {', '.join(FAULT_BY_KIND)}."
+        yield (), f"fault must be an object whose kind is one of {', '.join(FAULT_BY_KIND)}."
         return
     required = _REQUIRED_FIELDS.get(kind, ())
     allowed = (*required, *_OPTIONAL_FIELDS.get(kind, ("times",)))

@@ -148,7 +148,7 @@ def _to_list(names: Any) -> list[str]:
 def _iter_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | int, ...]) -> Iterator[tuple[Any, str]]:
     for key in expected:
         if key not in (*MATCHERS, OPTIONAL):
-            yield (*place, key), f"{key} cannot stand beside a matcher: there are {', '.join((*MATCHERS, OPTIONAL))}."
+            yield (*place, key), f"{key} is not allowed beside a matcher: use {', '.join((*MATCHERS, OPTIONAL))}."
     if not any(key in expected for key in MATCHERS):
         yield place, f"{OPTIONAL} needs a matcher beside it: one of {', '.join(MATCHERS)}."
     options = expected.get(ANY_OF, [None])
@@ -159,7 +159,7 @@ def _iter_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | i
             yield from iter_matcher_problems(option, (*place, ANY_OF, number))
     names = expected.get(TYPE, "null")
     if not (isinstance(names, str) or (isinstance(names, list) and names)) or set(_to_list(names)) - set(TYPES):
-        yield (*place, TYPE), f"$type is one or several of {', '.join(TYPES)}."
+        yield (*place, TYPE), f"$type takes one or several of {', '.join(TYPES)}."
     if not isinstance(expected.get(SUBSET, {}), Mapping):
         yield (*place, SUBSET), "$subset takes an object."
     else:

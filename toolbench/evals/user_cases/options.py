@@ -62,48 +62,51 @@ def iter_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]
     yield from _iter_further_problems(document.get("further") or [])
     group = document.get("group") or ""
     if group and not (isinstance(group, str) and GROUP_PATTERN.fullmatch(group)):
-        yield ("group",), "A group has 1 to 16 small letters, digits and underscores."
+        yield ("group",), "A group must have 1 to 16 lower-case letters, digits and underscores."
     behaviour = document.get("behaviour") or ""
     if behaviour and not (isinstance(behaviour, str) and behaviour in BEHAVIOURS):
-        yield ("behaviour",), f"behaviour is one of {', '.join(BEHAVIOURS)}."
+        yield ("behaviour",), f"behaviour must be one of {', '.join(BEHAVIOURS)}."
     yield from _iter_workspace_problems(document.get("workspace") or {}, document.get("initial") or {})
     yield from _iter_settings_problems(document.get("settings") or {})
     expect = document.get("expect")
     if document.get("control") and not (isinstance(expect, Mapping) and expect.get("no_call")):
-        yield ("control",), "A control expects no call: write no_call in what is expected, or untick control."
+        yield ("control",), "A control expects no call: add no_call to the expectations, or set control to false."
 
 
 def _iter_further_problems(texts: Any) -> Iterator[OptionProblem]:
     if not isinstance(texts, list) or len(texts) > MAX_FURTHER_MESSAGES:
-        yield ("further",), f"Further messages are a list of at most {MAX_FURTHER_MESSAGES} texts."
+        yield ("further",), f"Further messages must be a list of at most {MAX_FURTHER_MESSAGES} texts."
         return
     for number, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
-            yield ("further", number), "A further message is a text that is not blank."
+            yield ("further", number), "A further message must be a text that is not blank."
 
 
 def _iter_workspace_problems(workspace: Any, initial: Any) -> Iterator[OptionProblem]:
     keys = ("id", "writable")
     if not isinstance(workspace, Mapping) or (workspace and set(workspace) != set(keys)):
-        yield ("workspace",), "A workspace is an object with id and writable."
+        yield ("workspace",), "A workspace must be an object with id and writable."
         return
     for key in keys if workspace else ():
         if not isinstance(workspace[key], str) or not _WORKSPACE_KEY.fullmatch(workspace[key]):
-            yield ("workspace", key), f"{key} is a text of 1 to 80 characters without / and ~."
+            yield ("workspace", key), f"{key} must be a text of 1 to 80 characters without / and ~."
     if not workspace or not isinstance(initial, Mapping):
         return
     if replaced := sorted(WORKSPACE_STATE & initial.keys()):
-        yield ("initial",), f"Remove {', '.join(replaced)}: with a workspace, only draft and values of your own start."
+        yield (
+            ("initial",),
+            f"Remove {', '.join(replaced)}: a workspace has its own initial values for them.",
+        )
     if not isinstance(initial.get("draft", {}), Mapping):
-        yield ("initial", "draft"), "The draft of a workspace is an object."
+        yield ("initial", "draft"), "The draft of a workspace must be an object."
 
 
 def _iter_settings_problems(settings: Any) -> Iterator[OptionProblem]:
     if not isinstance(settings, Mapping):
-        yield ("settings",), f"Settings are an object with any of {', '.join(SETTINGS)}."
+        yield ("settings",), f"Settings must be an object with any of {', '.join(SETTINGS)}."
         return
     for name, value in settings.items():
         if name not in SETTINGS:
-            yield ("settings", name), f"There is no setting {name}: {', '.join(SETTINGS)}."
+            yield ("settings", name), f"There is no setting {name}. The settings are {', '.join(SETTINGS)}."
         elif not (isinstance(value, (str, int, float)) and SETTINGS[name][0](value)):
             yield ("settings", name), f"{name} takes {SETTINGS[name][1]}."

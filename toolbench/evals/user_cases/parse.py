@@ -64,13 +64,13 @@ def parse_case(document: Any) -> UserCase:
         InvalidCaseError: The data has mistakes.
     """
     if not isinstance(document, Mapping):
-        raise InvalidCaseError([CaseProblem((), "A case is an object with tools, messages and expect.")])
+        raise InvalidCaseError([CaseProblem((), "A case must be an object with tools, messages and expect.")])
     tools = parse_tools(document.get("tools"))
     messages = parse_messages(document.get("messages"))
     names = dict.fromkeys(sorted(name for tool in tools if (name := _find_name(tool))))
     expect = parse_expectation(document.get("expect"))
     problems = [
-        CaseProblem((key,), f"A case has no {key}: {', '.join(_CASE_KEYS)}.")
+        CaseProblem((key,), f"A case has no {key}. It may have {', '.join(_CASE_KEYS)}.")
         for key in document
         if key not in _CASE_KEYS
     ]
@@ -154,14 +154,16 @@ def _find_name(tool: Any) -> str:
 
 def _iter_tool_problems(tools: list[Any]) -> Iterator[CaseProblem]:
     if not tools:
-        yield CaseProblem(("tools",), "Tools are an array with at least one tool, as in a request to OpenAI.")
+        yield CaseProblem(("tools",), "Tools must be an array with at least one tool, as in a request to OpenAI.")
     names: set[str] = set()
     for number, tool in enumerate(tools):
         place, name = ("tools", number), _find_name(tool)
         if not name:
-            yield CaseProblem(place, "A tool is {type: function, function: {name, description, parameters}}.")
+            yield CaseProblem(
+                place, "A tool must have the form {type: function, function: {name, description, parameters}}."
+            )
         elif name in names:
-            yield CaseProblem(place, f"The tool {name} is here twice.")
+            yield CaseProblem(place, f"Two tools have the name {name}.")
         else:
             names.add(name)
             yield from _iter_schema_problems(tool["function"], place)
@@ -170,10 +172,10 @@ def _iter_tool_problems(tools: list[Any]) -> Iterator[CaseProblem]:
 def _iter_schema_problems(function: Mapping[str, Any], place: DocumentPath) -> Iterator[CaseProblem]:
     parameters = function.get("parameters") or {}
     if not isinstance(parameters, Mapping):
-        yield CaseProblem((*place, "function", "parameters"), "parameters is a JSON Schema: an object.")
+        yield CaseProblem((*place, "function", "parameters"), "parameters must be a JSON Schema, which is an object.")
         return
     if not isinstance(function.get("description") or "", str):
-        yield CaseProblem((*place, "function", "description"), "description is a text.")
+        yield CaseProblem((*place, "function", "description"), "description must be a text.")
     try:
         check_schema(StoredToolDefinition(function["name"], "", parameters))
     except PlanError as error:
@@ -183,35 +185,37 @@ def _iter_schema_problems(function: Mapping[str, Any], place: DocumentPath) -> I
 def _iter_message_problems(messages: list[Message]) -> Iterator[CaseProblem]:
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
-            yield CaseProblem(("messages", number), f"A message is an object whose role is one of {', '.join(_ROLES)}.")
+            yield CaseProblem(("messages", number), f"A message must be an object with a role: {', '.join(_ROLES)}.")
     last = messages[-1] if messages else None
     content = last.get("content") if isinstance(last, Mapping) else None
     is_user_text = isinstance(last, Mapping) and last.get("role") == "user" and isinstance(content, str)
     if not is_user_text or not str(content).strip():
-        yield CaseProblem(("messages",), "The last message is what the user says, as a text that is not blank.")
+        yield CaseProblem(("messages",), "The last message must be the user's, with a text that is not blank.")
 
 
 def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(expect, Mapping) or not expect:
         yield CaseProblem(
-            ("expect",), "Say what is expected: a call with name and arguments, no_call, state, or checks."
+            ("expect",), "Enter what is expected: a call with name and arguments, no_call, state, or checks."
         )
         return
     for key in expect:
         if key not in _EXPECT_KEYS:
             hint = f" Write {key} into a call." if key in _CALL_KEYS else ""
-            yield CaseProblem(("expect", key), f"Nothing is called {key} here: {', '.join(_EXPECT_KEYS)}.{hint}")
+            yield CaseProblem(("expect", key), f"expect has no {key}. It may have {', '.join(_EXPECT_KEYS)}.{hint}")
     calls = expect.get("calls", [])
     if not isinstance(calls, list):
-        yield CaseProblem(("expect", "calls"), "calls is a list of calls, each with name and arguments.")
+        yield CaseProblem(("expect", "calls"), "calls must be a list of calls, each with name and arguments.")
         calls = []
     for number, call in enumerate(calls):
         yield from _iter_call_problems(call, ("expect", "calls", number), tools)
     if expect.get("no_call") and calls:
-        yield CaseProblem(("expect", "no_call"), "Calls are expected and no_call is said: only one can hold.")
+        yield CaseProblem(("expect", "no_call"), "A case cannot expect both calls and no_call: remove one of them.")
     state = expect.get("state", {})
     if not isinstance(state, Mapping) or not all(isinstance(key, str) and is_pointer(key) for key in state):
-        yield CaseProblem(("expect", "state"), "state is an object from JSON Pointers (/orders/17/status) to values.")
+        yield CaseProblem(
+            ("expect", "state"), "state must be an object whose keys are JSON Pointers, such as /orders/17/status."
+        )
     else:
         yield from (
             CaseProblem(("expect", "state", *place), message) for place, message in iter_matcher_problems(state)
@@ -223,18 +227,18 @@ def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
 
 def _iter_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        yield CaseProblem(place, "An expected call is an object with name and arguments.")
+        yield CaseProblem(place, "An expected call must be an object with name and arguments.")
         return
     for key in call:
         if key not in _CALL_KEYS:
-            yield CaseProblem((*place, key), f"A call has no {key}: {', '.join(_CALL_KEYS)}.")
+            yield CaseProblem((*place, key), f"An expected call has no {key}. It may have {', '.join(_CALL_KEYS)}.")
     if call["name"] not in tools:
         ellipsis_text = ", …" if len(tools) > MAX_LISTED_TOOLS else ""
-        known_tools = f": {', '.join(islice(tools, MAX_LISTED_TOOLS))}{ellipsis_text}" if tools else ""
-        yield CaseProblem((*place, "name"), f"There is no tool {call['name']} among the tools{known_tools}.")
+        hint = f" The tools are {', '.join(islice(tools, MAX_LISTED_TOOLS))}{ellipsis_text}." if tools else ""
+        yield CaseProblem((*place, "name"), f"There is no tool {call['name']}.{hint}")
     arguments = call.get("arguments", {})
     if not isinstance(arguments, Mapping):
-        yield CaseProblem((*place, "arguments"), "arguments is an object.")
+        yield CaseProblem((*place, "arguments"), "arguments must be an object.")
     else:
         problems = iter_matcher_problems(dict(arguments), (*place, "arguments"))
         yield from (CaseProblem(path, message) for path, message in problems)
@@ -242,7 +246,7 @@ def _iter_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) 
 
 def _iter_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(rows, list):
-        yield CaseProblem(("expect", "checks"), "checks is a list.")
+        yield CaseProblem(("expect", "checks"), "checks must be a list.")
         return
     for number, row in enumerate(rows):
         yield from (CaseProblem(("expect", "checks", number), message) for message in iter_check_problems(row, tools))
@@ -252,9 +256,9 @@ def _iter_run_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:
     """Yield each mistake in the number of turns and in the initial state."""
     turns = document.get("turns")
     if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or not 1 <= turns <= MAX_TURNS):
-        yield CaseProblem(("turns",), f"turns is a whole number from 1 to {MAX_TURNS}.")
+        yield CaseProblem(("turns",), f"turns must be a whole number from 1 to {MAX_TURNS}.")
     if not isinstance(document.get("initial") or {}, Mapping):
-        yield CaseProblem(("initial",), "initial is an object: the state before the first call.")
+        yield CaseProblem(("initial",), "initial must be an object, the state before the first call.")
 
 
 def _build_expectation(expect: JsonObject) -> CaseExpectation:

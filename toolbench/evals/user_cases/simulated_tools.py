@@ -145,9 +145,9 @@ def describe_results(results: JsonObject, tool: str) -> str:
     entry = results.get(tool, {})
     labels = {
         "fixed": "a fixed result",
-        "template": "a template, filled in from arguments and state",
+        "template": "a template, filled from arguments and state",
         "generated": "generated from a schema",
-        "error": "always refuses",
+        "error": "refuses every call",
     }
     description = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "returns its arguments")
     description = f"{description}, and changes the state" if "set" in entry else description
@@ -162,7 +162,7 @@ def iter_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple
         tools: The names of the case's tools.
     """
     if not isinstance(results, Mapping):
-        yield (), "Results are an object from the names of tools to their answers."
+        yield (), "Results must be an object whose keys are names of tools."
         return
     for name, entry in results.items():
         if name not in tools:
@@ -170,11 +170,11 @@ def iter_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple
         if not isinstance(entry, Mapping) or not entry or set(entry) - {*RESULT_KINDS, "set", "fault"}:
             yield (
                 (name,),
-                "A tool's result is an object with fixed, template, generated or error, with set if it changes the "
-                "state, and with fault if it fails first.",
+                "A tool's result must be an object with one of fixed, template, generated and error. It may also have "
+                "set, which changes the state, and fault.",
             )
         elif sum(kind in entry for kind in RESULT_KINDS) > 1:
-            yield (name,), "Only one of fixed, template, generated and error can be given."
+            yield (name,), "Only one of fixed, template, generated and error is allowed."
         else:
             yield from _iter_entry_problems(name, entry)
 
@@ -191,7 +191,7 @@ def _iter_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[
         yield (name, "fault"), "A tool that always refuses has no fault: remove error or fault."
     changes = entry.get("set", {})
     if not isinstance(changes, Mapping) or not all(is_pointer(pointer) for pointer in changes):
-        yield (name, "set"), "set takes an object from JSON Pointers (/orders/17/status) to values."
+        yield (name, "set"), "set takes an object whose keys are JSON Pointers, such as /orders/17/status."
 
 
 def build_sample(schema: Any, depth: int = 0) -> Any:

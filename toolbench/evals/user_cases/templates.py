@@ -115,7 +115,7 @@ def _iter_text_problems(text: str) -> Iterator[str]:
         )
     for pointer in filter(None, (match[2] for match in _PLACEHOLDER.finditer(text))):
         if not is_pointer(pointer):
-            yield f"{pointer[:60]} is not a JSON Pointer (/orders/17/status)."
+            yield f"{pointer[:60]} is not a JSON Pointer such as /orders/17/status."
 
 
 def _render_text(value: Any) -> str:
