@@ -121,7 +121,7 @@ def test_choose_config_nothing_tried_names_number_of_passes_needed(goal: str) ->
 
 def test_choose_config_cheapest_without_price_says_where_to_enter_it() -> None:
     decision = choose_config([build_measured("A", cost=None), build_measured("B", cost=None)], DecisionRule("cheapest"))
-    assert "No price is known of any of the 2 that was measured" in decision.sentence
+    assert "No price is known for any of the 2 measured configurations" in decision.sentence
     assert "toolbench/evals/data/prices.json" in decision.sentence
     assert decision.more is None
 

@@ -34,7 +34,7 @@ FIELD_BY_AGENT = {
     "column": "relevant_columns",
     "sql": "sql_query",
 }
-AGENT_RULE = "The {agent} agent calls {tool} once; every check of it holds, and {right}."
+AGENT_RULE = "The {agent} agent calls {tool} once; every check of the call holds, and {right}."
 CHAIN_RULE = "The four agents call in their order. An agent may correct its call; every check of its last call holds."
 RIGHT_BY_AGENT = {
     "intent": "workspace_id is the one that can answer",

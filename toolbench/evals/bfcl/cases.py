@@ -32,7 +32,7 @@ class NotInstalledError(Exception):
     """BFCL's wheel is not installed; the message says how to install it."""
 
     def __init__(self) -> None:
-        super().__init__("BFCL's data is not installed: `pip install --no-deps bfcl-eval mpmath`.")
+        super().__init__("BFCL's data is not installed: run `pip install --no-deps bfcl-eval mpmath`.")
 
 
 @dataclass(frozen=True, slots=True)

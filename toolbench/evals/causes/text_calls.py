@@ -1,8 +1,8 @@
 """The four possible causes of calls in text, each with its likelihood, evidence and a suggested fix.
 
 A cause is likely with two or more signs, possible with one and unknown without any. A structured call that was received
-rules out every cause; but if the examined trial has a call in its text, the cause remains that the model writes calls
-as text. A call in a text, or native calls at another provider, rule out that the model does not support tool calling.
+rules out every cause; but if the examined trial has a call in its text, the cause that the model writes calls as text
+remains. A call in a text, or native calls at another provider, rule out that the model does not support tool calling.
 """
 
 from dataclasses import dataclass
@@ -46,9 +46,9 @@ class TextCallCause:
     remedy: str
 
 
-def assess_text_call_causes(clues: TextCallEvidence) -> tuple[TextCallCause, ...]:
+def assess_text_call_causes(facts: TextCallEvidence) -> tuple[TextCallCause, ...]:
     """Return the four causes in this order: model, configuration, behaviour, provider."""
-    return (_assess_model(clues), _assess_configuration(clues), _assess_behaviour(clues), _assess_provider(clues))
+    return (_assess_model(facts), _assess_configuration(facts), _assess_behaviour(facts), _assess_provider(facts))
 
 
 def _rate_likelihood(signs: list[str], counter_evidence: str, default_text: str) -> tuple[Likelihood, str]:
@@ -65,78 +65,81 @@ def _rate_likelihood(signs: list[str], counter_evidence: str, default_text: str)
     return likelihood, " ".join(signs) or default_text
 
 
-def _describe_native_calls(clues: TextCallEvidence) -> str:
-    return "Calls come back in tool_calls." if clues.capabilities.supports_tool_use else ""
+def _describe_native_calls(facts: TextCallEvidence) -> str:
+    return "The model's calls arrive in tool_calls." if facts.capabilities.supports_tool_use else ""
 
 
 def _describe_native_providers(names: tuple[str, ...]) -> str:
     return f"The same weights call natively at {', '.join(names)}." if names else ""
 
 
-def _assess_model(clues: TextCallEvidence) -> TextCallCause:
-    capabilities = clues.capabilities
-    text_format = clues.text_format or capabilities.text_format
-    writes_calls = f"It writes calls, in the text format {text_format}." if text_format else ""
+def _assess_model(facts: TextCallEvidence) -> TextCallCause:
+    capabilities = facts.capabilities
+    text_format = facts.text_format or capabilities.text_format
+    writes_calls = f"The model writes calls, in the text format {text_format}." if text_format else ""
     signs = []
     if capabilities.tools_field == "accepted" and capabilities.supports_tool_use is False:
-        signs.append("It receives the tools and answers in words, even if a call is required.")
+        signs.append("The model receives the tools but answers in text, even if a call is required.")
     if capabilities.tools_field == "refused":
-        signs.append("The endpoint refuses tools for it.")
-    if clues.silent_providers:
-        signs.append(f"The same weights do not call at {', '.join(clues.silent_providers)} either.")
-    if clues.silent_trials:
-        signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
+        signs.append("The endpoint refuses requests with tools for this model.")
+    if facts.silent_providers:
+        signs.append(f"The same weights do not call at {', '.join(facts.silent_providers)} either.")
+    if facts.silent_trials:
+        signs.append(f"None of {facts.silent_trials} trials that needed a call had a structured one.")
     counter_evidence = (
-        _describe_native_calls(clues) or _describe_native_providers(clues.native_providers) or writes_calls
+        _describe_native_calls(facts) or _describe_native_providers(facts.native_providers) or writes_calls
     )
-    likelihood, evidence = _rate_likelihood(signs, counter_evidence, "It has not been probed yet.")
-    remedy = "Choose another model, or ask for calls as text JSON or constrained."
+    likelihood, evidence = _rate_likelihood(signs, counter_evidence, "The model has not been probed yet.")
+    remedy = "Choose another model, or use the method text_json or constrained."
     return TextCallCause("model", "The model does not support tool calling", likelihood, evidence, remedy)
 
 
-def _assess_configuration(clues: TextCallEvidence) -> TextCallCause:
-    text_format = clues.text_format or clues.capabilities.text_format
+def _assess_configuration(facts: TextCallEvidence) -> TextCallCause:
+    text_format = facts.text_format or facts.capabilities.text_format
     signs = []
-    if clues.capabilities.tools_field == "refused":
+    if facts.capabilities.tools_field == "refused":
         signs.append("The endpoint refuses requests with tools.")
-    if text_format and clues.self_hosted:
+    if text_format and facts.self_hosted:
         signs.append(f"This server can be set up to read calls in {text_format}, and passes them on as text.")
-    if clues.capabilities.tools_field == "dropped" and clues.self_hosted:
+    if facts.capabilities.tools_field == "dropped" and facts.self_hosted:
         signs.append("The chat template of this server seems to have no place for tools.")
-    if clues.native_providers and clues.self_hosted:
-        signs.append(_describe_native_providers(clues.native_providers))
+    if facts.native_providers and facts.self_hosted:
+        signs.append(_describe_native_providers(facts.native_providers))
     likelihood, evidence = _rate_likelihood(
-        signs, _describe_native_calls(clues), "There is no evidence for or against it."
+        signs, _describe_native_calls(facts), "There is no evidence for or against this cause."
     )
     parser = f"tool parser{f' for {text_format}' if text_format else ''}"
     remedy = f"Switch on the server's {parser}, or give it a template with tools."
-    return TextCallCause("configuration", "The API is not set up for it", likelihood, evidence, remedy)
+    return TextCallCause("configuration", "The server is not set up for tool calling", likelihood, evidence, remedy)
 
 
-def _assess_behaviour(clues: TextCallEvidence) -> TextCallCause:
-    text_format = clues.text_format or clues.capabilities.text_format
+def _assess_behaviour(facts: TextCallEvidence) -> TextCallCause:
+    text_format = facts.text_format or facts.capabilities.text_format
     signs = []
-    if clues.text_format:
-        signs.append(f"The text of this trial holds a whole call in the text format {clues.text_format}.")
-    if clues.capabilities.text_format:
-        signs.append(f"A probe found a call in the text format {clues.capabilities.text_format}.")
-    if clues.silent_trials and signs:
-        signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    counter_evidence = "" if clues.text_format else _describe_native_calls(clues)
+    if facts.text_format:
+        signs.append(f"The text of this trial holds a whole call in the text format {facts.text_format}.")
+    if facts.capabilities.text_format:
+        signs.append(f"A probe found a call in the text format {facts.capabilities.text_format}.")
+    if facts.silent_trials and signs:
+        signs.append(f"None of {facts.silent_trials} trials that needed a call had a structured one.")
+    counter_evidence = "" if facts.text_format else _describe_native_calls(facts)
     likelihood, evidence = _rate_likelihood(signs, counter_evidence, "No call was found in a text.")
     reader = "preset content_tag_tool_call_fallback" if text_format == "hermes" else "method text_json"
-    remedy = f"The {reader} reads it; the method template uses the same text format; constrained enforces a form."
+    remedy = (
+        f"Use the {reader}, which reads such calls, the method template, which uses the same text format, or "
+        "the method constrained, which enforces a format."
+    )
     return TextCallCause("behaviour", "The model writes calls as text", likelihood, evidence, remedy)
 
 
-def _assess_provider(clues: TextCallEvidence) -> TextCallCause:
+def _assess_provider(facts: TextCallEvidence) -> TextCallCause:
     signs = []
-    if clues.capabilities.tools_field == "dropped" and not clues.self_hosted:
-        signs.append("Requests have as many tokens with tools as without, and no call came.")
-    if clues.native_providers:
-        signs.append(_describe_native_providers(clues.native_providers))
+    if facts.capabilities.tools_field == "dropped" and not facts.self_hosted:
+        signs.append("Requests have as many tokens with tools as without, and no call was received.")
+    if facts.native_providers:
+        signs.append(_describe_native_providers(facts.native_providers))
     likelihood, evidence = _rate_likelihood(
-        signs, _describe_native_calls(clues), "No other provider of the same model was probed."
+        signs, _describe_native_calls(facts), "No other provider of the same model was probed."
     )
     remedy = "Use one of those providers, or another method at this one."
-    return TextCallCause("provider", "The provider handles tools in its own way", likelihood, evidence, remedy)
+    return TextCallCause("provider", "The provider handles tools differently", likelihood, evidence, remedy)

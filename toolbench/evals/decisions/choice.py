@@ -335,9 +335,9 @@ def _describe_no_candidate(
 
 
 def _describe_missing_price(tried: list[Assessment]) -> str:
-    pronoun = "the one" if len(tried) == 1 else f"any of the {len(tried)}"
+    configs = "the measured configuration" if len(tried) == 1 else f"any of the {len(tried)} measured configurations"
     return (
-        f"No price is known of {pronoun} that was measured, so the cheapest cannot be determined. If the provider "
+        f"No price is known for {configs}, so the cheapest one cannot be determined. If the provider "
         f"reports no price, add it to {PRICES_FILE}, or choose the goal fastest or most reliable."
     )
 

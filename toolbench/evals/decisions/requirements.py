@@ -93,14 +93,14 @@ def _compute_shortfall(
     Returns:
         The shortfall; None without names, or if no number of trials decides one of the requirements.
     """
-    count, most = -1, 0
-    while count < most:
-        count = most
+    count, next_count = -1, 0
+    while count < next_count:
+        count = next_count
         needed = [COUNT_SHORTFALL_BY_CHECK[name](assessment, rule, scenario_indices, count) for name in names]
         known = [more for more in needed if more is not None]
         if not names or len(known) < len(needed):
             return None
-        most = max(known)
+        next_count = max(known)
     return TrialShortfall(scenario_indices, count)
 
 

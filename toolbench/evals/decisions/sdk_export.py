@@ -134,7 +134,7 @@ def render_anthropic(exported: ExportedSettings) -> str:
     settings, changes = build_wire_settings(exported, "anthropic")
     notes = [CHANGED_SETTING.format(change) for change in changes]
     if exported.wire != "anthropic":
-        notes.append("This provider's API is OpenAI's: use this code with a provider of the same model with Messages.")
+        notes.append("This provider uses OpenAI's API: use this code with one that serves the Messages API.")
     head = _render_head(exported, "the Anthropic SDK", notes)
     return f"""{head}
 import os

@@ -17,7 +17,9 @@ from toolbench.evals.scenarios.wording import fill_placeholders
 from toolbench.evals.tool_faults import FaultyTools
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Check, Instance, Verdict, Workspace
 
-DONE_RULE = "The whole reply is Done, with or without a full stop or exclamation mark. Here the final word is the task."
+DONE_RULE = (
+    "The whole reply is Done, with or without a full stop or exclamation mark. In this scenario, the reply is the task."
+)
 SUM_RULE = "The reply names the sum in digits, and no tool was called."
 
 

@@ -27,7 +27,7 @@ from toolbench.evals.record_counts import (
 from toolbench.evals.types import Check, Instance, Verdict
 
 RULE = "Every expected call is made once with the expected arguments ({calls}), and no other call succeeds."
-NO_CALL_RULE = "No tool is called, and the reply says something."
+NO_CALL_RULE = "No tool is called, and the reply is not blank."
 ABSENT = object()
 
 
@@ -226,7 +226,7 @@ def _build_reply_checks(loop_result: LoopResult, expected: TaskExpectation) -> t
         asks = has_question_mark(loop_result.final_text)
         checks.append(Check("asks for what is missing", asks, "" if asks else detail))
     if not expected.calls and not checks:
-        checks.append(Check("says something", not is_blank(loop_result.final_text)))
+        checks.append(Check("the reply is not blank", not is_blank(loop_result.final_text)))
     return tuple(checks)
 
 

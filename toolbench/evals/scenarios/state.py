@@ -23,7 +23,7 @@ SPELT_OUT_VERSION, TASK_ONLY_VERSION = 1, 2
 """The versions of the wording: the first includes every call as JSON, the second only describes the task."""
 RULE = (
     "The run ends with a visible answer, and /draft/{key} is {value} in the workspace. "
-    "What the answer says decides nothing."
+    "The content of the answer does not matter."
 )
 
 

@@ -154,7 +154,7 @@ def _check_names(row: JsonObject, loop_result: LoopResult) -> Check:
 
 
 def _check_given(row: JsonObject, loop_result: LoopResult) -> Check:
-    return _build_answer_check("the answer says something", not is_blank(loop_result.final_text), loop_result)
+    return _build_answer_check("the answer is not blank", not is_blank(loop_result.final_text), loop_result)
 
 
 def _check_asks(row: JsonObject, loop_result: LoopResult) -> Check:

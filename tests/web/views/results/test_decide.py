@@ -139,6 +139,6 @@ def test_decide_page_confirms_paid_missing_trials(owner_client: Client) -> None:
 def test_decide_page_for_cheapest_without_price_says_where_to_enter_it(owner_client: Client) -> None:
     make_measured_config("vendor/a", 76)
     text = read_html(owner_client.get("/decide/?want=cheapest"))
-    assert "No price is known of the one that was measured" in text
+    assert "No price is known for the measured configuration" in text
     assert "toolbench/evals/data/prices.json" in text
     assert "Only Example" in read_html(owner_client.get("/decide/?want=reliable"))

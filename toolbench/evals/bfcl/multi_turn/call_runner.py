@@ -118,10 +118,12 @@ class ClassesProcess:
         while b"\n" not in self._unread:
             remaining_seconds = deadline - time.monotonic()
             if remaining_seconds <= 0 or not select.select([process.stdout], [], [], remaining_seconds)[0]:
-                raise CallRunnerError(f"BFCL's classes gave no answer within {seconds:g} s and were ended.")
+                raise CallRunnerError(
+                    f"BFCL's classes did not answer within {seconds:g} s, so their process was ended."
+                )
             chunk = os.read(process.stdout.fileno(), _READ_BYTES)
             if not chunk:
-                raise CallRunnerError("BFCL's classes failed; their process is gone.")
+                raise CallRunnerError("BFCL's classes failed: their process has ended.")
             self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")
         return line
