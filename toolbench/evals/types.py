@@ -134,7 +134,7 @@ class Scenario(Protocol):
         control: Whether it is a control scenario, which shows whether the model answers at all.
         public: Whether its texts are public, so that models may have been trained on them.
         methods: The methods that can express the task.
-        straight_requests: The smallest number of requests of a trial that passes.
+        min_requests: The smallest number of requests of a trial that passes.
     """
 
     slug: str
@@ -145,7 +145,7 @@ class Scenario(Protocol):
     control: bool
     public: bool
     methods: tuple[str, ...]
-    straight_requests: int
+    min_requests: int
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed; `kind` is PUBLISHED_WORDING or DRAWN."""

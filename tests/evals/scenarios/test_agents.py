@@ -59,7 +59,7 @@ def test_agent_scenario_right_call_passes_in_one_request(agent: str) -> None:
         trial = build_trial(agent, seed)
         record = build_single_call(trial, agent)
         verdict = trial.judge(record)
-        assert (verdict.outcome, verdict.sentence, len(record.turns)) == ("pass", "", trial.scenario.straight_requests)
+        assert (verdict.outcome, verdict.sentence, len(record.turns)) == ("pass", "", trial.scenario.min_requests)
         assert verdict.counts[f"{agent}_checks"] == verdict.counts[f"{agent}_checks_held"]
 
 
@@ -108,7 +108,7 @@ def test_agent_chain_passes_only_with_every_step() -> None:
         trial = build_trial("chain", seed)
         record = build_chain(trial)
         verdict = trial.judge(record)
-        assert (verdict.outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
+        assert (verdict.outcome, len(record.turns)) == ("pass", trial.scenario.min_requests)
         assert verdict.counts["wrong_after_the_first"] == 0
         short = build_ended(*record.turns[:3], build_text_turn(3, "It is finished."))
         assert trial.judge(short).failure_class == "missing_call"

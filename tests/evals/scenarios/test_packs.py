@@ -45,7 +45,7 @@ def build_fault_turns(trial: ManualTrial) -> list[TurnRecord]:
     assert isinstance(scenario, packs.PackScenario)
     code = scenario.fault_codes[0] if scenario.fault_codes else ""
     failed = build_result(trial.values["calls"][0]["tool"], trial.values["calls"][0]["arguments"], code=code)
-    return [build_calling_turn(turn, failed) for turn in range(scenario.straight_requests - 2)]
+    return [build_calling_turn(turn, failed) for turn in range(scenario.min_requests - 2)]
 
 
 def build_passing_record(trial: ManualTrial) -> LoopResult:
@@ -79,7 +79,7 @@ def test_pack_scenario_solution_passes_with_fewest_requests(scenario: packs.Pack
         record = build_passing_record(trial)
         verdict = trial.judge(record)
         assert (verdict.outcome, verdict.sentence) == ("pass", "")
-        assert len(record.turns) == scenario.straight_requests
+        assert len(record.turns) == scenario.min_requests
         assert verdict.parity_pass is None
 
 

@@ -100,7 +100,7 @@ CORE = [scenario.slug for scenario in scenarios.list_scenarios() if scenario.gro
 def test_core_scenario_passes_with_fewest_requests_and_not_with_fewer(slug: str) -> None:
     trial = ManualTrial(slug)
     record = build_shortest_pass(trial)
-    assert (trial.judge(record).outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
+    assert (trial.judge(record).outcome, len(record.turns)) == ("pass", trial.scenario.min_requests)
     again = ManualTrial(slug)
     shorter = build_shortest_pass(again).turns[:-1]
     assert again.judge(build_ended(*shorter, end=EndReason.MAX_TURNS_EXCEEDED)).outcome == "fail"

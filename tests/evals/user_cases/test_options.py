@@ -44,7 +44,7 @@ def test_parse_case_options_reach_the_instance_and_survive_json() -> None:
     instance = scenario.draw_instance(0)
     assert (scenario.group, scenario.control, scenario.methods) == ("own_billing", False, ("native", "template"))
     assert [message.text for message in instance.further] == ["And 18.", "Thanks."]
-    assert scenario.straight_requests == 4
+    assert scenario.min_requests == 4
     assert instance.layer == {
         "tool_use_mode": "relaxed", "tool_failure_policy": "tolerated", "request_overrides": {"max_tokens": 64},
     }  # fmt: skip

@@ -21,7 +21,7 @@ def test_stored_case_keeps_its_text_and_its_instance(row: dict[str, Any]) -> Non
     case = parse_case(json.loads(row["definition"]))
     assert render_case(case) == row["definition"]
     scenario = UserCaseScenario("own-x", 1, "X", case)
-    assert (scenario.group, scenario.control, scenario.straight_requests) == ("own", False, 1)
+    assert (scenario.group, scenario.control, scenario.min_requests) == ("own", False, 1)
     assert digest(asdict(scenario.draw_instance(0))) == row["instance"]
 
 

@@ -43,7 +43,7 @@ class BfclScenario:
     intent: str = "A public case of the Berkeley Function Calling Leaderboard."
     control: bool = False
     methods: tuple[str, ...] = METHODS
-    straight_requests: int = 1
+    min_requests: int = 1
 
     @property
     def rule(self) -> str:

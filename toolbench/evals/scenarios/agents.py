@@ -38,7 +38,7 @@ class AgentScenario:
     public: bool = True
     methods: tuple[str, ...] = METHODS
     version: int = 1
-    straight_requests: int = 1
+    min_requests: int = 1
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def load_scenarios() -> tuple[AgentScenario, ...]:
 
 
 def _build_right_values(question: JsonObject) -> JsonObject:
-    optional = question.get("loose_columns", ())
+    optional = question.get("optional_columns", ())
     return {
         "workspace_id": question["workspace"],
         "tables": list(question["tables"]),

@@ -46,7 +46,7 @@ class ControlScenario:
     control: bool = True
     public: bool = True
     methods: tuple[str, ...] = METHODS
-    straight_requests: int = 1
+    min_requests: int = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed."""

@@ -28,7 +28,7 @@ class IntentScenario:
     control = False
     public = True
     methods: tuple[str, ...] = METHODS
-    straight_requests = 1
+    min_requests = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed."""

@@ -66,7 +66,7 @@ class PackScenario:
     together: bool = False
     question: bool = False
     layer: JsonObject = field(default_factory=lambda: dict(ONE_TURN_LAYER))
-    straight_requests: int = 1
+    min_requests: int = 1
     methods: tuple[str, ...] = METHODS
     version: int = 1
     control: bool = False

@@ -36,7 +36,7 @@ class SeededDraws:
         """Return the items in random order; in the given order if `plain`."""
         return list(items) if self.plain else self.source.sample(list(items), len(items))
 
-    def draw_some(self, items: Sequence[Item], limit: int) -> list[Item]:
+    def draw_sample(self, items: Sequence[Item], limit: int) -> list[Item]:
         """Return 0 to `limit` random items, each at most once; none if `plain`."""
         return [] if self.plain else self.source.sample(list(items), self.source.randrange(limit + 1))
 

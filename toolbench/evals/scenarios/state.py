@@ -55,7 +55,7 @@ class StateScenario:
     control: bool = False
     public: bool = True
     methods: tuple[str, ...] = METHODS
-    straight_requests: int = 2  # the patch and the final answer
+    min_requests: int = 2  # the patch and the final answer
     needs_final_text: bool = True
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
@@ -63,7 +63,7 @@ class StateScenario:
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         version = SPELT_OUT_VERSION if draw.plain else self.version
         values = _draw_values(draw)
-        distractors = dict(draw.draw_some(list(load_distractors().items()), limit=2))
+        distractors = dict(draw.draw_sample(list(load_distractors().items()), limit=2))
         return Instance(
             scenario=self.slug,
             version=version,

@@ -28,7 +28,7 @@ class WeatherScenario:
     control = False
     public = True
     methods: tuple[str, ...] = METHODS
-    straight_requests = 1
+    min_requests = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed."""
@@ -39,7 +39,7 @@ class WeatherScenario:
             if kind == PUBLISHED_WORDING
             else draw.choice(texts["cities"])
         )
-        distractors = [tool for tool, _ in draw.draw_some(list(load_distractors().values()), limit=2)]
+        distractors = [tool for tool, _ in draw.draw_sample(list(load_distractors().values()), limit=2)]
         return Instance(
             scenario=self.slug,
             version=self.version,

@@ -50,14 +50,14 @@ class UserCaseScenario:
     intent: str = "A case of your own."
     control: bool = False
     methods: tuple[str, ...] = METHODS
-    straight_requests: int = 1
+    min_requests: int = 1
 
     def __post_init__(self) -> None:
         """Set the fields that follow from the case."""
         case = self.case
         self.group = f"{USER_CASE_GROUP}_{case.group}" if case.group else USER_CASE_GROUP
         self.control = case.control
-        self.straight_requests = 1 + len(case.further) + bool(case.workspace)
+        self.min_requests = 1 + len(case.further) + bool(case.workspace)
         if case.behaviour == "mixed_turn" or build_expected_calls(case).parallel_calls > 1:
             self.methods = _SEVERAL_CALLS_METHODS
 

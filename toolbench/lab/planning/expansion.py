@@ -239,7 +239,7 @@ def _plan_cell(
         control=scenario.control,
         applicable=applicable,
         deterministic=is_temperature_zero(policy),
-        least_requests=min(scenario.straight_requests, max_requests),
+        least_requests=min(scenario.min_requests, max_requests),
         most_requests=max_requests,
     )
 

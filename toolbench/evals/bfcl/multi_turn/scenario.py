@@ -52,11 +52,11 @@ class MultiTurnScenario:
     intent: str = "A public conversation of the Berkeley Function Calling Leaderboard."
     control: bool = False
     methods: tuple[str, ...] = METHODS
-    straight_requests: int = field(init=False)
+    min_requests: int = field(init=False)
     rule: str = field(default=MULTI_TURN_RULE, init=False)
 
     def __post_init__(self) -> None:
-        self.straight_requests = sum(2 if answers else 1 for answers in self.case.answers)
+        self.min_requests = sum(2 if answers else 1 for answers in self.case.answers)
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance, whose task is the same for every seed."""
