@@ -31,6 +31,16 @@ def test_create_once_in_threads_returns_same_complete_file(tmp_path: Path) -> No
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_replace_file_that_fails_leaves_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    path.mkdir()
+
+    with pytest.raises(IsADirectoryError):
+        replace_file(path, b"data")
+
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_replace_file_never_shows_partial_content(tmp_path: Path) -> None:
     path = tmp_path / "running.json"
     State("http://old", "/tmp/s", {}).write(path)

@@ -18,7 +18,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 
 def keep_logging(**_: Any) -> None:
-    """Do nothing: Celery configures no logs of its own where this is connected, so Django's configuration stays."""
+    """Do nothing: if this is connected to the signal, Celery leaves the logs as Django configured them."""
 
 
 def build_host_queue(host: str) -> str:

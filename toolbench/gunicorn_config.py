@@ -1,4 +1,4 @@
-"""Configuration of gunicorn: its log lines are JSON if TOOLBENCH_LOG_FORMAT is `json`, as those of Toolbench are."""
+"""Configuration of gunicorn, whose log lines are JSON if TOOLBENCH_LOG_FORMAT is `json`, like those of Toolbench."""
 
 import os
 from typing import Any

@@ -60,5 +60,5 @@ def build_weights_command() -> str:
 
 
 def build_python_path() -> dict[str, str]:
-    """Return PYTHONPATH, with which another Python program finds the package, by its name; {} for a wheel."""
+    """Return PYTHONPATH by its name, with which another Python program finds the package; {} for a wheel."""
     return {} if IS_WHEEL else {"PYTHONPATH": str(PACKAGE.parent)}

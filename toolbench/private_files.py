@@ -1,12 +1,12 @@
-"""Files that only their owner can access (mode 0600), written so that no process reads a part.
+"""Files that only their owner can access (mode 0600), written so that no process reads a half-written file.
 
 Each file is written under a temporary name in the same folder first.
 """
 
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -23,7 +23,8 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         FileNotFoundError: the folder does not exist.
     """
-    os.replace(_write_temporary_file(path, data), path)
+    with _write_temporary_file(path, data) as temporary_path:
+        os.replace(temporary_path, path)
 
 
 def create_once(path: Path, build_content: Callable[[], bytes]) -> bytes:
@@ -39,16 +40,22 @@ def create_once(path: Path, build_content: Callable[[], bytes]) -> bytes:
     """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary_path = _write_temporary_file(path, build_content())
-        with suppress(FileExistsError):
+        with _write_temporary_file(path, build_content()) as temporary_path, suppress(FileExistsError):
             os.link(temporary_path, path)
-        os.unlink(temporary_path)
     return path.read_bytes()
 
 
-def _write_temporary_file(path: Path, data: bytes) -> str:
-    """Write the data to a new file in the folder of `path` and return the path of the new file."""
+@contextmanager
+def _write_temporary_file(path: Path, data: bytes) -> Iterator[str]:
+    """Write the data to a new file in the folder of `path` and yield its path; afterwards, delete the file.
+
+    The caller may move the file.
+    """
     descriptor, temporary_path = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    return temporary_path
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        yield temporary_path
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary_path)

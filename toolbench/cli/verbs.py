@@ -1,6 +1,7 @@
 """Verbs of the command `toolbench`, which start, use and check an installation.
 
-A verb that is also a target of the Makefile or a command of `manage.py` calls the same function as that.
+A verb that is also a target of the Makefile or a command of `manage.py` calls the same function as that target or
+command.
 """
 
 import argparse
@@ -142,7 +143,7 @@ VERBS: Mapping[str, Verb] = {
     "up": Verb("start everything and print a link to sign in; Ctrl-C stops it", _run_up),
     "link": _build_running_verb("link", "print another link to sign in"),
     "worker": _build_running_verb("worker", "run one more worker"),
-    "reset": _build_running_verb("reset", "delete all data, after a question"),
+    "reset": _build_running_verb("reset", "delete all data, after a confirmation"),
     "eval": _build_management_verb("eval", "run trials and print their success"),
     "probe": _build_management_verb("probe", "probe endpoints and print what each can do"),
     "report": _build_management_verb("report", "write a run as files"),
