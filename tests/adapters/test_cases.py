@@ -20,7 +20,7 @@ def cancel_order(order: int) -> str:
     raise AssertionError(f"the real tool ran with {order}")
 
 
-TOOLS = PythonTools.of(cancel_order)
+TOOLS = PythonTools.from_functions(cancel_order)
 
 
 def test_build_case_has_definitions_messages_and_expectations() -> None:

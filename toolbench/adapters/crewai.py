@@ -28,7 +28,7 @@ def read_tools(tools: Iterable[BaseTool]) -> PythonTools:
     Raises:
         PlanError: a name is not allowed for a tool (see `ToolDefinition`), or two tools have the same name.
     """
-    return PythonTools.of(*map(read_tool, tools))
+    return PythonTools.from_functions(*map(read_tool, tools))
 
 
 def read_tool(tool: BaseTool) -> PythonTool:

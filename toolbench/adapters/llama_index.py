@@ -31,7 +31,9 @@ def read_tools(tools: Iterable[BaseTool] | BaseToolSpec) -> PythonTools:
     Raises:
         PlanError: a tool cannot be read, or two tools have the same name.
     """
-    return PythonTools.of(*map(read_tool, tools.to_tool_list() if isinstance(tools, BaseToolSpec) else tools))
+    return PythonTools.from_functions(
+        *map(read_tool, tools.to_tool_list() if isinstance(tools, BaseToolSpec) else tools)
+    )
 
 
 def read_tool(tool: BaseTool) -> PythonTool:

@@ -115,7 +115,7 @@ def test_render_toolbench_snippet_runs_a_conversation_with_a_tool() -> None:
         return "grey"
 
     async def talk(namespace: dict[str, Any]) -> str:
-        tools = PythonTools.of(python_tool(look))
+        tools = PythonTools.from_functions(python_tool(look))
         async with HttpClient() as client:
             loop_result = await converse(
                 namespace["conversation"](tools.registry),

@@ -51,7 +51,7 @@ def test_read_tools_refuses_repeated_names() -> None:
 
 
 def test_build_tools_run_and_answer_in_json() -> None:
-    (built,) = build_tools(PythonTools.of(double))
+    (built,) = build_tools(PythonTools.from_functions(double))
     assert built.run(number=2) == {"number": 4}
     assert built.format_output_for_agent(built.run(number=2)) == '{"number": 4}'
 

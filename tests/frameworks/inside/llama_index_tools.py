@@ -79,7 +79,7 @@ def test_build_tool_keeps_the_schema_of_the_definition() -> None:
 
 
 def test_build_tools_run_sync_and_async_and_answer_in_json() -> None:
-    (built,) = build_tools(PythonTools.of(double))
+    (built,) = build_tools(PythonTools.from_functions(double))
     assert built.call(number=2).content == '{"number": 4}'
     assert run_async(built.acall(number=2)).content == '{"number": 4}'
 

@@ -53,7 +53,7 @@ def test_converse_calls_python_functions_and_sends_their_results(provider: Scrip
     )
 
     conversation, (first, second) = run_conversation(
-        provider, PythonTools.of(get_weather), "Weather in Oslo?", "Thanks."
+        provider, PythonTools.from_functions(get_weather), "Weather in Oslo?", "Thanks."
     )
 
     assert (first.final_text, second.final_text) == ("4 degrees.", "You are welcome.")
@@ -70,7 +70,7 @@ def test_converse_runs_blocking_functions_of_one_answer_in_parallel(provider: Sc
 
     provider.set_script(tool_call_reply(("meet", {"name": "a"}), ("meet", {"name": "b"})), text_reply("Both."))
 
-    conversation, _ = run_conversation(provider, PythonTools.of(meet), "Meet.")
+    conversation, _ = run_conversation(provider, PythonTools.from_functions(meet), "Meet.")
 
     assert [item["data"]["value"] for item in list_results(conversation)] == ["a", "b"]
 
@@ -97,7 +97,7 @@ def test_converse_sends_every_failure_of_a_function_to_the_model(provider: Scrip
     calls: list[tuple[str, JsonObject]] = [(tool.definition.name, {}) for tool in tools]
     provider.set_script(tool_call_reply(*calls), text_reply("Well."))
 
-    conversation, (loop_result,) = run_conversation(provider, PythonTools.of(*tools), "Go.")
+    conversation, (loop_result,) = run_conversation(provider, PythonTools.from_functions(*tools), "Go.")
     release.set()
 
     assert loop_result.end is EndReason.FINAL
@@ -126,7 +126,7 @@ def test_converse_passes_events_to_the_listener(provider: ScriptedServer) -> Non
     provider.set_script(tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("4 degrees."))
     received: list[Event] = []
 
-    run_conversation(provider, PythonTools.of(get_weather), "Weather?", listener=received.append)
+    run_conversation(provider, PythonTools.from_functions(get_weather), "Weather?", listener=received.append)
 
     assert [event.type for event in received if event.type.startswith("tool")] == ["tool_call_start", "tool_call_end"]
 
@@ -142,7 +142,7 @@ def test_converse_runs_calls_in_parallel_only_if_policy_allows(provider: Scripte
         await asyncio.sleep(0)
         inside -= 1
 
-    tools = PythonTools.of(count)
+    tools = PythonTools.from_functions(count)
     conversation = Conversation.with_settings(
         "scripted",
         tools.registry,
@@ -169,6 +169,6 @@ def test_converse_awaits_what_a_function_returns(provider: ScriptedServer) -> No
         return slow(city)
 
     provider.set_script(tool_call_reply(("begun", {"city": "Oslo"})), text_reply("Done."))
-    conversation, _ = run_conversation(provider, PythonTools.of(begun), "Go.")
+    conversation, _ = run_conversation(provider, PythonTools.from_functions(begun), "Go.")
 
     assert list_results(conversation)[0]["data"] == {"value": "Oslo"}

@@ -97,7 +97,7 @@ class PythonTools:
     by_name: Mapping[str, PythonTool] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *tools: PythonTool | Callable[..., object]) -> "PythonTools":
+    def from_functions(cls, *tools: PythonTool | Callable[..., object]) -> "PythonTools":
         """Return the set of these tools or functions.
 
         Raises:
