@@ -24,7 +24,7 @@ def test_decider_refuses_fast_model_that_loses_trials(
 
     expect(page.locator(".answer")).to_contain_text("Only Simulated · perfect")
     refused = page.get_by_role("row").filter(has_text="fast-429")
-    expect(refused).to_contain_text("Too many trials without an answer:")
+    expect(refused).to_contain_text("It has too many trials without an answer:")
     expect(refused).to_contain_text("rate_limited ×")
     expect(page.locator("svg.scatter.wide .point").first).to_be_visible()
 

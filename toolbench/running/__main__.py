@@ -73,7 +73,7 @@ def reset() -> None:
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
     shutil.rmtree(paths.var)
-    return print_line(f"All data is deleted; `{build_command('up')}` starts anew.")
+    return print_line(f"All data was deleted; `{build_command('up')}` starts with an empty database.")
 
 
 def _try_install_weights() -> None:

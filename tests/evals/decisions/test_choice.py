@@ -43,9 +43,9 @@ def test_choose_config_none_qualified_names_closest_and_more_trials() -> None:
     assert decision.verdict == "none"
     assert decision.leader is None
     assert decision.sentence == (
-        "No clear winner: no configuration qualifies. a comes closest to being the fastest. Not decided: end-to-end "
-        "success 58/60 [89–99] %, and 90 % lies inside. 18 more trials at this rate would decide it. The upper bound "
-        "of its p95 is open with 60 answers: it closes with 12 more trials."
+        "No clear winner: no configuration qualifies. a comes closest to being the fastest. It is not decided: "
+        "end-to-end success is 58/60 [89–99] %, and 90 % lies inside the interval. 18 more trials at this rate would "
+        "decide it. The upper bound of its p95 is open with 60 answers: it closes with 12 more trials."
     )
 
 

@@ -48,30 +48,34 @@ def add_passes(before: MeasuredConfig, shortfall: TrialShortfall) -> MeasuredCon
 CASE_BY_OBSTACLE: dict[str, tuple[MeasuredConfig, str]] = {
     "too few trials": (
         build_measured(passed=20, tried=20),
-        "Not decided: end-to-end success 20/20 [84–100] %, and 90 % lies inside.",
+        "It is not decided: end-to-end success is 20/20 [84–100] %, and 90 % lies inside the interval.",
     ),
     "open p95 bound": (
         build_measured(passed=40, tried=40),
         "p95 is open with 40 answers: it closes with 32 more trials.",
     ),
-    "interval around the target": (build_measured(passed=94), "Not decided: end-to-end success 94/100 [88–97] %"),
+    "interval around the target": (build_measured(passed=94), "not decided: end-to-end success is 94/100 [88–97] %"),
     "share below the target": (build_measured(passed=88), "At the observed share, no number of trials would lift"),
-    "interval below the target": (build_measured(passed=50), "Passes too rarely: end-to-end success 50/100 [40–60] %"),
+    "interval below the target": (
+        build_measured(passed=50),
+        "passes too rarely: end-to-end success is 50/100 [40–60] %",
+    ),
     "p95 over the limit": (
         build_measured(times=[30_000.0] * 100),
-        "Too slow: p95 30.0 s, lower bound 30.0 s; the limit is",
+        "It is too slow: p95 is 30.0 s with a lower bound of 30.0 s, and the limit is",
     ),
     "p95 around the limit": (
         build_measured(times=[1000.0] * 97 + [30_000.0] * 3),
-        "Not decided: p95 1.0 s, upper bound 30.0 s; the limit of 20 s lies inside. 365 more trials at these times",
+        "It is not decided: p95 is 1.0 s with an upper bound of 30.0 s, and the limit of 20 s lies inside the "
+        "interval. 365 more trials at these times",
     ),
     "p95 over the limit, open": (
         build_measured(passed=40, tried=40, times=[30_000.0] * 40),
-        "Too slow: p95 30.0 s, lower bound 30.0 s; the limit is 20 s.",
+        "It is too slow: p95 is 30.0 s with a lower bound of 30.0 s, and the limit is 20 s.",
     ),
     "infrastructure share": (
         build_measured(passed=85, answered=85, infra_errors=(("rate_limited", 15),)),
-        "Too many trials without an answer: 15 of 100 (rate_limited × 15).",
+        "It has too many trials without an answer: 15 of 100 (rate_limited × 15).",
     ),
     "distinct answers": (build_measured(has_repeated_answers=True), "Its repeats gave the same answers"),
     "missing scenario": (build_measured(missing_scenarios=("guard",)), "It was not tried on guard"),
@@ -147,7 +151,7 @@ def test_choose_config_refused_is_closest_only_if_none_is_open() -> None:
     refused, undecided = build_measured("refused", 10, times=[1.0] * 100), build_measured("open", 94)
     assert "open comes closest" in choose_config([refused, undecided], DecisionRule("fastest")).sentence
     assert (
-        "refused comes closest to being the fastest. Passes too"
+        "refused comes closest to being the fastest. It passes too"
         in choose_config([refused], DecisionRule("fastest")).sentence
     )
 

@@ -115,8 +115,8 @@ def test_list_disagreements_names_rule_and_reason_of_each() -> None:
         ):
             assert disagreement.reason.startswith("Rule ")
     assert advice_by_model["openai/gpt-5.2:nitro"].reason == (
-        "Not decided: end-to-end success 39/40 [87–100] %, and 90 % lies inside. 22 more trials at this rate would "
-        "decide it."
+        "It is not decided: end-to-end success is 39/40 [87–100] %, and 90 % lies inside the interval. 22 more trials "
+        "at this rate would decide it."
     )
 
 
@@ -229,7 +229,7 @@ def test_recommend_states_the_trials_that_would_decide(name: str) -> None:
     advice = recommend([build_result(count, count, end_to_end_by_scenario=parts, scenarios=SCENARIOS)], 0.9)
     assert advice.rule == "undecided"
     assert words in advice.reason
-    total = re.search(r"inside. ([0-9,]+) more trial", advice.reason)
+    total = re.search(r"inside the interval\. ([0-9,]+) more trial", advice.reason)
     indices = [index for index, scenario in enumerate(SCENARIOS) if scenario in advice.reason] or [0, 1, 2]
     assert total
     each = int(total[1].replace(",", "")) // len(indices)

@@ -30,9 +30,9 @@ def test_assess_config_qualifies_if_both_bounds_meet_the_rule() -> None:
 def test_assess_config_pass_after_manual_repeat_is_not_delivered() -> None:
     assessment = assess_config(build_measured(100, 100, retried_passes=15), RULE)
     assert list_reason_names(assessment) == ["delivery"]
-    assert (
-        "Too many trials without an answer: 15 of 100 (only after a manual repeat × 15). End-to-end success 85/100"
-        in (assessment.reasons[0].sentence)
+    assert assessment.reasons[0].sentence.startswith(
+        "It has too many trials without an answer: 15 of 100 (only after a manual repeat × 15). "
+        "End-to-end success is 85/100"
     )
 
 
@@ -53,9 +53,9 @@ def test_assess_config_decides_by_lower_bound_not_by_share() -> None:
 
 
 def test_assess_config_writes_bound_on_its_side_of_the_target() -> None:
-    """The upper bound of 84 of 100 is 89.94 %: "[76–90] %, all of it below 90 %" would contradict itself."""
+    """The upper bound of 84 of 100 is 89.94 %: "[76–90] %" would contradict "below 90 %"."""
     assessment = assess_config(build_measured(84, 100), RULE)
-    assert "end-to-end success 84/100 [76–89.9] %, all of it below 90 %" in assessment.reasons[0].sentence
+    assert "success is 84/100 [76–89.9] %, and the whole interval is below 90 %" in assessment.reasons[0].sentence
 
 
 def test_assess_config_unanswered_trials_are_refused_for_delivery() -> None:
@@ -63,8 +63,8 @@ def test_assess_config_unanswered_trials_are_refused_for_delivery() -> None:
     assert list_reason_names(assessment) == ["delivery"]
     assert assessment.state == "refused"
     assert assessment.reasons[0].sentence == (
-        "Too many trials without an answer: 18 of 120 (rate_limited × 18). End-to-end success 102/120 [78–90] %, "
-        "lower bound below 90 %; of the answers, 102/102 passed."
+        "It has too many trials without an answer: 18 of 120 (rate_limited × 18). End-to-end success is 102/120 "
+        "[78–90] %, and its lower bound is below 90 %; of the answers, 102/102 passed."
     )
 
 
@@ -105,8 +105,8 @@ def test_assess_config_limit_inside_p95_interval_names_missing_trials() -> None:
     assessment = assess_config(build_measured(102, 102, times=[1100.0] * 99 + [30_000.0] * 3), RULE)
     assert assessment.state == "open"
     assert assessment.reasons[0].sentence == (
-        "Not decided: p95 1.1 s, upper bound 30.0 s; the limit of 20 s lies inside. 338 more trials at these times "
-        "would decide it."
+        "It is not decided: p95 is 1.1 s with an upper bound of 30.0 s, and the limit of 20 s lies inside the "
+        "interval. 338 more trials at these times would decide it."
     )
     slower = assess_config(build_measured(102, 102, times=[1100.0] * 96 + [30_000.0] * 6), RULE)
     assert slower.shortfall is None

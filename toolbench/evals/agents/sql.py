@@ -52,7 +52,12 @@ def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Ch
         tables: The tables by name, in lower case.
         reference: A query that is known to be right.
     """
-    names = ("is one SELECT statement", "the tables of the query exist", "the columns of the query exist", "answers")
+    names = (
+        "the query is one SELECT statement",
+        "the tables of the query exist",
+        "the columns of the query exist",
+        "the result of the query is right",
+    )
     steps = (_check_select, _check_tables, _check_columns, _check_answer)
     checks: list[Check] = []
     failure = ""

@@ -124,8 +124,8 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
         "Tools were off: tool scenarios say nothing about the model.",
         lambda result, target: result.is_tools_off,
         lambda result, target: (
-            f"Its tools were off, so {result.assessment.measured.passed}/{result.assessment.measured.tried} is neither "
-            "a pass nor a fail."
+            f"Its tools were off, so {result.assessment.measured.passed}/{result.assessment.measured.tried} passes say "
+            "nothing about the model."
         ),
     ),
     RecommendationRule(
@@ -143,7 +143,10 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
         NO,
         "The whole interval of end-to-end success lies below the target.",
         lambda result, target: result.end_to_end_interval[1] < target,
-        lambda result, target: f"{result.end_to_end_text}: all of it below {format_rounded(100 * target)} %.",
+        lambda result, target: (
+            f"End-to-end success is {result.end_to_end_text}, and the whole interval is below "
+            f"{format_rounded(100 * target)} %."
+        ),
     ),
     _build_reason_rule(
         "infrastructure",
@@ -162,7 +165,7 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
     ),
     _build_reason_rule(
         "to-confirm",
-        "Trials were added manually, or cells used sequential stopping: confirm it on new trials.",
+        "Trials were added manually, or cells used sequential stopping: confirm the result on new trials.",
         "by-hand",
         "stopped",
     ),
@@ -171,7 +174,10 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
         YES,
         "The lower bound of end-to-end success reaches the target.",
         lambda result, target: True,
-        lambda result, target: f"{result.end_to_end_text}: the lower bound reaches {format_rounded(100 * target)} %.",
+        lambda result, target: (
+            f"End-to-end success is {result.end_to_end_text}, and its lower bound reaches "
+            f"{format_rounded(100 * target)} %."
+        ),
     ),
 )
 PROFILE_RULES = {

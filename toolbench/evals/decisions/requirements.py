@@ -171,9 +171,9 @@ def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
     retried = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
     causes = ", ".join(f"{name} × {count}" for name, count in (*measured.infra_errors, *retried)) or "trial deadline"
     return (
-        f"Too many trials without an answer: {_count_unanswered(measured)} of {measured.tried} "
-        f"({causes}). End-to-end success {describe_end_to_end(measured, rule)} %, "
-        f"lower bound below {format_rounded(rule.success)} %; "
+        f"It has too many trials without an answer: {_count_unanswered(measured)} of {measured.tried} "
+        f"({causes}). End-to-end success is {describe_end_to_end(measured, rule)} %, "
+        f"and its lower bound is below {format_rounded(rule.success)} %; "
         f"of the answers, {measured.passed}/{measured.answered} passed."
     )
 
@@ -186,14 +186,16 @@ def _check_success(assessment: Assessment, rule: DecisionRule) -> str:
     if not assessment.measured.tried or assessment.high >= rule.target or _check_unanswered(assessment, rule):
         return ""
     bounds = describe_end_to_end(assessment.measured, rule)
-    return f"Passes too rarely: end-to-end success {bounds} %, all of it below {format_rounded(rule.success)} %."
+    target = format_rounded(rule.success)
+    return f"It passes too rarely: end-to-end success is {bounds} %, and the whole interval is below {target} %."
 
 
 def _check_decided(assessment: Assessment, rule: DecisionRule) -> str:
     measured, target = assessment.measured, format_rounded(rule.success)
     if not measured.tried or not assessment.low < rule.target <= assessment.high or _check_unanswered(assessment, rule):
         return ""
-    opening = f"Not decided: end-to-end success {describe_end_to_end(measured, rule)} %, and {target} % lies inside."
+    bounds = describe_end_to_end(measured, rule)
+    opening = f"It is not decided: end-to-end success is {bounds} %, and {target} % lies inside the interval."
     shortfall = _find_shortfall(assessment, rule, [UNDECIDED])
     if shortfall is None:
         return f"{opening} At the observed share, no number of trials would lift its lower bound to {target} %."
@@ -239,7 +241,7 @@ def _check_p95(assessment: Assessment, rule: DecisionRule) -> str:
     if p95 is None or p95.low is None or limit is None or p95.low <= limit:
         return ""
     value, low = (format_rounded(milliseconds / 1000, 1) for milliseconds in (p95.value, p95.low))
-    return f"Too slow: p95 {value} s, lower bound {low} s; the limit is {limit / 1000:g} s."
+    return f"It is too slow: p95 is {value} s with a lower bound of {low} s, and the limit is {limit / 1000:g} s."
 
 
 def _check_p95_decided(assessment: Assessment, rule: DecisionRule) -> str:
@@ -248,7 +250,10 @@ def _check_p95_decided(assessment: Assessment, rule: DecisionRule) -> str:
     if p95 is None or p95.high is None or limit is None or p95.high <= limit or _check_p95(assessment, rule):
         return ""
     value, high = (format_rounded(milliseconds / 1000, 1) for milliseconds in (p95.value, p95.high))
-    opening = f"Not decided: p95 {value} s, upper bound {high} s; the limit of {limit / 1000:g} s lies inside."
+    opening = (
+        f"It is not decided: p95 is {value} s with an upper bound of {high} s, and the limit of {limit / 1000:g} s "
+        "lies inside the interval."
+    )
     shortfall = _find_shortfall(assessment, rule, [P95_UNDECIDED])
     if shortfall is None:
         return f"{opening} At the observed times, no number of trials would lower its upper bound to the limit."

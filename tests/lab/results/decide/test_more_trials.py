@@ -99,7 +99,7 @@ def test_decide_page_with_failed_missing_trials_stays_undecided(run: Run) -> Non
     planned.trials.filter(index__lte=3).update(outcome="fail", task_pass=False)
     recompute(list(planned.cells.values_list("pk", flat=True)))
     found = get_page().decision
-    assert "comes closest to being the fastest. Not decided" in found.sentence
+    assert "comes closest to being the fastest. It is not decided" in found.sentence
     assert found.more or "no number of trials" in found.sentence
 
 

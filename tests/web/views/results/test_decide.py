@@ -43,7 +43,7 @@ def test_decide_page_refuses_fast_configuration_that_loses_trials(owner_client: 
     make_measured_config("vendor/steady", 76)
     text = read_html(owner_client.get("/decide/?want=fastest"))
     assert "Only Example · vendor/steady · default · production · native qualifies." in text
-    assert "Too many trials without an answer: 12 of 76 (rate_limited × 12)." in text
+    assert "It has too many trials without an answer: 12 of 76 (rate_limited × 12)." in text
     assert 'data-reason="delivery"' in text
     steady, fast = text.split("<tbody>")[1].split("</tr>")[:2]
     assert "vendor/steady" in steady
