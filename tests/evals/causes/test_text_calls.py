@@ -9,12 +9,12 @@ DROPPED = Capabilities(supports_tool_use=False, tools_field="dropped")
 IN_TEXT = Capabilities(supports_tool_use=False, tools_field="accepted", text_format="hermes")
 
 
-def rate_causes(clues: TextCallEvidence) -> dict[str, str]:
-    return {cause.code: cause.likelihood for cause in assess_text_call_causes(clues)}
+def rate_causes(facts: TextCallEvidence) -> dict[str, str]:
+    return {cause.code: cause.likelihood for cause in assess_text_call_causes(facts)}
 
 
 @pytest.mark.parametrize(
-    ("clues", "likely"),
+    ("facts", "likely"),
     [
         (TextCallEvidence(SILENT, silent_trials=40), {"model"}),
         (TextCallEvidence(SILENT, silent_providers=("Elsewhere",)), {"model"}),
@@ -27,12 +27,12 @@ def rate_causes(clues: TextCallEvidence) -> dict[str, str]:
         (TextCallEvidence(Capabilities(), text_format="fenced_json", silent_trials=40), {"behaviour"}),
     ],
 )
-def test_assess_text_call_causes_two_signs_are_likely(clues: TextCallEvidence, likely: set[str]) -> None:
-    assert {code for code, verdict in rate_causes(clues).items() if verdict == "likely"} == likely
+def test_assess_text_call_causes_two_signs_are_likely(facts: TextCallEvidence, likely: set[str]) -> None:
+    assert {code for code, verdict in rate_causes(facts).items() if verdict == "likely"} == likely
 
 
 @pytest.mark.parametrize(
-    ("clues", "possible"),
+    ("facts", "possible"),
     [
         (TextCallEvidence(SILENT), {"model"}),
         (TextCallEvidence(Capabilities(), silent_trials=40), {"model"}),
@@ -46,28 +46,28 @@ def test_assess_text_call_causes_two_signs_are_likely(clues: TextCallEvidence, l
         (TextCallEvidence(Capabilities(supports_tool_use=True), text_format="hermes"), {"behaviour"}),
     ],
 )
-def test_assess_text_call_causes_one_sign_is_possible(clues: TextCallEvidence, possible: set[str]) -> None:
-    found = rate_causes(clues)
+def test_assess_text_call_causes_one_sign_is_possible(facts: TextCallEvidence, possible: set[str]) -> None:
+    found = rate_causes(facts)
     assert {code for code, verdict in found.items() if verdict == "possible"} == possible
     assert "likely" not in found.values()
 
 
 def test_assess_text_call_causes_structured_call_rules_out_all() -> None:
-    clues = TextCallEvidence(
+    facts = TextCallEvidence(
         Capabilities(supports_tool_use=True, tools_field="dropped", text_format="hermes"),
         native_providers=("Elsewhere",),
         silent_providers=("There",),
         self_hosted=True,
     )
-    assert set(rate_causes(clues).values()) == {"ruled out"}
+    assert set(rate_causes(facts).values()) == {"ruled out"}
 
 
 def test_assess_text_call_causes_native_calls_elsewhere_clear_the_model() -> None:
-    clues = TextCallEvidence(
+    facts = TextCallEvidence(
         Capabilities(supports_tool_use=False, tools_field="accepted"), native_providers=("Elsewhere",)
     )
 
-    assert rate_causes(clues)["model"] == "ruled out"
+    assert rate_causes(facts)["model"] == "ruled out"
 
 
 def test_assess_text_call_causes_no_evidence_is_unknown_with_remedies() -> None:
@@ -78,18 +78,18 @@ def test_assess_text_call_causes_no_evidence_is_unknown_with_remedies() -> None:
 
 
 @pytest.mark.parametrize(
-    "clues",
+    "facts",
     [TextCallEvidence(Capabilities(), text_format="hermes"), TextCallEvidence(Capabilities(text_format="hermes"))],
     ids=["seen", "known"],
 )
-def test_assess_text_call_causes_known_format_names_parser_and_preset(clues: TextCallEvidence) -> None:
-    found = {cause.code: cause for cause in assess_text_call_causes(clues)}
+def test_assess_text_call_causes_known_format_names_parser_and_preset(facts: TextCallEvidence) -> None:
+    found = {cause.code: cause for cause in assess_text_call_causes(facts)}
     assert (found["model"].likelihood, "in the text format hermes." in found["model"].evidence) == ("ruled out", True)
     assert "tool parser for hermes," in found["configuration"].remedy
-    assert found["behaviour"].remedy.startswith("The preset content_tag_tool_call_fallback reads it")
+    assert found["behaviour"].remedy.startswith("Use the preset content_tag_tool_call_fallback, which reads")
 
 
 def test_assess_text_call_causes_unknown_format_names_none() -> None:
     found = {cause.code: cause for cause in assess_text_call_causes(TextCallEvidence(Capabilities()))}
     assert "tool parser, or" in found["configuration"].remedy
-    assert found["behaviour"].remedy.startswith("The method text_json reads it")
+    assert found["behaviour"].remedy.startswith("Use the method text_json, which reads such calls")
