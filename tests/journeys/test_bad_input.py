@@ -220,11 +220,11 @@ def test_launch_form_refuses_model_of_deleted_provider(
     ("answer", "sentence"),
     [
         (error_reply(401, "Incorrect API key provided"), "Incorrect API key provided"),
-        (ScriptedReply(200, {"content-type": "text/html"}, b"<html>"), "Not an answer"),
-        (ScriptedReply(302, {"location": "/login"}), "Redirect to /login refused"),
+        (ScriptedReply(200, {"content-type": "text/html"}, b"<html>"), "The body is not an answer"),
+        (ScriptedReply(302, {"location": "/login"}), "The server redirects to /login."),
         (json_reply({"data": "none"}), "unknown shape"),
         (json_reply({"data": [1, None, {"id": 7}, {"id": "a\x00b"}, {"id": "m"}]}), "1 in its own list"),
-        (ScriptedReply(200, JSON_TYPE, b"[" * 100_000), "Not an answer"),
+        (ScriptedReply(200, JSON_TYPE, b"[" * 100_000), "The body is not an answer"),
     ],
 )
 def test_models_page_explains_invalid_model_list(

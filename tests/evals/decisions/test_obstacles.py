@@ -55,7 +55,7 @@ CASE_BY_OBSTACLE: dict[str, tuple[MeasuredConfig, str]] = {
         "p95 is open with 40 answers: it closes with 32 more trials.",
     ),
     "interval around the target": (build_measured(passed=94), "not decided: end-to-end success is 94/100 [88–97] %"),
-    "share below the target": (build_measured(passed=88), "At the observed share, no number of trials would lift"),
+    "share below the target": (build_measured(passed=88), "At the observed share, no number of trials would raise"),
     "interval below the target": (
         build_measured(passed=50),
         "passes too rarely: end-to-end success is 50/100 [40–60] %",

@@ -198,7 +198,7 @@ def _check_decided(assessment: Assessment, rule: DecisionRule) -> str:
     opening = f"It is not decided: end-to-end success is {bounds} %, and {target} % lies inside the interval."
     shortfall = _find_shortfall(assessment, rule, [UNDECIDED])
     if shortfall is None:
-        return f"{opening} At the observed share, no number of trials would lift its lower bound to {target} %."
+        return f"{opening} At the observed share, no number of trials would raise its lower bound to {target} %."
     sentence = f"{opening} {describe_shortfall(shortfall, measured)} at this rate would decide it"
     if measured.end_to_end_successes == measured.tried and _is_plain_count(measured):
         needed = count_passes_without_failure(rule.target)

@@ -223,7 +223,7 @@ RENDERER_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
     "settings.json": ("JSON", render_json),
 }
 _EXAMPLE_MESSAGE: JsonObject = {"role": "user", "content": "Hello"}
-_EXAMPLE_TOOL = ToolDefinition("a_tool", "Stands for yours.")
+_EXAMPLE_TOOL = ToolDefinition("a_tool", "An example: replace it by a tool of yours.")
 
 
 def _render_head(

@@ -59,7 +59,7 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
 def count_trials_per_scenario(
     parts: Sequence[ScenarioSample], target: float, indices: Collection[int], *, at_least: int = 0
 ) -> int | None:
-    """Return how many more trials of some scenarios lift the lower bound of the pooled rate to `target`.
+    """Return how many more trials of some scenarios raise the lower bound of the pooled rate to `target`.
 
     The additional trials are assumed to be independent and to pass at the scenario's observed share, or to pass all if
     the scenario has no trials.

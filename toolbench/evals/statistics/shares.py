@@ -36,7 +36,7 @@ def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
 
 
 def count_more_trials_to_reach_target(k: float, n: float, target: float) -> int | None:
-    """Return how many more trials at the observed share would lift the lower Wilson bound to a target.
+    """Return how many more trials at the observed share would raise the lower Wilson bound to a target.
 
     With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)².
 

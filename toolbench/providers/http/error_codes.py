@@ -156,9 +156,9 @@ def classify_response(
     if status is None:
         return build_exchange_error("not_http")
     if 300 <= status < 400:
-        return build_exchange_error(
-            "redirect_refused", f"Redirect to {headers.get('location', 'nowhere')} refused.", status=status
-        )
+        target = headers.get("location", "an address that it does not name")
+        message = f"The server redirects to {target}. Toolbench does not follow redirects."
+        return build_exchange_error("redirect_refused", message, status=status)
     if status >= 400:
         return _classify_error(parse_error(body, is_error=True), status, status)
     return _classify_success(status, body)
@@ -177,9 +177,8 @@ def classify_unreadable(status: int | None, body: bytes, reason: str = "") -> Ex
     if isinstance(parse_json(body), dict) or has_json_event(body):
         return build_exchange_error("malformed_answer", reason, status=status)
     start = body[:200].decode("utf-8", "replace").strip()
-    return build_exchange_error(
-        "not_an_answer", f"Not an answer: {start}" if start else "The body is empty.", status=status
-    )
+    message = f"The body is not an answer: {start}" if start else "The body is empty."
+    return build_exchange_error("not_an_answer", message, status=status)
 
 
 def _classify_exception(exception: Exception, status: int | None, body: bytes) -> ExchangeError:

@@ -58,12 +58,14 @@ async def check_names(prober: Prober) -> ProbeCheck:
         if shorter.error is not None:
             message = f"A tool's name of {LONG_NAME_CHARS} characters is refused; the limit is unknown."
             return ProbeCheck("names", "failed", message, exchanges=numbers)
-    features = " and ".join(
+    features = " or ".join(
         {_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused
     )
     characters = "[a-zA-Z0-9_-]" if _DOTTED_NAME in refused else "[a-zA-Z0-9_.-]"
     pattern = pattern or f"^{characters}{f'{{1,{LONG_NAME_CHARS - 1}}}' if _LONG_NAME in refused else '+'}$"
-    return ProbeCheck("names", "failed", f"Refused in a tool's name: {features}.", {"name_pattern": pattern}, numbers)
+    return ProbeCheck(
+        "names", "failed", f"The endpoint refuses a tool's name with {features}.", {"name_pattern": pattern}, numbers
+    )
 
 
 def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
@@ -130,12 +132,12 @@ async def check_keywords(prober: Prober) -> ProbeCheck:
         refused += named_keywords
         remaining = {keyword: schema for keyword, schema in remaining.items() if keyword not in named_keywords}
     if refused:
-        message = f"Refused in a tool's schema: {', '.join(refused)}."
+        message = f"The endpoint refuses these keywords in a tool's schema: {', '.join(refused)}."
         return ProbeCheck("keywords", "failed", message, {"schema_dialect": refused}, numbers)
     if reply.error is not None:
         message = f"A schema with {len(remaining)} keywords is refused without naming one: {reply.error.message}"
         return ProbeCheck("keywords", "failed", message, exchanges=numbers)
-    message = f"Accepted in a tool's schema: {', '.join(remaining)}."
+    message = f"The endpoint accepts these keywords in a tool's schema: {', '.join(remaining)}."
     return ProbeCheck("keywords", "passed", message, {"schema_dialect": []}, numbers)
 
 
