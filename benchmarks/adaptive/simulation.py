@@ -76,7 +76,7 @@ class SimulatedWorkers:
                 compute_share(self.state, self.settings, schedule.session),
                 held,
                 *compute_intervals(self.state, self.settings),
-                pauses=not are_rejections_steady(self.state, self._now),
+                pauses_after_rejection=not are_rejections_steady(self.state, self._now),
             ),
             self._now,
             self.settings,

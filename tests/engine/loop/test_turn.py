@@ -26,7 +26,6 @@ from toolbench.engine.loop.turn import build_ask, build_request
 from toolbench.engine.loop.turn_setup import TurnSetup
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.transforms import UnknownTransformError, list_names
-from toolbench.engine.transforms.responses import TEXT_CALL_TRANSFORMS
 from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.registry import get_wire_format
 
@@ -363,20 +362,6 @@ def test_findings_are_reported_only_for_structured_calls() -> None:
     assert [finding.code for finding in structured.findings] == ["finish_mismatch"]
     text_json = parse(prepare(method="text_json"), build_answer('```json\n{"name": "state_get", "arguments": {}}\n```'))
     assert (len(text_json.calls), text_json.findings) == (1, ())
-
-
-@pytest.mark.parametrize(
-    ("method", "text"),
-    [
-        ("text_json", '```json\n{"name": "state_get", "arguments": {}}\n```'),
-        ("constrained", '{"name": "state_get", "arguments": {}}'),
-        ("template", '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'),
-    ],
-)
-def test_transforms_take_no_calls_from_methods_that_read_text(method: str, text: str) -> None:
-    policy = {"method": method, "response_transforms": sorted(TEXT_CALL_TRANSFORMS)}
-    turn = parse(prepare(**policy, **({"text_format": "hermes"} if method == "template" else {})), build_answer(text))
-    assert [call.name for call in turn.calls] == ["state_get"]
 
 
 @pytest.mark.parametrize(("method", "mode"), [("native", "tool_use"), ("text_json", "json_fallback")])

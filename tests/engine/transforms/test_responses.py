@@ -3,8 +3,11 @@ from typing import Any
 
 import pytest
 
+from tests.engine.scripted_model import build_answer
+from tests.engine.single_turns import parse, prepare
 from toolbench.engine.formats import TextCall, render
 from toolbench.engine.transforms import TransformContext, apply_response, list_names
+from toolbench.engine.transforms.responses import TEXT_CALL_TRANSFORMS
 
 FUNCTION_CALL = "assistant_function_call_to_tool_calls"
 TO_ARRAY = "assistant_tool_calls_object_to_array"
@@ -162,3 +165,17 @@ def test_calls_in_reasoning_of_answer_without_text_become_tool_calls(key: str) -
     assert message == {"content": "", key: "Look.", "tool_calls": ONE_CALL}
     with_text = {"content": "Sunny.", key: reasoning}
     assert apply_response(with_text, ["tool_calls_from_reasoning"], CONTEXT) == (with_text, ())
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        ("text_json", '```json\n{"name": "state_get", "arguments": {}}\n```'),
+        ("constrained", '{"name": "state_get", "arguments": {}}'),
+        ("template", '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'),
+    ],
+)
+def test_transforms_take_no_calls_from_methods_that_read_text(method: str, text: str) -> None:
+    setup = prepare(method=method, text_format="hermes", response_transforms=sorted(TEXT_CALL_TRANSFORMS))
+    turn = parse(setup, build_answer(text))
+    assert [call.name for call in turn.calls] == ["state_get"]

@@ -11,6 +11,7 @@ from redis import Redis
 
 from tests.factories import make_model
 from tests.lab.scripted_runs import launch_run
+from toolbench.celery import app
 from toolbench.lab.models import Probe, Process, Provider, Replay, ServiceAddress, Trial
 from toolbench.lab.worker import queue
 from toolbench.lab.worker.queue import queue_trials
@@ -87,7 +88,7 @@ def test_forward_runs_nothing_here_if_broker_does_not_answer(monkeypatch: pytest
     probe = Probe.objects.create(provider=provider, model=make_model(provider=provider))
     replay = Replay.objects.create(kind=Replay.IMPORT, scope_id=0, query="file=ab&host=host-2&name=run.zip")
     make_worker("host-2")
-    monkeypatch.setattr(queue.app, "send_task", fail)
+    monkeypatch.setattr(app, "send_task", fail)
     assert queue.forward_session(provider.pk)
     assert queue.forward_probe(probe.pk)
     assert queue.forward_replay(replay.pk)

@@ -340,7 +340,7 @@ def test_matrix_rows_are_pooled_split_or_filtered_by_prompt_version() -> None:
     split = get_matrix(MatrixQuery(scope="real", metric="parse", prompt="each")).rows
     assert [(row.prompt, row.rate.k, row.rate.n) for row in split if row.rate] == [("1", 0, 2), ("2", 1, 2)]
     assert len({row.key for row in split}) == 2
-    assert get_trials(split[1].trials).total == 1
+    assert get_trials(split[1].trial_filter).total == 1
     filtered = get_matrix(MatrixQuery(scope="real", prompt="2"))
     assert (filtered.rows[0].tally.failed, filtered.rows[0].tally.passed) == (1, 0)
 
