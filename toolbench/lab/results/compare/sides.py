@@ -111,8 +111,12 @@ def filter_side_trials(
     for name in RUN_AXES:
         if name in axes:
             ids = [int(part) for part in axes[name].split(",")]
-            # The second condition follows from the first, and lets PostgreSQL read only the cells of these runs.
+            # The other conditions follow from the first. They let PostgreSQL read only cells and configurations of
+            # these runs.
             trials = trials.filter(**{f"{name}_id__in": ids, f"cell__{name}_id__in": ids})
+            trials = trials.filter(cell__config=F("config"))
+            if name == "run":
+                trials = trials.filter(config__run_id__in=ids)
     if "stream" in axes:
         trials = trials.filter(config__stream=axes["stream"] == STREAMED)
     if "examples" in axes:
