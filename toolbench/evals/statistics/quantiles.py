@@ -14,7 +14,7 @@ from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
 TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # largest probability that the true quantile lies beyond one bound
 _MAX_MORE_ANSWERS = 1_000_000
-_CHUNK = 256  # numbers of answers beyond a limit for which totals are computed at a time
+_FIRST_CHUNK = 16  # numbers of answers beyond a limit for which totals are computed first; then twice as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,15 @@ def count_more_answers_for_limit(
     if beyond >= (1 - q) * n:
         return None
 
-    for first in range(beyond, beyond * (n + _MAX_MORE_ANSWERS) // n + 1, _CHUNK):
-        numbers = np.arange(first, first + _CHUNK)  # of answers beyond the limit
+    first, size = beyond, _FIRST_CHUNK
+    while first <= beyond * (n + _MAX_MORE_ANSWERS) // n:
+        numbers = np.arange(first, first + size)  # of answers beyond the limit
         totals = numbers + 1 + np.ceil(nbdtrik(1 - TAIL_PROBABILITY, numbers + 1, 1 - q)).astype(int)
         more = np.maximum(-((n - totals) // step) * step, at_least)
         found = more[(beyond * (n + more) <= numbers * n) & (more < _MAX_MORE_ANSWERS)]
         if found.size:
             return int(found[0])
+        first, size = first + size, 2 * size
     return None
 
 
