@@ -137,7 +137,7 @@ def test_format_without_json_arguments_has_no_grammar(format: str) -> None:
 
 
 def test_format_grammar_refuses_answers_it_cannot_distinguish() -> None:
-    with pytest.raises(PlanError, match="by their place"):
+    with pytest.raises(PlanError, match="depends on its position"):
         build_gbnf(build_answers(GBNF_SUPPORT, final=False, max_calls=2), LIMITS, "kimi_k2")
     with pytest.raises(PlanError, match="free text"):
         build_llguidance(build_answers(LLGUIDANCE_SUPPORT), LIMITS, "react")

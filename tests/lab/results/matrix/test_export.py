@@ -143,4 +143,4 @@ def test_export_matrix_of_published_scope_equals_the_publication() -> None:
     table = export_matrix(MatrixQuery(scope="published"))
     assert len(table.rows) == 29
     assert table.rows[0][:7] == ("anthropic/claude-opus-4.6:nitro", "default", "40/40", "100.0%", "10/10", 18392, "-")
-    assert any("1002/1160" in note and "1002/1120" in note for note in table.notes)
+    assert any("1002 of 1160" in note and "1002 of 1120" in note for note in table.notes)

@@ -76,7 +76,7 @@ def test_gateway_trace_re_prompt_has_both_requests_but_last_bodies(owner_client:
     view = build_gateway_trace_view(trace, parse_trace_query(QueryDict("step=2.response")))
     assert (view.lacks_bodies, view.step and view.step.title) == (True, "Turn 2, raw response")
     html = read_html(owner_client.get(f"/gateway/traces/{trace.pk}/?step=1.response"))
-    assert "Bodies are kept of the last request to the model." in html
+    assert "Only the bodies of the last request to the model are stored." in html
 
 
 def test_gateway_trace_of_a_failed_request_shows_its_error(owner_client: Client) -> None:

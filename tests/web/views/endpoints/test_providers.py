@@ -52,7 +52,7 @@ def test_models_page_with_wrong_key_shows_status_of_provider(owner_client: Clien
     provider = make_provider("Mine", base_url=server.base_url)
     text = read_html(owner_client.post(f"/providers/{provider.pk}/models/", {"ask": "1"}, follow=True))
     assert "HTTP 401: Incorrect API key provided" in text
-    assert "The connection is kept" in text
+    assert "The saved connection is kept" in text
 
 
 def test_provider_form_fills_blank_fields_from_template(owner_client: Client) -> None:
@@ -156,7 +156,7 @@ def test_provider_delete_page_confirms_and_keeps_runs(owner_client: Client) -> N
 def test_provider_page_of_builtin_provider_has_no_form(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     local = Provider.objects.get(service="local-own")
-    assert "comes with Toolbench" in read_html(owner_client.get(f"/providers/{local.pk}/"))
+    assert "is part of Toolbench" in read_html(owner_client.get(f"/providers/{local.pk}/"))
     form = {"name": "Mine", "base_url": "https://api.openai.com", "key": "sk-1"}
     assert owner_client.post(f"/providers/{local.pk}/", form).status_code == 422
     assert Provider.objects.get(service="local-own").base_url == ""

@@ -224,7 +224,7 @@ def test_scenario_page_offers_copy_or_says_why_not(owner_client: Client) -> None
         assert ("drawn from seed 7" in read_html(response)) == bool(seed)
     page = read_html(owner_client.get("/scenarios/agent_sql/"))
     assert "Copy as test case" not in page
-    assert "a program judges it" in page
+    assert "a program judges this scenario" in page
     assert owner_client.get("/cases/new/", {"scenario": "agent_sql"}).status_code == 404
     assert owner_client.get("/cases/new/", {"scenario": "no\x00body"}).status_code == 404
 
