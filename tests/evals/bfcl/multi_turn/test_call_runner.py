@@ -33,7 +33,7 @@ def test_run_calls_unsimulated_class_fails_and_process_survives() -> None:
 def test_classes_process_without_answer_in_time_is_restarted() -> None:
     process = ClassesProcess((sys.executable, "-c", HANGING_CODE), timeout_seconds=0.2)
     for _ in range(2):  # the second request starts a new process
-        with pytest.raises(CallRunnerError, match=r"no answer within 0\.2 s"):
+        with pytest.raises(CallRunnerError, match=r"did not answer within 0\.2 s"):
             process.ask({})
 
 
