@@ -48,8 +48,9 @@ def find_unprivileged_user() -> ProcessUser:
     """Return a user as which PostgreSQL can run.
 
     Returns:
-        The current user if it is not root. For root, a user namespace in which root has the number of nobody but can
-        still read private folders, or the user nobody if namespaces are forbidden.
+        The current user if it is not root. For root, a user namespace: inside it, the process has the uid of nobody,
+        so that PostgreSQL starts; outside it, the process is still root, so that it can read root's folders. If user
+        namespaces are forbidden, the user nobody.
     """
     if os.geteuid() != 0:
         return ProcessUser()

@@ -171,7 +171,7 @@ def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
     ((kind, scope_id),) = scopes.items()
     settings = WhatIfSettings.from_query(_list_settings(body))
     if settings.ignored:
-        return build_field_problem([_build_unknown_value(text) for text in settings.ignored])
+        return build_field_problem([_build_unknown_value_problem(text) for text in settings.ignored])
     try:
         return _build_what_if(get_what_if_page(ReplayScope(kind, scope_id), settings, with_ablation=body.ablate))
     except NothingToReplayError as error:
@@ -210,7 +210,7 @@ def _build_rejudging(run: Run, sentence: str) -> dict[str, Any]:
 
 
 def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
-    """Return the settings of a body as URL parameters of the page What-if: all values by name."""
+    """Return the settings of a body as URL parameters of the page What-if: the list of values of each parameter."""
     limits = {name: getattr(body, name) for name in LIMIT_KEYS}
     pairs = [("strategy", body.strategy), ("format", body.text_format)]
     pairs += [("preset", name) for name in body.presets] + [("without", name) for name in body.without]
@@ -218,8 +218,12 @@ def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
     return dict(QueryDict(urlencode([(name, value) for name, value in pairs if value])).lists())
 
 
-def _build_unknown_value(text: str) -> FieldProblem:
-    """Return the problem of an unknown value of a what-if; `text` has the parameter of the page and the value."""
+def _build_unknown_value_problem(text: str) -> FieldProblem:
+    """Return the problem of an unknown value of a what-if.
+
+    Args:
+        text: an item of `WhatIfSettings.ignored`: the URL parameter, a space and the value.
+    """
     parameter, _, value = text.partition(" ")
     field = _WHAT_IF_MEMBERS.get(parameter, parameter)
     return FieldProblem(field=field, message=f"Change {field}: there is no {value}.")

@@ -73,8 +73,8 @@ class PrivateQuery(QuerySchema):
     """Choice of what a file includes.
 
     Attributes:
-        private: whether it includes private test cases. If all test cases of the run are private, the answer is 409
-            without it.
+        private: whether it includes the trials of private test cases. If false and the run has no other trials, the
+            answer is 409.
     """
 
     private: bool = False
@@ -118,7 +118,7 @@ def download_report_page(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @router.get("/runs/{int:run_id}/report.zip", auth=READ)
 def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Return the report of a run as a zip archive: a JSON file for each trial, summaries, and the matrix."""
+    """Return the report of a run as a zip archive: a JSON file for each finished trial, summaries, and the matrix."""
     try:
         return _stream_zip(iter_report_zip(run_id), run_id)
     except ReportError as error:

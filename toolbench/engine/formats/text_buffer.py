@@ -34,7 +34,11 @@ class TextBuffer:
         return taken_text
 
     def put_back(self, taken_text: str) -> None:
-        """Put the text that was taken last back, so that it is read again."""
+        """Put back the last characters that were read, so that they are read again.
+
+        Args:
+            taken_text: the text before the next character to read; it may come from several calls of `take`.
+        """
         if len(taken_text) <= self.index:
             self.index -= len(taken_text)
             return

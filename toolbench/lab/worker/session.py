@@ -94,9 +94,9 @@ class WorkerSession:
     """Runner of claimed trials of one provider, with one event loop and one HTTP client.
 
     `_storage_thread` stores batches and recomputes cells; `_query_thread` runs short statements, so that no request
-    waits for a batch. `_jobs` contains the trials by lease, from the claim until the database has stored their outcome
-    or queued them again, or their lease is lost. The session may claim a trial again whose lease it lost, while the
-    first execution of that trial still runs.
+    waits for a batch. `_jobs` contains the trials from the claim until the database has stored their outcome or queued
+    them again, or their lease is lost. The keys are leases, since the session may lose the lease of a trial and claim
+    the trial again while the job of the lost lease still runs.
     """
 
     def __init__(self, provider_id: int, options: SessionOptions) -> None:

@@ -46,8 +46,8 @@ def signed_seconds(milliseconds: float | None) -> str:
 def _format_signed(number: float, min_places: int) -> str:
     """Return a number with its sign.
 
-    The text has at least `min_places` decimals and, up to MAX_DECIMAL_PLACES - 1, as many as show that the number is
-    not 0. A smaller number is shown as 0 without a sign.
+    The text has the fewest decimals, at least `min_places` and fewer than MAX_DECIMAL_PLACES, with which the number
+    does not round to 0. If it always rounds to 0, return 0 without a sign.
     """
     decimal_places = next(
         (places for places in range(min_places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), places)), None
@@ -71,7 +71,7 @@ def instance_kind(kind: str) -> str:
 
 @register.inclusion_tag("_difference.html")
 def difference(compared: RateComparison) -> dict[str, object]:
-    """Show a difference with its interval and p-value, and a bar on an axis from -100 to 100 points."""
+    """Show a difference with its interval, and a bar on an axis from -100 to 100 points; without one, the reason."""
     estimate = compared.difference
     return {
         "compared": compared,
@@ -83,7 +83,7 @@ def difference(compared: RateComparison) -> dict[str, object]:
 def _describe_bar(compared: RateComparison, estimate: Difference) -> str:
     qualifiers = "anytime-valid " * compared.sequential + "simultaneous " * (estimate.comparisons > 1)
     interval = f"{points(estimate.low)} to {points(estimate.high)} points"
-    return f"{qualifiers}95\u00a0% interval {interval}; the line marks no difference"
+    return f"{qualifiers}95\u00a0% interval {interval}; the line is at a difference of 0"
 
 
 def _build_axis(estimate: Difference | None) -> dict[str, str]:
