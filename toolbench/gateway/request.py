@@ -1,4 +1,4 @@
-"""Request, answer and error of the gateway in one form for all dialects."""
+"""Request, answer and error of the gateway in one form for all wire formats of clients."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Health requests to local servers that do not wait for the answer."""
+"""Health requests to local servers, sent without waiting for the answers."""
 
 import socket
 from contextlib import suppress

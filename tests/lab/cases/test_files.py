@@ -57,7 +57,7 @@ def test_import_cases_creates_once_and_adds_version_when_changed(kind: str) -> N
     assert "1 case (own-other) updated" in found.sentence
     assert "public" not in found.sentence
     CaseSet.objects.update(public=True)
-    assert "in a public set" in import_cases(text).sentence
+    assert "of a public set, which exports include, updated" in import_cases(text).sentence
     assert CaseSet.objects.count() == 1
 
 

@@ -16,8 +16,8 @@ Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # in ascending order
 MIN_CALL_TURNS = 20  # turns with an attempted call; with fewer, the stability is not rated
-MAX_HIGH_ERROR_RATE = 0.02  # highest share of turns with a parse error at which the stability is high
-MAX_MEDIUM_ERROR_RATE = 0.10  # highest share of turns with a parse error at which the stability is medium
+MAX_ERROR_RATE_FOR_HIGH = 0.02  # largest share of call turns with a parse error for the stability high
+MAX_ERROR_RATE_FOR_MEDIUM = 0.10  # largest share of call turns with a parse error for the stability medium
 
 
 def _build_metadata(doc: str) -> dict[str, str]:
@@ -80,7 +80,8 @@ class Capabilities:
         default=None, metadata=_build_metadata("Constraints that the endpoint enforces; the first one is used.")
     )
     raw_completion: Ternary = field(
-        default=None, metadata=_build_metadata("A raw completion endpoint continues rendered prompts.")
+        default=None,
+        metadata=_build_metadata("The server has a raw completion endpoint, which continues rendered prompts."),
     )
     prompt_endpoint: str | None = field(
         default=None,
@@ -222,4 +223,6 @@ def rate_json_stability(unreadable_turn_count: int, call_turn_count: int) -> str
     if call_turn_count < MIN_CALL_TURNS:
         return None
     error_rate = unreadable_turn_count / call_turn_count
-    return "high" if error_rate <= MAX_HIGH_ERROR_RATE else "medium" if error_rate <= MAX_MEDIUM_ERROR_RATE else "low"
+    if error_rate <= MAX_ERROR_RATE_FOR_HIGH:
+        return "high"
+    return "medium" if error_rate <= MAX_ERROR_RATE_FOR_MEDIUM else "low"

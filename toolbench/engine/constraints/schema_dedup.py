@@ -7,14 +7,14 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MIN_SHARED_CHARACTERS = 24  # of JSON; a shorter part is not longer than a reference to it
+MIN_SHARED_CHARACTERS = 24  # the length of a reference; inner parts of a part count as their numbers only
 SCHEMA_KEYWORDS = ("items", "additionalProperties")
 SCHEMA_LIST_KEYWORDS = ("anyOf", "prefixItems")
 SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "$defs")
 
 
 def deduplicate_schema(schema: JsonObject) -> JsonObject:
-    """Return a normalised schema with repeated parts as references to definitions, `same0` and so on."""
+    """Replace repeated parts of a normalised schema by references to definitions named `same0`, `same1` and so on."""
     parts = _SchemaParts()
     root = parts.add_part(schema)
     parts.name_repeated_parts()

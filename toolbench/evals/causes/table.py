@@ -20,7 +20,7 @@ class WireCause:
         envelope: The error codes of failed calls that have this cause.
         changes: The names of transforms whose change of an answer shows this cause.
         violations: The kinds of schema violations that have this cause.
-        classes: The failure classes that are this cause by themselves.
+        classes: The failure classes that always have this cause, whatever the exchanges show.
     """
 
     code: str
@@ -62,7 +62,7 @@ def lookup_code(column: str, key: str) -> str:
 def classify_envelope(*error_codes: str) -> str:
     """Return the code of the cause of a failed call.
 
-    It is that of the first error code in the column `envelope` of the table, or else `tool_failed`.
+    The first of `error_codes` that the column `envelope` of the table has decides; without one, it is `tool_failed`.
     """
     return next((code for name in error_codes if (code := lookup_code("envelope", name))), "tool_failed")
 

@@ -68,8 +68,8 @@ def _compute_null_likelihood_ratio(samples: Sequence[ScenarioSample], weights: S
 def _find_upper_limit(samples: Sequence[ScenarioSample], weights: Sequence[float], alpha: float) -> float:
     """Return the largest weighted sum of rates that is not excluded at the error `alpha`.
 
-    It is the maximum under a constraint on the log likelihood, found by a Lagrange multiplier: the constraint holds
-    with equality at the multiplier, or the rates are at their limits.
+    For a multiplier m, `_compute_tilted_rates` returns the rates that maximise the log likelihood plus m times the
+    weighted sum. The function searches the m at which the log likelihood falls to the threshold, or uses the largest m.
     """
     threshold = _sum_log_mixtures(samples) + math.log(alpha)
 

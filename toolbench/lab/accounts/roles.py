@@ -10,7 +10,7 @@ from django.db.models import TextChoices
 class Role(TextChoices):
     """Role of an account. Each role includes the permissions of the roles before it."""
 
-    VIEWER = "viewer", "Viewer"  # reads every page
+    VIEWER = "viewer", "Viewer"  # reads pages; some require a higher role, see web/roles.py
     OPERATOR = "operator", "Operator"  # also launches runs and changes presets, test cases and notes
     OWNER = "owner", "Owner"  # also changes providers, keys and people
 

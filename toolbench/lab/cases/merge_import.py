@@ -52,7 +52,7 @@ class CaseImportResult:
         parts = {
             f"imported{' as private' if private else ''}": self.new,
             UPDATED_TEXT: tuple(case for case in self.changed if not case.set.public),
-            f"{UPDATED_TEXT}, in a public set that exports include": public_cases,
+            f"of a public set, which exports include, {UPDATED_TEXT}": public_cases,
             "unchanged": self.unchanged,
         }
         return " ".join(f"{_describe_cases(cases)} {outcome}." for outcome, cases in parts.items() if cases)
@@ -68,8 +68,9 @@ def _describe_cases(cases: Sequence[Case]) -> str:
 def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseImportResult:
     """Save the cases, all or none.
 
-    A case with the slug of a user case, of any set, changes that case if it differs. A case with the title and content
-    of a user case is unchanged. Any other case is new; it gets another slug if its own is taken.
+    An imported case updates the stored user case with the same slug, of any set, or leaves it unchanged if both are
+    equal. If no user case has the slug, an imported case whose title and content a stored user case has is not imported
+    again. Any other imported case is created; it gets another slug if its slug is taken.
 
     Args:
         parsed_cases: the cases of the file.

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 def test_recommendations_page_shows_published_and_computed_advice(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/decide/recommendations/"))
-    assert "40/40 overlaps 36/40" in text
+    assert "40/40 and 36/40" in text
     assert "1,002/1,160" in text
     assert "1,002/1,120" in text
     assert "Timeouts were the dominant failure mode here (p95 ~125s)." in text

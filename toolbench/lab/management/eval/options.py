@@ -32,7 +32,7 @@ UNUSED_VARIABLES: Mapping[str, str] = {
     "LANGUAGE_POLICY_MATRIX": "language policies are not part of these scenarios",
     "LANGUAGE_POLICY_STRICT": "language policies are not part of these scenarios",
     "RUN_LANGUAGE_POLICY_EVAL": "language policies are not part of these scenarios",
-    "EMPTY_RESPONSE_RETRY_COUNT": "a re-prompt after an answer would be a second sample",
+    "EMPTY_RESPONSE_RETRY_COUNT": "repeating a request with an empty answer would be a second sample",
     "PRODUCTION_AUTO_SAMPLING_PROFILE": "a chosen profile is never replaced by another",
 }
 _FULL_PRESETS = ("full", "all")
@@ -155,13 +155,13 @@ def _parse_percent(text: str) -> float:
 
 
 TEXT = OptionKind("a text", str, "TEXT")
-FILTER = OptionKind("a comma list of words", str, "WORDS")
-WORDS = OptionKind("a comma list of names", _parse_words, "NAMES")
+FILTER = OptionKind("a comma-separated list of words", str, "WORDS")
+WORDS = OptionKind("a comma-separated list of names", _parse_words, "NAMES")
 COUNT = OptionKind("a whole number from 1", _parse_count, "N")
 RETRIES = OptionKind("a whole number from 0", _parse_zero_or_more, "N")
 WHOLE = OptionKind("a whole number", int, "N")
 NUMBER = OptionKind("a number", float, "X")
-SECONDS = OptionKind("a number of seconds; 0 or less means none", float, "SECONDS")
+SECONDS = OptionKind("a number of seconds (0 or less: no limit)", float, "SECONDS")
 PERCENT = OptionKind("a percentage between 0 and 100", _parse_percent, "PERCENT")
 OBJECT = OptionKind('a JSON object, such as {"max_turns": 6}', _parse_object, "JSON")
 RULE = OptionKind("a rule such as threshold, or threshold,target=90,error=0.05,rate=delivered", _parse_rule, "RULE")
@@ -220,7 +220,7 @@ class EvalOptions:
     )
     stream: str = field(
         default="none",
-        metadata=_build_metadata(STREAM, "whether answers are streamed; both runs every configuration each way"),
+        metadata=_build_metadata(STREAM, "whether answers are streamed; both: each configuration runs both ways"),
     )
     tag_fallback: bool = field(
         default=False,
@@ -248,9 +248,7 @@ class EvalOptions:
     )
     instances: str = field(
         default="parity",
-        metadata=_build_metadata(
-            INSTANCES, "parity: the published wording or a fixed list; drawn: a new instance for every trial"
-        ),
+        metadata=_build_metadata(INSTANCES, "parity: published wording or a fixed list; drawn: new for each trial"),
     )
     seed: int | None = field(
         default=None, metadata=_build_metadata(WHOLE, "seed of instances, order and sampling; default: random")
@@ -272,11 +270,12 @@ class EvalOptions:
         default=None, metadata=_build_metadata(NUMBER, "time limit of a trial in seconds, including back-off")
     )
     tool_use_mode: str = field(
-        default="enforced", metadata=_build_metadata(MODE, "whether a trial without a call fails", "TOOL_USE_MODE")
+        default="enforced",
+        metadata=_build_metadata(MODE, "whether a trial needs a call or has no tools", "TOOL_USE_MODE"),
     )
     failure_policy: str = field(
         default="fatal",
-        metadata=_build_metadata(POLICY, "what a failed tool call does to a trial", "TOOL_FAILURE_POLICY"),
+        metadata=_build_metadata(POLICY, "which failed tool calls make a trial fail", "TOOL_FAILURE_POLICY"),
     )
     allow: tuple[str, ...] = field(
         default=(),
@@ -287,7 +286,7 @@ class EvalOptions:
         default=None,
         metadata=_build_metadata(
             RETRIES,
-            "with --tool-use-mode relaxed: retries of a turn without tools",
+            "relaxed: repeat a request once without tools if the endpoint cannot use them (1 or more), or never (0)",
             "TOOL_CALLING_FALLBACK_RETRY_COUNT",
         ),
     )
@@ -329,7 +328,7 @@ class EvalOptions:
     title: str = field(default="", metadata=_build_metadata(TEXT, "the run's title"))
     key: str = field(
         default="",
-        metadata=_build_metadata(TEXT, "name of the launch on --server; with the same name, wait for the same run"),
+        metadata=_build_metadata(TEXT, "with --server: idempotency key; the same key waits for the same run"),
     )
     fail_under: float | None = field(
         default=None,
@@ -337,7 +336,7 @@ class EvalOptions:
     )
     baseline: int | None = field(
         default=None,
-        metadata=_build_metadata(COUNT, "exit with 1 if a cell is worse than in this run beyond chance"),
+        metadata=_build_metadata(COUNT, "id of a run: exit with 1 if a cell is significantly worse than in that run"),
     )
     junit: str = field(default="", metadata=_build_metadata(TEXT, "write the cells and gates to this file as JUnit"))
     markdown: str = field(default="", metadata=_build_metadata(TEXT, "write a summary to this file as Markdown"))

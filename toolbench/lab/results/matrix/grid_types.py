@@ -63,8 +63,8 @@ class GridColumn:
     Attributes:
         key: name of the column in the URL parameter `sort`.
         group: head above the column, shared with its neighbours of the same group; "" for none.
-        total: pooled rate of the newest versions over the rows; None if the metric is no rate, or if the rows have
-            several kinds of instance.
+        total: rate of the column, pooled over all rows that have the newest version of the scenario; None if the metric
+            is no rate, or if the rows have several kinds of instance.
     """
 
     key: str
@@ -83,7 +83,8 @@ class GridRow:
         title: tooltip of the label.
         note: profile, settings that differ between rows, and remarks on this row.
         is_repeated: whether the row above has the same model and provider, so that the label is not shown again.
-        overall: cell over all tool scenarios of the row; over its controls if the metric is about controls.
+        overall: cell over the whole row: over its tool scenarios (or its controls, if the metric is about controls);
+            over all strategies if rows are scenarios.
         cells: cells in the order of the columns; None if the row has no trials in the column.
         tally: counts of the tool scenarios; those of the control in the row of a control scenario.
         figures: further columns after the cells, each with its value.
