@@ -110,17 +110,6 @@ def test_acquire_slot_repeated_with_same_lease_succeeds() -> None:
     assert not acquire_slot(model.provider_id, trial.id, lease=uuid4())
 
 
-def test_acquire_slot_with_lost_lease_fails() -> None:
-    model = make_limited_model(concurrency=2)
-    launch_run(model, trials=1)
-    (trial,) = claim(model.provider_id, limit=1, worker="w")
-    release_slot(trial.id, trial.lease)
-    assert not acquire_slot(model.provider_id, trial.id, lease=uuid4())
-    assert Trial.objects.get(pk=trial.id).backing_off
-    requeue([(trial.id, trial.lease)])
-    assert not acquire_slot(model.provider_id, trial.id, lease=trial.lease)
-
-
 def test_claim_leaves_reserved_slots_free() -> None:
     model = make_limited_model(concurrency=3)
     launch_run(model, trials=3)

@@ -204,7 +204,7 @@ def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHin
     A slot that the trial holds already is not counted: the answer of a call that acquired it may have been lost.
 
     Returns:
-        Whether it got one; False if no slot is free or the lease is lost. A deleted provider has no limit.
+        Whether it got one; always True if the provider was deleted.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
@@ -213,7 +213,7 @@ def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHin
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_ACQUIRE_SLOT, [trial_id, lease])
-        return bool(cursor.rowcount)
+    return True
 
 
 def lock_slots(provider_id: int) -> None:
