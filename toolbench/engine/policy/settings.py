@@ -253,7 +253,8 @@ class Policy:
         metadata=build_metadata(TRANSFORM_LIST, "Transforms of the whole request body, in order, as the last step."),
     )
     response_transforms: tuple[str, ...] = field(
-        default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the message of an answer, in order.")
+        default=(),
+        metadata=build_metadata(TRANSFORM_LIST, "Transforms of an answer, in order (calls in text: native only)."),
     )
     tool_call_transforms: tuple[str, ...] = field(
         default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the calls of an answer, in order.")

@@ -14,7 +14,7 @@ from toolbench.engine.wire_formats.unrepresentable_numbers import read_answer_js
 from toolbench.engine.wire_formats.usage import find_usage, read_usage
 
 # End of an error message about an answer that is no answer of the wire format of its provider.
-CHAT_COMPLETION_HINT = ": it looks like a chat completion, so set the wire format of the provider to chat completions"
+CHAT_COMPLETION_HINT = ": it looks like a chat completion, so choose the API OpenAI chat completions for the provider"
 
 
 @light(frozen=True, slots=True)

@@ -82,5 +82,5 @@ def test_decode_message_refuses_other_bodies(body: Any, code: str) -> None:
 
 
 def test_decode_message_of_chat_completion_names_the_other_wire() -> None:
-    with pytest.raises(MalformedAnswerError, match="looks like a chat completion, so set the wire format"):
+    with pytest.raises(MalformedAnswerError, match="looks like a chat completion, so choose the API OpenAI"):
         decode_message(b'{"choices": []}')

@@ -62,10 +62,12 @@ def test_list_record_changes_lists_newer_trials_and_keeps_evidence() -> None:
     assert new.then == "not there"
 
 
-def test_list_record_changes_lists_changed_sentence_alone() -> None:
+def test_list_record_changes_lists_changed_decision_but_no_reworded_one() -> None:
     make_passing_cell()
     record = save_record(FASTEST, owner=None)
     now, record.sentence = record.sentence, "No configuration qualifies."
+    assert list_record_changes(record) == ()
+    record.verdict, record.leader = "none", ""
     (answer,) = list_record_changes(record)
     assert (answer.label, answer.then, answer.now) == ("The answer", "No configuration qualifies.", now)
 

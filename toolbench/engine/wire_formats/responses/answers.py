@@ -66,7 +66,7 @@ def _get_wire_hint(root: JsonObject) -> str:
     if "choices" in root:
         return CHAT_COMPLETION_HINT
     return (
-        ": it looks like an answer of Messages, so set the wire format of the provider to Messages"
+        ": it looks like an answer of Messages, so choose the API Anthropic Messages for the provider"
         if "content" in root
         else ""
     )

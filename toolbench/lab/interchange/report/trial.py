@@ -245,8 +245,8 @@ def round_elapsed_ms(trial: Trial) -> int:
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
-    """Return whether the policy parses calls between tags in the text; None without a policy."""
-    return TAG_TRANSFORM in policy.response_transforms if policy else None
+    """Return whether calls between tags in the text are read, which needs the method native; None without a policy."""
+    return policy.method == "native" and TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
 def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | None:

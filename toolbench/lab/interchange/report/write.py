@@ -62,9 +62,9 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
         ReportError: the folder is not empty, or the run does not exist or was deleted.
     """
     check_empty_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
     for name, content in iter_report_files(run_id, output_dir=str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
         names.append(name)
     return tuple(names)

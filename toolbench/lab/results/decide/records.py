@@ -116,7 +116,7 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
     """Return the differences between a record and the result of the same query now.
 
     Returns:
-        The differences, that of the decision's sentence first.
+        The differences, that of the decision's sentence first. A sentence that was only reworded is no difference.
     """
     page = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
     now_by_key = {row.assessment.measured.key: row_to_json(row) for row in page.rows}
@@ -126,7 +126,9 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
         then, now = describe_row(then_by_key.get(key)), describe_row(now_by_key.get(key))
         if then != now:
             changes.append(RecordChange((then_by_key.get(key) or now_by_key[key])["label"], then, now))
-    if page.decision.sentence != record.sentence:
+    leader = page.leader.assessment.measured.key if page.leader else ""
+    is_changed = bool(changes) or (page.decision.verdict, leader) != (record.verdict, record.leader)
+    if is_changed and page.decision.sentence != record.sentence:
         changes.insert(0, RecordChange("The answer", record.sentence, page.decision.sentence))
     return tuple(changes)
 

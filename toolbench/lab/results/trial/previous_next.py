@@ -33,7 +33,7 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
-    """Return the neighbours of a trial in the order of the filter, with one or two queries.
+    """Return the neighbours of a trial in the order of the filter, with at most three queries.
 
     They are found by the place that the trial has in this order, even if the filter does not match it.
     """
