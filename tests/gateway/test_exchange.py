@@ -80,3 +80,18 @@ def test_trace_masks_secrets_of_every_target(fields: dict[str, Any], status: int
         assert [name for name, stored in bodies.items() if b"sk-upstream-4711" in stored] == []
 
     run(exchange)
+
+
+def test_trace_has_no_bodies_if_one_tried_target_keeps_none() -> None:
+    async def exchange() -> None:
+        with ScriptedServer([text_reply("Hi")]) as second:
+            provider = await in_database(make_provider_at, second.base_url)
+            await in_database(make_alias, provider, "m2", "second")
+            gateway_fields = {"fallbacks": ("second",), "keep_bodies": False}
+            async with scripted_gateway(error_reply(500), **gateway_fields) as (gateway, _):
+                assert (await post(gateway, chat_body()))[0] == 200
+                (trace,) = await read_traces()
+        assert trace.served_by == "second"
+        assert [name for name in BODY_COLUMNS if getattr(trace, name)] == []
+
+    run(exchange)

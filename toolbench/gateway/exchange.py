@@ -68,8 +68,8 @@ class ClientExchange:
 
     @property
     def keeps_bodies(self) -> bool:
-        """Whether the trace is kept with its bodies."""
-        return self.keeps_trace and self.served_by is not None and self.served_by.keep_bodies
+        """Whether the trace is kept with its bodies: only if every target that was tried keeps them."""
+        return self.keeps_trace and all(target.keep_bodies for target in self.targets)
 
     def build_trace(self, target: ServedAlias) -> GatewayTrace:
         """Return the unsaved row of this exchange, whose last target is `target`, without bodies."""
