@@ -12,16 +12,17 @@ ANY_SCALAR = "any text, number, boolean or null"  # a replacement, where a schem
 
 @dataclass(frozen=True, slots=True)
 class DroppedKeyword:
-    """A keyword of a tool's schema that is not sent, or only in a weaker form.
+    """A keyword of a tool's schema that a constraint does not enforce, or only in a weaker form.
 
     Answers are still validated by the tool's own schema.
 
     Attributes:
         path: JSON path into the tools (`$[0].parameters.properties.a.pattern`).
-        keyword: the name of the keyword.
+        keyword: name of the keyword; "depth" for a schema that nests too deeply, "strict" for a tool sent without it.
         constraint: `SchemaSupport.name` of the constraint that does not enforce the keyword; several constraints may
             share it.
-        value: the keyword's value as JSON, truncated to 80 characters.
+        value: the keyword's value as JSON, truncated to 80 characters; the limit for "depth", the schema's keys for
+            "strict".
         replacement: a description of what is enforced instead; "" for nothing.
     """
 
@@ -32,7 +33,7 @@ class DroppedKeyword:
     replacement: str = ""
 
     def build_change(self) -> TransformChange:
-        """Return the dropped keyword as a change of the tools, for the trace."""
+        """Return the dropped keyword as a change of the tools."""
         name = f"constraint_{self.constraint}"
         return TransformChange("tool", name, self.path, f"{self.keyword}: {self.value}", self.replacement or "not held")
 

@@ -1,9 +1,9 @@
 """Extraction of the texts of a JSON body or of an event stream, each with its position in the bytes.
 
 A text may be split into parts, over the events of a stream or over the content parts of a message. Parts are joined
-twice: those with the same path, and those with the same field name. The path of a text consists of the keys, and of the
-indexes or ids of list items, that lead to it. Any body is accepted; in a body that is not JSON, the quoted texts are
-extracted.
+twice: those with the same path, and those with the same field name. The path of a text consists of the keys that lead
+to it, and of the fields `index`, or `id` in list items, of the objects on the way; positions in lists do not count. Any
+body is accepted; in a body that is not JSON, the quoted texts are extracted.
 """
 
 import json
@@ -54,8 +54,8 @@ def _join_named_texts(documents: Sequence[Any]) -> str | None:
     """Return the texts that have more than one part, without building the paths of the texts.
 
     Returns:
-        The same as `_TextCollector.join_parts`. None if a field name has more than two texts: only then can a path have
-        several, but not all, of the name's texts, so that they have to be joined by path as well.
+        The texts of `_TextCollector.join_parts`, each once. None if a field name has more than two texts: only then can
+        a path have several, but not all, of the name's texts, so that they have to be joined by path as well.
     """
     texts_by_name: dict[str, list[str]] = {}
     for document in documents:
@@ -155,9 +155,9 @@ class _TextCollector:
         """Return the child of a node for the item with this index or id; add it if it is missing.
 
         Args:
-            node: the node of the list.
+            node: the node of the list, or of the object that has an index.
             label: index or id of the item; any value but a number or a text counts as "".
-            name: field name of the list.
+            name: field name of the list or object; "" at the root.
         """
         label = label if isinstance(label, (int, str)) else ""
         return node.children.get(label) or node.children.setdefault(label, self._add_node(name))

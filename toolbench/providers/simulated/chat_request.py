@@ -49,7 +49,7 @@ class ChatRequest:
         is_reprompted: whether a blank answer was followed by a request for a final one.
         messages_with_calls: all answers with calls in the messages.
         earlier_text: the texts before the question, one per line.
-        required_tools: names of the tools of which tool_choice requires a call; () if it requires none.
+        required_tools: names of the tools of which tool_choice requires at least one; () if it requires none.
     """
 
     seed: int | None
@@ -80,7 +80,7 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
         style: form of a call, as in `ChatRequest`; "" to detect it in the request.
 
     Raises:
-        ValueError: the body is not a chat request; the text is one sentence.
+        ValueError: `messages` is not a list of objects.
     """
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):

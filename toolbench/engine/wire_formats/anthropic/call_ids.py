@@ -12,7 +12,7 @@ class CallIdMap:
 
     Args:
         allowed_pattern: pattern of the ids that are accepted.
-        prefix: beginning of the ids that replace others.
+        prefix: beginning of the ids that replace ids that are not allowed.
     """
 
     def __init__(self, allowed_pattern: re.Pattern[str] = _MESSAGES_ID, prefix: str = "toolu_") -> None:

@@ -1,5 +1,5 @@
 -- Fragment: the cost of a trial in dollars, or NULL if it is unknown. A trial with neither an answer nor tokens
--- costs 0. An answer whose tokens were not counted has an unknown cost, unless the price is 0.
+-- costs 0. A trial with answers but without tokens has an unknown cost, unless the price is 0.
 --
 -- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py; `spent`, from lost_spending.sql; `price`, dollars
 -- per million tokens.

@@ -19,7 +19,13 @@ AXES = {
 }  # fmt: skip
 SIDE_LETTERS = "abcdefghijkl"  # each side's values have its letter and "_" as their prefix in the URL
 MAX_SIDES = len(SIDE_LETTERS)
-SIDE_AXES = ("model", "strategy", "profile", "method", "provider")  # axes whose values can be the sides of a scope
+SIDE_AXES = (
+    "model",
+    "strategy",
+    "profile",
+    "method",
+    "provider",
+)  # axes whose values can be the sides if the URL names none
 SUCCESS_METRICS = {
     "given": "Answered success",
     "delivered": "End-to-end success",
@@ -126,7 +132,7 @@ class CompareQuery:
 
     @property
     def has_named_sides(self) -> bool:
-        """Return whether the URL names sides; otherwise they follow from the scope."""
+        """Return whether the URL names sides; otherwise they are chosen from the selected trials or published rows."""
         return any(self.side_values)
 
     @property

@@ -1,4 +1,4 @@
-"""Source of a promotion: the configuration, its decision record, and the plan of its canary."""
+"""Configuration to promote to a gateway alias, with its decision record and the plan of its canary."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from toolbench.lab.results.decide.records import find_leader_row
 
 @dataclass(frozen=True, slots=True)
 class PromotionSource:
-    """A configuration that can be promoted.
+    """A configuration that can be promoted to a gateway alias.
 
     Attributes:
         config: the configuration; for a confirmed record, that of the confirmation run if it still exists.
@@ -38,8 +38,8 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
     """Return the source of a promotion.
 
     Args:
-        config_id: a configuration; ignored if the record exists.
-        record_id: a decision record, whose leader is promoted; None, or an id without a record, for `config_id`.
+        config_id: id of a configuration; ignored if the record exists.
+        record_id: id of a decision record, whose leader is promoted; without such a record, `config_id` is used.
 
     Returns:
         None if there is no such configuration, its model was deleted, or the record has no leader.
@@ -61,7 +61,8 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
 def _find_config_id(record: DecisionRecord) -> int | None:
     """Return the id of the leader's configuration; None without a leader.
 
-    A confirmed record has that of the confirmation run, if it still exists; otherwise that of the evidence is returned.
+    For a confirmed record, it is the configuration of the confirmation run if that still exists; otherwise the one in
+    the evidence.
     """
     row = find_leader_row(record)
     if row is None:

@@ -95,7 +95,8 @@ def export_measured(matrix: Matrix) -> ExportTable:
     """Return the table of a measured matrix, with one query, or with none if the table is cached.
 
     The column p95_ms has the nearest-rank p95 of all trials, controls included, as in the case study. Therefore all
-    trials of the rows that did not pass are read, and the table is cached until the version of the matrix changes.
+    failures and infrastructure errors of the rows are read, and the table is cached until the version of the matrix
+    changes.
     """
     key = replace(matrix.query, layout=USUAL_LAYOUT)
     return _tables.get(matrix.version, key, lambda: _build_table(matrix))
@@ -119,8 +120,8 @@ def _build_table(matrix: Matrix) -> ExportTable:
     )
     simulated = ("Simulated models with known success rates: nothing here was measured on a real model.",)
     notes = (
-        "tool_ok counts by the case study rule, or by the task if a scenario has no such rule; infrastructure errors "
-        "count as failures. Toolbench adds the columns after the seventh.",
+        "tool_ok counts passes by the case study rule, or by the task if a scenario has no such rule; infrastructure "
+        "errors count as failures. Toolbench adds the columns after the seventh.",
         "Intervals: Wilson 95 % unless the last column says otherwise. They apply to repeats of these scenarios only.",
         "The columns …_ms_value, …_ms_low and …_ms_high are a quantile of the times in all tool scenarios with its "
         "distribution-free 95 % bounds; an open bound is empty.",
@@ -142,7 +143,7 @@ def _build_case_study_values(row: MatrixRow, failures: Failures) -> tuple[Value,
 
 
 def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
-    """Return the numbers of passed and of all trials, by the case study rule or, without one, by the task."""
+    """Return how many trials passed, by the case study rule or else by their outcome, and how many were tried."""
     tallies = tuple(scenarios)
     passed = sum(tally.parity_passed if tally.parity_judged else tally.passed for tally in tallies)
     return passed, sum(tally.tried for tally in tallies)
@@ -189,7 +190,7 @@ def _list_metric_values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
 
 
 def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
-    """Return passed trials, all trials, share, lower and upper bound; a value that is unknown is None."""
+    """Return numerator, denominator, share, lower and upper bound; an unknown value is None."""
     if rate is None:
         return (None,) * 5
     if not rate.n:

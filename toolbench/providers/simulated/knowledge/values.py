@@ -1,4 +1,4 @@
-"""Values of arguments that are known by their name or their enum, for simulated models."""
+"""Values that simulated models choose for arguments with an enum or a known name."""
 
 import re
 
@@ -33,7 +33,7 @@ def find_known_value(name: str, schema: JsonObject, question: str) -> object:
     """Return the value of an argument with an enum or a known name.
 
     Returns:
-        None if the argument has neither or if the question does not contain its value.
+        None if the argument has neither, or if the question mentions neither a place nor one of the enum's values.
     """
     options = schema.get("enum")
     if isinstance(options, list) and options:
