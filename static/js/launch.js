@@ -11,20 +11,36 @@ function showRule() {
 rule?.addEventListener("change", showRule);
 if (rule) showRule();
 
-// While the form is sent, htmx does not replace the button by that of a new plan: the new button has another launch key,
-// with which a second press would start another run.
+// While a button is pressed or the form is sent, htmx does not replace the buttons by those of a new plan: the press would
+// be lost, and the new button has another launch key, with which a second press would start another run.
 const plan = document.querySelector("form.plan");
 let isStarting = false;
+let isPressed = false;
+let hasSkippedPlan = false;
 
 plan?.addEventListener("submit", (event) => {
   isStarting = event.submitter?.formMethod === "post";
 });
 plan?.addEventListener("htmx:beforeSwap", (event) => {
-  if (isStarting) event.detail.shouldSwap = false;
+  if (isStarting || isPressed) event.detail.shouldSwap = false;
+  hasSkippedPlan ||= isPressed;
 });
+plan?.addEventListener("pointerdown", (event) => {
+  isPressed = event.target.closest("button") !== null;
+});
+for (const type of ["pointerup", "pointercancel"]) {
+  window.addEventListener(type, () => setTimeout(endPress)); // after the click, which follows the release
+}
 window.addEventListener("pageshow", () => {
   isStarting = false;
 });
+
+// Requests the plan again if it was not shown because a button was pressed without sending the form.
+function endPress() {
+  isPressed = false;
+  if (hasSkippedPlan && !isStarting) plan.dispatchEvent(new Event("change"));
+  hasSkippedPlan = false;
+}
 
 // Shows only the models that match the typed words, and those that are chosen. Without this script, the button Filter
 // sends the form.

@@ -31,6 +31,22 @@ def test_plan_is_not_replaced_while_a_start_is_under_way(browser_page: Page, per
     expect(page.get_by_role("button", name="Start 30 trials")).not_to_have_attribute("formaction", sent_to or "")
 
 
+def test_press_of_start_is_not_lost_if_a_plan_arrives(browser_page: Page, personas: None) -> None:
+    page = browser_page
+    fill_form(page, RunForm(models=("perfect",)))
+    button = page.get_by_role("button", name="Start 10 trials")
+    expect(button).to_be_visible()
+    page.get_by_label("Trials for each scenario").fill("20")  # its plan is requested when the button gets the focus
+    button.hover()
+    with page.expect_response(lambda response: "trials=20" in response.url) as plan:
+        page.mouse.down()
+    plan.value.finished()
+    page.mouse.up()
+
+    expect(page.locator("#live")).to_be_visible()
+    assert Run.objects.get().trials.count() == 20
+
+
 def test_launcher_sees_trial_count_and_request_limit_holds(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
