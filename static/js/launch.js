@@ -35,6 +35,16 @@ window.addEventListener("pageshow", () => {
   isStarting = false;
 });
 
+// Requests the plan if fields were changed before the scripts were loaded, or restored by the browser.
+document.addEventListener("DOMContentLoaded", () => {
+  if (plan && [...plan.elements].some(isChanged)) plan.dispatchEvent(new Event("change"));
+});
+
+function isChanged(field) {
+  if (field.options) return [...field.options].some((option) => option.selected !== option.defaultSelected);
+  return field.matches("input, textarea") && (field.checked !== field.defaultChecked || field.value !== field.defaultValue);
+}
+
 // Requests the plan again if it was not shown because a button was pressed without sending the form.
 function endPress() {
   isPressed = false;

@@ -1,10 +1,10 @@
 """Launcher: plans a run of three models, two profiles and the typical scenarios with a request limit."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.journeys.run_form import TYPICAL_SCENARIOS, RunForm, fill_form, wait_until_idle
 from tests.worker_process import WorkerProcess
-from toolbench.lab.models import Run
+from toolbench.lab.models import Model, Run
 
 RUN_FORM = RunForm(
     models=("perfect", "reliable-70", "legacy-function-call"),
@@ -45,6 +45,18 @@ def test_press_of_start_is_not_lost_if_a_plan_arrives(browser_page: Page, person
 
     expect(page.locator("#live")).to_be_visible()
     assert Run.objects.get().trials.count() == 20
+
+
+def test_plan_shows_what_was_entered_before_scripts_were_loaded(browser_page: Page, personas: None) -> None:
+    page, delayed = browser_page, list[Route]()
+    page.route("**/*.js", lambda route: delayed.append(route))
+    page.goto(f"/runs/new/?models={Model.objects.get(name='perfect').pk}&scenarios=happy_path", wait_until="commit")
+    page.get_by_label("Trials for each scenario").fill("7")
+    for route in delayed:
+        route.continue_()
+    page.unroute("**/*.js")
+
+    expect(page.get_by_role("button", name="Start 7 trials")).to_be_visible()
 
 
 def test_launcher_sees_trial_count_and_request_limit_holds(
