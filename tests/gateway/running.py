@@ -3,7 +3,7 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from toolbench.lab.accounts.tokens import create_api_token
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import GatewayTrace, Model, Provider
 from toolbench.lab.serving.aliases import AliasChoice, save_alias
-from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply
 from toolbench.providers.simulated.server import SimulatedServer
 
 TOOLS: list[Any] = [
@@ -122,6 +122,22 @@ async def scripted_gateway(
         await in_database(make_alias, provider, "m", "weather", **fields)
         async with run_gateway(await in_database(make_token)) as gateway:
             yield gateway, upstream
+
+
+@asynccontextmanager
+async def gateway_with_fallback(
+    reply: ScriptedReply, fallback_provider: Mapping[str, object] | None = None, **fields: Any
+) -> AsyncIterator[RunningGateway]:
+    """Run a gateway whose alias `weather` gets an error and has the fallback alias `second`, which gets `reply`.
+
+    Args:
+        fallback_provider: fields of the provider of `second`.
+    """
+    with ScriptedServer([reply]) as second:
+        provider = await in_database(make_provider_at, second.base_url, **(fallback_provider or {}))
+        await in_database(make_alias, provider, "m2", "second")
+        async with scripted_gateway(error_reply(500), fallbacks=("second",), **fields) as (gateway, _):
+            yield gateway
 
 
 @asynccontextmanager

@@ -9,9 +9,8 @@ from tests.gateway.running import (
     CHAT,
     MESSAGES,
     chat_body,
+    gateway_with_fallback,
     in_database,
-    make_alias,
-    make_provider_at,
     messages_body,
     post,
     read_traces,
@@ -22,13 +21,7 @@ from tests.gateway.running import (
 from toolbench.lab.interchange.traffic.drafts import import_traffic
 from toolbench.lab.models import TrafficDraft
 from toolbench.lab.serving.traces import BODY_COLUMNS, build_traffic_line
-from toolbench.providers.scripted_server import (
-    ScriptedReply,
-    ScriptedServer,
-    error_reply,
-    text_reply,
-    tool_call_reply,
-)
+from toolbench.providers.scripted_server import ScriptedReply, text_reply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ARGUMENTS = '{"city": "Berlin"}'
@@ -67,12 +60,9 @@ def test_build_traffic_line_is_importable_in_every_dialect(path: str, body: Any,
 def test_trace_masks_secrets_of_every_target(fields: dict[str, Any], status: int) -> None:
     async def exchange() -> None:
         question = [{"role": "user", "content": "My key is sk-upstream-4711."}]
-        with ScriptedServer([text_reply("It is sk-upstream-4711.")]) as second:
-            provider = await in_database(make_provider_at, second.base_url, **fields)
-            await in_database(make_alias, provider, "m2", "second")
-            async with scripted_gateway(error_reply(500), fallbacks=("second",)) as (gateway, _):
-                assert (await post(gateway, chat_body(messages=question)))[0] == status
-                (trace,) = await read_traces()
+        async with gateway_with_fallback(text_reply("It is sk-upstream-4711."), fields) as gateway:
+            assert (await post(gateway, chat_body(messages=question)))[0] == status
+            (trace,) = await read_traces()
         bodies = {name: bytes(getattr(trace, name) or b"") for name in BODY_COLUMNS}
         assert trace.served_by == "second"
         assert bodies["client_request"]
@@ -84,13 +74,9 @@ def test_trace_masks_secrets_of_every_target(fields: dict[str, Any], status: int
 
 def test_trace_has_no_bodies_if_one_tried_target_keeps_none() -> None:
     async def exchange() -> None:
-        with ScriptedServer([text_reply("Hi")]) as second:
-            provider = await in_database(make_provider_at, second.base_url)
-            await in_database(make_alias, provider, "m2", "second")
-            gateway_fields = {"fallbacks": ("second",), "keep_bodies": False}
-            async with scripted_gateway(error_reply(500), **gateway_fields) as (gateway, _):
-                assert (await post(gateway, chat_body()))[0] == 200
-                (trace,) = await read_traces()
+        async with gateway_with_fallback(text_reply("Hi"), keep_bodies=False) as gateway:
+            assert (await post(gateway, chat_body()))[0] == 200
+            (trace,) = await read_traces()
         assert trace.served_by == "second"
         assert [name for name in BODY_COLUMNS if getattr(trace, name)] == []
 

@@ -19,9 +19,9 @@ from tests.gateway.running import (
     QUESTION,
     RunningGateway,
     chat_body,
+    gateway_with_fallback,
     in_database,
     make_alias,
-    make_provider_at,
     make_token,
     messages_body,
     post,
@@ -41,7 +41,6 @@ from toolbench.providers.scripted_server import (
     ConnectionEnd,
     ScriptedReply,
     ScriptedServer,
-    error_reply,
     json_reply,
     text_reply,
     tool_call_reply,
@@ -124,15 +123,12 @@ def test_gateway_without_repairs_names_tool_and_invalid_argument() -> None:
 
 def test_gateway_uses_fallback_alias_when_provider_fails() -> None:
     async def body() -> None:
-        with ScriptedServer([text_reply("From the second.")]) as second:
-            provider = await in_database(make_provider_at, second.base_url)
-            await in_database(make_alias, provider, "m2", "second")
-            async with scripted_gateway(error_reply(500), fallbacks=("second",)) as (gateway, _):
-                status, answer, headers = await post(gateway, chat_body())
-                assert (status, answer["choices"][0]["message"]["content"]) == (200, "From the second.")
-                assert headers["x-toolbench-alias"] == "second"
-                (trace,) = await read_traces()
-                assert (trace.alias, trace.served_by, trace.requests) == ("weather", "second", 2)
+        async with gateway_with_fallback(text_reply("From the second.")) as gateway:
+            status, answer, headers = await post(gateway, chat_body())
+            assert (status, answer["choices"][0]["message"]["content"]) == (200, "From the second.")
+            assert headers["x-toolbench-alias"] == "second"
+            (trace,) = await read_traces()
+            assert (trace.alias, trace.served_by, trace.requests) == ("weather", "second", 2)
 
     run(body)
 

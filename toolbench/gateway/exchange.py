@@ -130,7 +130,10 @@ class ClientExchange:
         return body
 
     def _mask_step(self, body: bytes) -> bytes:
-        """Return a part of a step, in which the secrets of its own target are masked already, like `_mask`."""
+        """Return a part of a recorded step with the secrets of all targets masked.
+
+        The secrets of the step's own target were masked when it was recorded.
+        """
         return self._mask(body) if len(self.targets) > 1 else body
 
     def _render_traffic_line(self) -> bytes | None:

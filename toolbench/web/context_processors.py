@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from toolbench.lab.accounts.roles import Role, get_role
+from toolbench.lab.models import Run
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.saved_views import RESULT_PATHS, ListedView, read_view_menu
 from toolbench.web.result_scope import ResultScope
@@ -155,6 +156,17 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
     )
     label = current.label if current else ""
     return Frame(theme, next_theme, nav, label, tabs, get_role(request.user))
+
+
+def build_run_frame(request: HttpRequest, run: Run) -> Frame:
+    """Return the frame of a page about a run, which marks the tab of the list that has the run."""
+    if run.imported:
+        path = "/imported/"
+    elif run.purpose == Run.PLAYGROUND:
+        path = "/playground/"
+    else:
+        path = "/demo/" if run.simulated else "/runs/"
+    return build_frame(request, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def test_count_trials_to_detect_clamps_the_share_to_0_and_1() -> None:
     assert count_trials_to_detect(0.1, share=-0.05) == count_trials_to_detect(0.1, share=0.0)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.07, 0.2, 0.5, 0.9, 1.0])
 def test_find_detectable_difference_is_the_first_detectable_whole_point(share: float) -> None:
     possible = [points for points in range(1, 100) if points <= round(100 * max(share, 1 - share))]
     needed = {points: count_trials_to_detect(points / 100, share=share) for points in possible}

@@ -169,8 +169,9 @@ def test_run_page_of_simulated_run_is_labelled(owner_client: Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "tab"), [({}, "My runs"), ({"simulated": True}, "Simulated"), ({"imported": True}, "Imported")]
 )
-def test_run_page_marks_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str) -> None:
-    frame = owner_client.get(f"/runs/{make_run(**fields).pk}/").context["frame"]
+@pytest.mark.parametrize("page", ["", "metrics/", "judgements/", "missing/"])
+def test_pages_of_run_mark_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str, page: str) -> None:
+    frame = owner_client.get(f"/runs/{make_run(**fields).pk}/{page}").context["frame"]
     assert [link.label for link in frame.tabs if link.current] == [tab]
 
 

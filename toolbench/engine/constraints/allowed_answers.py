@@ -77,8 +77,8 @@ def build_answer_schema(
 ) -> JsonObject:
     """Return one JSON Schema of all answers.
 
-    An answer is the object `{"name", "arguments"}` of a call, or `{"calls": […]}` if there may be several calls, or
-    `{"final"}` if a final text is allowed.
+    A call is the object `{"name", "arguments"}`. If several calls are allowed, all calls, also a single one, are in
+    `{"calls": […]}` instead. A final text, if it is allowed, is `{"final"}`.
 
     Args:
         answers: the allowed answers.

@@ -23,15 +23,16 @@ def get_prompt_version(method: str) -> str:
 def build_instruction(
     method: str, tools_json: Sequence[JsonObject], *, allows_final: bool = False, allows_several: bool = False
 ) -> str:
-    """Return the method's instruction with a line for each tool and an example call of the first tool.
+    """Return the method's instruction.
 
-    The example is a call of an offered tool, since small models copy it.
+    If the method requests calls in the prompt, the instruction has a line for each tool and an example call of the first
+    tool: small models copy the example, so it must name an offered tool.
 
     Args:
         method: name of the method.
         tools_json: the tools, at least one.
-        allows_final: add how to answer without a tool, for methods that say this separately.
-        allows_several: add how to make several calls at once.
+        allows_final: add how to answer without a tool; only for `constrained`.
+        allows_several: add how to make several calls at once; only for `constrained`.
     """
     optional_lines = [
         _PROMPTS[method][part_name]

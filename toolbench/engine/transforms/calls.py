@@ -41,7 +41,10 @@ def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
 
 
 def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
-    """Yield the calls that a call of the invented tool lists; any other call itself."""
+    """Yield the calls that a call of the invented tool lists.
+
+    A call of another tool, or without a readable list, is yielded itself.
+    """
     name, arguments = _get_name_and_arguments(call)
     tool_uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
     if not tool_uses:

@@ -45,15 +45,10 @@ def find_detectable_difference(trials: int, *, share: float, power: float = DEFA
     Returns:
         The difference as a fraction, rounded up to whole percentage points; None if no possible difference is detected.
     """
-    possible = (points / 100 for points in range(1, 100) if points / 100 <= max(share, 1 - share))
-    return next(
-        (
-            difference
-            for difference in possible
-            if count_trials_to_detect(difference, share=share, power=power) <= trials
-        ),
-        None,
-    )
+    # Differences above the largest possible one need at least as many trials, since the second side is at most 1.
+    differences = (points / 100 for points in range(1, 100))
+    detected = (d for d in differences if count_trials_to_detect(d, share=share, power=power) <= trials)
+    return next(detected, None)
 
 
 def compute_aa_noise(share: float, first: int, second: int) -> float:

@@ -45,14 +45,26 @@ CHECK_KINDS = (
     "together",
     "before",
 )
-TOGETHER_SUFFIX = " calls in one message"  # end of the name of a check of the kind "together"
 _FLAG_KINDS = ("answer_given", "answer_asks", "answer_done")
 
 
 def run_check(row: JsonObject, loop_result: LoopResult) -> Check:
     """Return the result of a check; the row must be valid."""
-    kind = next(name for name in CHECK_KINDS if name in row)
-    return _CHECK_BY_KIND[kind](row, loop_result)
+    return _CHECK_BY_KIND[_find_kind(row)](row, loop_result)
+
+
+def find_failure_class(row: JsonObject, loop_result: LoopResult) -> str:
+    """Return the failure class of a trial whose first failed check is this valid row."""
+    kind = _find_kind(row)
+    if kind == "called" and row.get("times") != 0:
+        return "missing_call" if _count_called(row, loop_result) < row.get("times", 1) else "too_many_calls"
+    if kind == "before":
+        return "wrong_order" if _count_called({"called": row["before"][0]}, loop_result) else "missing_call"
+    return _CLASS_BY_KIND.get(kind, "wrong_reply")
+
+
+def _find_kind(row: JsonObject) -> str:
+    return next(name for name in CHECK_KINDS if name in row)
 
 
 def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
@@ -119,12 +131,17 @@ def _check_is(row: JsonObject, loop_result: LoopResult) -> Check:
 
 def _check_called(row: JsonObject, loop_result: LoopResult) -> Check:
     tool, times = row["called"], row.get("times")
-    calls = [call for call in iter_calls(loop_result) if call.tool == tool]
-    refused_count = sum(not is_valid_call(call.result) for call in calls)
-    count = len(calls) if times == 0 else len(calls) - refused_count
+    made, count = _list_called_tools(loop_result).count(tool), _count_called(row, loop_result)
+    refused_count = made - _count_called({"called": tool}, loop_result)
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
-    detail = f"it was called {len(calls)} times" + (f", {refused_count} of them not valid" if refused_count else "")
+    detail = f"it was called {made} times" + (f", {refused_count} of them not valid" if refused_count else "")
     return Check(name, count >= 1 if times is None else count == times, detail)
+
+
+def _count_called(row: JsonObject, loop_result: LoopResult) -> int:
+    """Return the number of calls that count for a row of the kind `called`: the valid ones or, for 0 times, all."""
+    calls = [call for call in iter_calls(loop_result) if call.tool == row["called"]]
+    return len(calls) if row.get("times") == 0 else sum(is_valid_call(call.result) for call in calls)
 
 
 def _check_not_called(row: JsonObject, loop_result: LoopResult) -> Check:
@@ -167,7 +184,7 @@ def _check_done(row: JsonObject, loop_result: LoopResult) -> Check:
 
 def _check_together(row: JsonObject, loop_result: LoopResult) -> Check:
     max_calls = max(map(count_calls, loop_result.turns), default=0)
-    name = f"{row['together']}{TOGETHER_SUFFIX}"
+    name = f"{row['together']} calls in one message"
     return Check(name, max_calls >= row["together"], f"a message has at most {max_calls}")
 
 
@@ -188,6 +205,12 @@ _CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, LoopResult], Check]] = {
     "calls_at_most": _check_at_most,
     "together": _check_together,
     "before": _check_before,
+}
+_CLASS_BY_KIND = {
+    "called": "wrong_tool",  # 0 times
+    "not_called": "wrong_tool",
+    "calls_at_most": "too_many_calls",
+    "together": "not_parallel",
 }
 _VALUE_BY_KIND = {
     "calls_at_most": "a whole number from 0",

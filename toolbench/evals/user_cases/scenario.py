@@ -1,6 +1,6 @@
 """The scenario of a user's test case, which has one instance."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.engine.events import EndReason, LoopResult
 from toolbench.engine.loop.run_state import FurtherMessage
@@ -15,7 +15,7 @@ from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, h
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.calls import CallComparison, build_expected_calls, compare_calls, iter_checks
-from toolbench.evals.user_cases.checks import TOGETHER_SUFFIX, run_check
+from toolbench.evals.user_cases.checks import find_failure_class, run_check
 from toolbench.evals.user_cases.definition import CaseExpectation, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_codes
 from toolbench.evals.user_cases.matchers import iter_mismatches
@@ -23,7 +23,9 @@ from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 USER_CASE_GROUP = "own"
-_SEVERAL_CALLS_METHODS = ("native", "template")  # methods that can make several calls in one message
+# Methods that can make several calls in one message; `constrained` only with `parallel_tool_calls`.
+_SEVERAL_CALLS_METHODS = ("native", "template")
+_PARALLEL_METHODS = (*_SEVERAL_CALLS_METHODS, "constrained")
 
 
 def is_user_case_group(group: str) -> bool:
@@ -59,7 +61,7 @@ class UserCaseScenario:
         self.control = case.control
         self.min_requests = 1 + len(case.further) + bool(case.workspace)
         if case.behaviour == "mixed_turn" or build_expected_calls(case).parallel_calls > 1:
-            self.methods = _SEVERAL_CALLS_METHODS
+            self.methods = _PARALLEL_METHODS if case.parallel else _SEVERAL_CALLS_METHODS
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance, which is the same for every seed."""
@@ -92,9 +94,9 @@ class UserCaseScenario:
         comparison = compare_calls(expect, loop_result)
         checks = (
             *(iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()),
-            *(_check_no_call(expect, loop_result) if expect.no_call else ()),
+            *((Check("no tool is called", not has_started_calls(loop_result)),) if expect.no_call else ()),
             *(_check_state(pointer, expected_value, workspace) for pointer, expected_value in expect.state.items()),
-            *(run_check(row, loop_result) for row in expect.checks),
+            *(run_check(row, loop_result) for row in _list_rows(expect)),
         )
         behaviour = BEHAVIOURS.get(self.case.behaviour, Behaviour())
         has_occurred = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
@@ -159,11 +161,10 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
     return system, tuple(messages[1 if has_system else 0 : -1]), str(messages[-1]["content"])
 
 
-def _check_no_call(expect: CaseExpectation, loop_result: LoopResult) -> tuple[Check, ...]:
-    """Return the check that no tool is called, and one for visible text unless another check requires text."""
-    check = Check("no tool is called", not has_started_calls(loop_result))
-    needs_text = any(kind.startswith("answer_") and kind != "answer_lacks" for row in expect.checks for kind in row)
-    return (check,) if needs_text else (check, run_check({"answer_given": True}, loop_result))
+def _list_rows(expect: CaseExpectation) -> tuple[JsonObject, ...]:
+    """Return the rows of the checks. If no call is expected and no row requires a text, one is added that does."""
+    requires_text = any(kind.startswith("answer_") and kind != "answer_lacks" for row in expect.checks for kind in row)
+    return ({"answer_given": True}, *expect.checks) if expect.no_call and not requires_text else tuple(expect.checks)
 
 
 def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
@@ -184,7 +185,7 @@ def _find_problem(
         return Problem(
             "needless_call", locate_problem(turn, path=CALLS_PATH, sentence=f"{tool} is called; no call is expected.")
         )
-    return _find_call_problem(case, loop_result, comparison) or _find_check_problem(loop_result, checks)
+    return _find_call_problem(case, loop_result, comparison) or _find_check_problem(case, loop_result, checks)
 
 
 def _build_missing_behaviour_problem(behaviour: Behaviour) -> Problem:
@@ -195,12 +196,7 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
     for pair in comparison.pairs:
         mismatch = next((mismatch for mismatches in pair.mismatches.values() for mismatch in mismatches), None)
         if pair.made is None:
-            unexpected = ", ".join(call.tool for call in comparison.others)
-            outcome = f"{unexpected} was called instead" if unexpected else "it was not called"
-            sentence = f"{pair.expected.name} was expected; {outcome}."
-            return Problem(
-                "wrong_arguments", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
-            )
+            return _build_missing_call_problem(pair.expected.name, case.expect, loop_result, comparison)
         if mismatch is not None:
             sentence = f"{mismatch.path}: {mismatch.message}."
             location = locate_problem(pair.made.turn, call=pair.made.index, path=mismatch.path, sentence=sentence)
@@ -212,20 +208,40 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
     return None
 
 
-def _find_check_problem(loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
+def _build_missing_call_problem(
+    expected: str, expect: CaseExpectation, loop_result: LoopResult, comparison: CallComparison
+) -> Problem:
+    """Return the problem of a trial without an expected call of the tool `expected`."""
+    if expect.ordered and _has_right_calls(compare_calls(replace(expect, ordered=False), loop_result)):
+        sentence = f"the expected call of {expected} is not made in the expected order."
+        return Problem("wrong_order", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
+    names = {call.name for call in expect.calls}
+    wrong_call = next((call for call in comparison.others if call.tool not in names and not expect.others), None)
+    if wrong_call is not None:
+        sentence = f"{wrong_call.tool} is called; {expected} was expected."
+        return Problem("wrong_tool", locate_problem(wrong_call.turn, call=wrong_call.index, sentence=sentence))
+    sentence = f"the run ends here; an expected call of {expected} is missing."
+    return Problem("missing_call", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
+
+
+def _has_right_calls(comparison: CallComparison) -> bool:
+    """Return whether every expected call is made with right arguments."""
+    return all(pair.made is not None and not any(pair.mismatches.values()) for pair in comparison.pairs)
+
+
+def _find_check_problem(case: UserCase, loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
     failed_check = next((check for check in checks if not check.ok), None)
     if failed_check is None:
         return Problem(
             "wrong_reply",
             locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence="the run has no answer."),
         )
-    if failed_check.name.endswith(TOGETHER_SUFFIX):
-        failure_class = "not_parallel"
-    else:
-        failure_class = "wrong_reply" if failed_check.name.startswith("the answer") else "wrong_state"
+    failed_row = next((row for row in _list_rows(case.expect) if run_check(row, loop_result) == failed_check), None)
+    failure_class = "wrong_state" if failed_row is None else find_failure_class(failed_row, loop_result)
+    path = CONTENT_PATH if failure_class == "wrong_reply" else CALLS_PATH
     detail = f"; {failed_check.detail}" if failed_check.detail else ""
     sentence = f"a check fails: {failed_check.name}{detail}."
     return Problem(
         failure_class,
-        locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence=sentence),
+        locate_problem(find_last_turn(loop_result), path=path, sentence=sentence),
     )

@@ -106,7 +106,7 @@ class ProviderTable:
 
 
 def get_provider_tables() -> tuple[ProviderTable, ...]:
-    """Return a table for every provider that has models; simulated providers come last.
+    """Return a table for every provider with a model that is not retired; simulated providers come last.
 
     It takes four queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
     """

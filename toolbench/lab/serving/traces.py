@@ -183,7 +183,11 @@ class NoDraftError(Exception):
 
 
 def can_make_draft(trace: GatewayTrace) -> bool:
-    """Return whether the trace has an answer, and recorded traffic or the whole bodies to build it from."""
+    """Return whether a draft of a test case can be created from the trace.
+
+    The request must have succeeded, and its recorded traffic, or complete bodies that can be read as such, must be
+    stored.
+    """
     bodies = trace.client_request, trace.client_response
     has_bodies = all(body is not None and len(body) < MAX_KEPT_BYTES for body in bodies)
     can_be_read = has_bodies and not trace.stream and trace.dialect in TRAFFIC_DIALECTS
@@ -197,7 +201,9 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
         NoDraftError: the request failed, or its bodies were not kept, were truncated or cannot be read as traffic.
     """
     if not can_make_draft(trace):
-        raise NoDraftError("The request failed, or its complete bodies were not kept, so no draft can be created.")
+        raise NoDraftError(
+            "No draft can be created: the request failed, or what was kept of it cannot be read as recorded traffic."
+        )
     if trace.traffic_line is not None:
         return bytes(trace.traffic_line)
     request, response = bytes(trace.client_request or b""), bytes(trace.client_response or b"")

@@ -10,7 +10,7 @@ from toolbench.providers.endpoint import NetworkAccess
 
 _UNKNOWN_ISSUER_CODES = frozenset({2, 18, 19, 20, 21})  # X509_V_ERR_… of a chain that ends in no trusted certificate
 _WRONG_HOST_CODES = frozenset({62, 64})
-_EXPIRED_CODES = frozenset({9, 10})
+_NOT_VALID_NOW_CODES = frozenset({9, 10})
 _CERTIFICATE_ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
 _HANDSHAKE_ALERT = "HANDSHAKE_FAILURE"
 _MAX_CAUSES = 10
@@ -31,7 +31,10 @@ class NetworkProblem:
 
 
 def describe_network_error(error: Exception, network: NetworkAccess) -> NetworkProblem | None:
-    """Return a description of a proxy or TLS error, or None if the error has another cause."""
+    """Return a description of a proxy error, a wrong server certificate or a handshake that the server refused.
+
+    Other errors, also other TLS errors, give None.
+    """
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NetworkProblem(_describe_proxy_refusal(error, network))
     if isinstance(error, aiohttp.ClientProxyConnectionError):
@@ -48,9 +51,10 @@ def describe_network_error(error: Exception, network: NetworkAccess) -> NetworkP
 
 
 def describe_lost_connection(network: NetworkAccess) -> str:
-    """Return a sentence on how the client certificate may have ended a connection before a response.
+    """Return a sentence that a refused or missing client certificate may have ended a connection before a response.
 
-    In TLS 1.3 a server refuses a client only after the handshake, and its reset may arrive before its alert.
+    In TLS 1.3 a server refuses a client only after the handshake, and its reset may arrive before its alert. A provider
+    with a CA file of its own may also require client certificates.
 
     Returns:
         A sentence with a space before it, or "" if neither a CA file nor a client certificate is entered.
@@ -62,9 +66,9 @@ def describe_lost_connection(network: NetworkAccess) -> str:
 
 
 def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes, the error first, at most `_MAX_CAUSES` in all.
+    """Yield the error and its causes, outermost first, without aiohttp's own errors.
 
-    The causes leave out aiohttp's own errors, some of which are also `ssl.SSLError`.
+    Some of aiohttp's errors are also `ssl.SSLError`. At most `_MAX_CAUSES` errors are examined.
     """
     for _ in range(_MAX_CAUSES):
         if error is None:
@@ -86,9 +90,11 @@ def _describe_wrong_certificate(error: ssl.SSLCertVerificationError, network: Ne
     detail = error.verify_message or "certificate verify failed"
     if error.verify_code in _WRONG_HOST_CODES:
         return f"Server certificate: it is for another host than the address ({detail})."
-    if error.verify_code in _EXPIRED_CODES:
+    if error.verify_code in _NOT_VALID_NOW_CODES:
         return f"Server certificate: it is not valid now ({detail})."
-    if error.verify_code in _UNKNOWN_ISSUER_CODES and not network.ca:
+    if error.verify_code not in _UNKNOWN_ISSUER_CODES:
+        return f"Server certificate: it is refused ({detail})."
+    if not network.ca:
         return f"CA file: none is entered, and no default CA signed the server's certificate ({detail})."
     return f"CA file: neither a CA in it nor a default CA signed the server's certificate ({detail})."
 

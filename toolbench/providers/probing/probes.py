@@ -72,7 +72,8 @@ CHECKS = (
     CheckDefinition("reasoning_replay", "Reasoning in later requests"),
 )
 TITLES = {definition.slug: definition.title for definition in CHECKS}
-_ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # also reported if the endpoint does not answer
+# These checks have results of their own if the endpoint does not answer; the others are not checked then.
+_CHECKED_WITHOUT_ANSWER = ("prefix", "tools", "round_trip")
 
 
 async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
@@ -104,7 +105,7 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
     yield check_round_trip(result)
     if tools.blocked:
         for slug in TITLES:
-            if slug not in _ALWAYS_REPORTED:
+            if slug not in _CHECKED_WITHOUT_ANSWER:
                 yield ProbeCheck(slug, "unknown", "Not checked: the endpoint does not answer.")
         return
     async for check in _run_comparison_checks(prober, result, deadline):

@@ -142,6 +142,8 @@ REPEAT_ACTIONS = {
         "This run repeats the instances with new sampling seeds, to measure the A/A noise.",
     ),
 }
+# Actions that need no user, after which the same run is shown. They take the run's id and the sent values, and return
+# a sentence.
 PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "cancel": _cancel,
     "resume": _resume,
@@ -175,7 +177,10 @@ class MissingTrialsForm:
 
     @classmethod
     def parse(cls, values: QueryDict) -> "MissingTrialsForm":
-        """Parse the sent form; values that are not ids are ignored."""
+        """Parse the sent form.
+
+        Values of `cell` that are not ids are ignored, and an unreadable `shown` or `agreed` is 0.
+        """
         text = values.get("target", "").strip()
         target = parse_whole_number(text, minimum=1, maximum=MAX_CELL_TRIALS)
         error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The page shows the number that the run has."

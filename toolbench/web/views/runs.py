@@ -22,7 +22,7 @@ from toolbench.lab.results.run.live_grid import get_run_grid
 from toolbench.lab.results.run.page import RunPage, get_run_page
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.idempotent_launch import LaunchKeyError
-from toolbench.web.context_processors import build_frame
+from toolbench.web.context_processors import build_run_frame
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import ActionResult, RunAction, parse_action
 from toolbench.web.forms.run_list import RunListAction
@@ -117,18 +117,9 @@ def _get_context_outside_live_part(request: HttpRequest, page: RunPage) -> dict[
     return {
         "judging": get_judging_state(page.run.pk),
         "private_cases": sorted(find_private_scenarios(page.run, {cell.scenario for cell in page.source.cells})),
-        "frame": build_frame(request, _find_list_path(page.run)),
+        "frame": build_run_frame(request, page.run),
         "frozen": get_frozen_settings(page.run.pk, config=config, scenario=scenario),
     }
-
-
-def _find_list_path(run: Run) -> str:
-    """Return the path of the list that has the run, whose tab is marked on the run's page."""
-    if run.imported:
-        return reverse("imported")
-    if run.purpose == Run.PLAYGROUND:
-        return reverse("playground")
-    return reverse("demo" if run.simulated else "runs")
 
 
 @require_POST

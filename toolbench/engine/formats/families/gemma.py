@@ -59,7 +59,7 @@ class GemmaCallReader:
         return () if parsed_block.problem_code else parsed_block.calls
 
     def _read_strictly(self, body: str, *, is_truncated: bool) -> ParsedBlock:
-        """Read the calls without repairs."""
+        """Read the calls without `repair_gemma_calls`. Of a string, the opening quote may be an apostrophe."""
         calls: list[ParsedCall] = []
         parts = body.split(self.quote)
         if not is_truncated and any(not part.strip() for part in parts[2:-1:2]):
@@ -87,8 +87,8 @@ def _parse_object(text: str) -> JsonObject | None:
 def _convert_to_json(parts: Sequence[str]) -> str:
     """Join the parts of a body to JSON, with keys and strings in double quotes.
 
-    The body was split at its quote tokens, so that every second part is a string. If the number of quotes is odd, one
-    of them closes a string that began with an apostrophe.
+    The body was split at its quote tokens, so that every second part is a string. If the number of quotes is odd and a
+    part ends in an open apostrophe, the next quote closes that string. Otherwise the last string was not closed.
     """
     has_unpaired_quote = len(parts) % 2 == 0
     json_parts, is_in_string = [], False
@@ -130,7 +130,10 @@ def _render_value(value: object, quote: str) -> str:
 
 
 def _convert_types_to_upper(schema: object) -> object:
-    """Return a schema with its type names in capitals, as Gemma's declarations require."""
+    """Return a schema with the name of each type in capitals, as Gemma's declarations require.
+
+    A list of type names stays unchanged.
+    """
     if isinstance(schema, list):
         return [_convert_types_to_upper(item) for item in schema]
     if not isinstance(schema, dict):

@@ -79,7 +79,7 @@ class FailuresQuery:
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """Return (name, value) of the hidden fields of a form that sends the runs and the values of `chosen`."""
+        """Return (name, value) of the hidden fields of the filter form, whose visible fields are runs and `chosen`."""
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:

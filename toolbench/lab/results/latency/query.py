@@ -1,6 +1,6 @@
 """Query of the latency page.
 
-Unreadable values are ignored and listed in the query; no value raises an error.
+Unreadable values are ignored and, except for `page`, listed in the query. No value raises an error.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ class LatencyQuery:
         group: a scenario group; "" and a group that is not in scope stand for the default group.
         page: number of the page, from 1.
         chosen: models, profiles, strategies, scenarios and times.
-        ignored: names of the parameters that could not be read.
+        ignored: names of the parameters that could not be read, without `page`.
     """
 
     scope: str = "real"
@@ -98,7 +98,7 @@ class LatencyQuery:
 
     @property
     def form_fields(self) -> list[tuple[str, str]]:
-        """Return (name, value) of the hidden fields of a form that sends the runs and the values of `chosen`."""
+        """Return (name, value) of the hidden fields of the filter form, whose visible fields are runs and `chosen`."""
         return parse_qsl(replace(self, runs=(), chosen=NO_FILTER).query())
 
     def query(self, **changes: object) -> str:

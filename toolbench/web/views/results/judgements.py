@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.models import Run
 from toolbench.lab.replays.queue import find_rejudging, request_rejudging
 from toolbench.lab.replays.rejudge import get_changes
+from toolbench.web.context_processors import build_run_frame
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 
@@ -28,5 +29,10 @@ def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
 def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
     """Show the trials whose outcome has changed (GET /runs/ID/judgements/)."""
     run = get_object_or_404(Run, pk=run_id, deleted_at=None)
-    context = {"run": run, "changes": get_changes(run), "waiting": find_rejudging(run)}
+    context = {
+        "run": run,
+        "changes": get_changes(run),
+        "waiting": find_rejudging(run),
+        "frame": build_run_frame(request, run),
+    }
     return render_page(request, "judgements/list.html", context)

@@ -6,6 +6,7 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.metrics.definitions import GROUPS
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.metrics import get_run_metrics
+from toolbench.web.context_processors import build_run_frame
 from toolbench.web.rendering import render_page
 
 
@@ -22,4 +23,4 @@ def show_run(request: HttpRequest, run_id: int) -> HttpResponse:
         page = get_run_metrics(run_id)
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
-    return render_page(request, "runs/metrics.html", {"page": page})
+    return render_page(request, "runs/metrics.html", {"page": page, "frame": build_run_frame(request, page.run)})

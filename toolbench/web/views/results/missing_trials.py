@@ -11,6 +11,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.results.run.missing_trials import MissingTrialsPage, get_missing_trials_page
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.web.context_processors import build_run_frame
 from toolbench.web.forms.run_actions import MissingTrialsForm
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
@@ -28,7 +29,9 @@ def add_missing(request: HttpRequest, run_id: int) -> HttpResponse:
         context["error"] = str(error)
     except PaidRequestsUnconfirmedError as error:
         context["needed"] = error
-    return render_page(request, "runs/missing.html", context | {"page": _get_page(run_id, form)})
+    page = _get_page(run_id, form)
+    context |= {"page": page, "frame": build_run_frame(request, page.run)}
+    return render_page(request, "runs/missing.html", context)
 
 
 def _get_page(run_id: int, form: MissingTrialsForm) -> MissingTrialsPage:
