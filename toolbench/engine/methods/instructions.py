@@ -25,8 +25,8 @@ def build_instruction(
 ) -> str:
     """Return the method's instruction.
 
-    If the method requests calls in the prompt, the instruction has a line for each tool and an example call of the first
-    tool: small models copy the example, so it must name an offered tool.
+    If the method requests calls in the prompt, the instruction has a line for each tool and an example call of the
+    first tool. Small models copy the example, so it must name an offered tool.
 
     Args:
         method: name of the method.
