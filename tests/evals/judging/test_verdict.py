@@ -305,10 +305,10 @@ def test_judge_message_of_the_end_replaces_the_class_sentence() -> None:
     assert trial.judge(record).sentence == f"Turn 1: {failure_classes.lookup_class('max_turns_exceeded').sentence}"
 
 
-def test_version_of_judging_is_3_with_its_new_classes() -> None:
+def test_version_of_judging_is_4_with_its_new_classes() -> None:
     """A rule that changes a verdict needs the next version and, here, the classes that it newly gives: a replay accepts
     these changes of stored verdicts and no others."""
-    assert judging.VERSION == 3
+    assert judging.VERSION == 4
     assert list(judging.CASE_STUDY_RULE_VERSIONS) == [3]
     expected = {
         2: {"empty_final", "empty_answer"},
@@ -320,6 +320,7 @@ def test_version_of_judging_is_3_with_its_new_classes() -> None:
             "tool_output_unserializable", "tool_timeout", "unasked_calls", "unknown_tool", "wrong_arguments",
             "wrong_reply", "wrong_state", "wrong_tool", "wrong_workspace",
         },
+        4: {"missing_call", "too_many_calls", "wrong_order", "wrong_tool"},
     }  # fmt: skip
     assert expected == judging.NEW_CLASSES_BY_VERSION
 
@@ -351,7 +352,7 @@ def build_refused_turn(code: str, **fields: Any) -> TurnRecord:
         (TWO_CALLS, [build_calling_turn(0, FAILED_ONE, NINE)], ""),
         (IN_ORDER, [build_calling_turn(0, NINE, ONE)], ""),
         (IN_ORDER | {"checks": [{"answer_contains": "17"}]}, [build_calling_turn(0, NINE, ONE)], "wrong_reply"),
-        (IN_ORDER | {"checks": [{"calls_at_most": 1}]}, [build_calling_turn(0, NINE, ONE)], "wrong_state"),
+        (IN_ORDER | {"checks": [{"calls_at_most": 1}]}, [build_calling_turn(0, NINE, ONE)], "too_many_calls"),
         (IN_ORDER | {"checks": [{"together": 3}]}, [build_calling_turn(0, NINE, ONE)], "not_parallel"),
         ({"no_call": True}, [build_text_turn(0, " ")], "empty_answer"),
         ({"no_call": True}, [build_cut_turn(0, "Sure. ")], "stream_cut"),

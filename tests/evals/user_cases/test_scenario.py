@@ -3,13 +3,20 @@ from typing import Any
 import pytest
 
 from tests.evals.records import build_calling_turn, build_cut_turn, build_ended, build_result, build_text_turn
-from toolbench.engine.events import EndReason
+from toolbench.engine.events import EndReason, ToolResult
+from toolbench.engine.types import JsonObject
 from toolbench.evals.types import Verdict
 from toolbench.evals.user_cases.definition import UserCase, case_to_json
 from toolbench.evals.user_cases.parse import parse_case
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 
-TOOLS = [{"type": "function", "function": {"name": "cancel", "description": "", "parameters": {"type": "object"}}}]
+TOOLS, TWO_TOOLS = (
+    [
+        {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
+        for name in names
+    ]
+    for names in (("cancel",), ("cancel", "look"))
+)
 
 
 def build_case(expect: Any, **rest: Any) -> UserCase:
@@ -34,6 +41,41 @@ def test_user_case_scenario_names_first_wrong_argument_with_its_place() -> None:
     assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_arguments")
     assert verdict.first_bad is not None
     assert (verdict.first_bad.path, verdict.first_bad.call) == ("$.id", 0)
+
+
+CANCEL, LOOK = build_result("cancel", {"id": 17}), build_result("look", {"id": 17})
+CALLS = [{"name": name, "arguments": {"id": 17}} for name in ("cancel", "look")]
+
+
+@pytest.mark.parametrize(
+    ("expect", "made", "failure_class", "turn"),
+    [
+        ({"calls": CALLS}, [CANCEL], "missing_call", 1),
+        ({"calls": CALLS[:1]}, [LOOK], "wrong_tool", 0),
+        ({"calls": CALLS[:1], "others": True}, [LOOK], "missing_call", 1),
+        ({"calls": CALLS, "ordered": True}, [LOOK, CANCEL], "wrong_order", 1),
+        ({"calls": CALLS, "ordered": True}, [LOOK], "missing_call", 1),
+        ({"checks": [{"called": "cancel"}]}, [LOOK], "missing_call", 1),
+        ({"checks": [{"called": "look", "times": 2}]}, [LOOK], "missing_call", 1),
+        ({"checks": [{"called": "look", "times": 1}]}, [LOOK, LOOK], "too_many_calls", 1),
+        ({"checks": [{"called": "look", "times": 0}]}, [LOOK], "wrong_tool", 1),
+        ({"checks": [{"not_called": "look"}]}, [LOOK], "wrong_tool", 1),
+        ({"checks": [{"calls_at_most": 1}]}, [LOOK, CANCEL], "too_many_calls", 1),
+        ({"checks": [{"before": ["cancel", "look"]}]}, [LOOK, CANCEL], "wrong_order", 1),
+        ({"checks": [{"before": ["cancel", "look"]}]}, [LOOK], "missing_call", 1),
+        ({"state": {"/17": "late"}, "checks": [{"not_called": "look"}]}, [LOOK], "wrong_state", 1),
+    ],
+)
+def test_user_case_scenario_has_a_failure_class_for_each_wrong_call(
+    expect: JsonObject, made: list[ToolResult], failure_class: str, turn: int
+) -> None:
+    verdict = judge_trial(
+        build_case(expect, tools=TWO_TOOLS), build_calling_turn(0, *made), build_text_turn(1, "Done.")
+    )
+    assert (verdict.outcome, verdict.failure_class) == ("fail", failure_class)
+    assert verdict.first_bad is not None
+    assert verdict.first_bad.turn == turn
+    assert (verdict.first_bad.path or "").endswith("tool_calls") or verdict.first_bad.call is not None
 
 
 def test_user_case_scenario_is_decided_by_the_state_after_its_calls() -> None:

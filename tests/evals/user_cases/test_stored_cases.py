@@ -1,4 +1,4 @@
-"""Tests that cases stored before cases had options keep text, instance and verdicts (data/stored_cases.json)."""
+"""Tests that cases stored before cases had options keep their text and instance, and get the expected verdicts."""
 
 import hashlib
 import json

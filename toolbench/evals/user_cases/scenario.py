@@ -23,9 +23,8 @@ from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 USER_CASE_GROUP = "own"
-# Methods that can make several calls in one message; `constrained` only with `parallel_tool_calls`.
+# As for built-in scenarios; `constrained` makes several calls in one message only with `parallel_tool_calls`.
 _SEVERAL_CALLS_METHODS = ("native", "template")
-_PARALLEL_METHODS = (*_SEVERAL_CALLS_METHODS, "constrained")
 
 
 def is_user_case_group(group: str) -> bool:
@@ -61,7 +60,7 @@ class UserCaseScenario:
         self.control = case.control
         self.min_requests = 1 + len(case.further) + bool(case.workspace)
         if case.behaviour == "mixed_turn" or build_expected_calls(case).parallel_calls > 1:
-            self.methods = _PARALLEL_METHODS if case.parallel else _SEVERAL_CALLS_METHODS
+            self.methods = _SEVERAL_CALLS_METHODS
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance, which is the same for every seed."""
