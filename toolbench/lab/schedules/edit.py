@@ -95,8 +95,8 @@ def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
     """Set the baseline of a schedule to these runs and return their number.
 
     Raises:
-        ScheduleError: a run is neither a finished run of the schedule nor in its present baseline, or there are too
-            many.
+        ScheduleError: a run was deleted, or is neither a finished run of the schedule nor in its present baseline; or
+            there are too many.
     """
     finished = Run.objects.filter(deleted_at=None, state=Run.State.FINISHED, pk__in=run_ids)
     allowed = finished.filter(schedule=schedule) | finished.filter(pk__in=schedule.baseline_runs.values("pk"))
