@@ -1,4 +1,4 @@
-"""Result scope: the choice of runs that the result tabs keep."""
+"""Result scope: the choice of runs that the result tabs keep, and the switch that changes it."""
 
 import re
 
@@ -8,10 +8,20 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials, recompute_stale_cells
 from tests.page_html import read_html
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.web.context_processors import RESULT_TABS
-from toolbench.web.result_scope import ResultScope
+from toolbench.web.result_scope import ResultScope, ScopeLink, list_compare_scopes, list_trial_scopes
 
 URLS = tuple(tab.url for tab in RESULT_TABS)
+KEPT_BY_TRIALS = {
+    "model": ["a", "b"],
+    "outcome": ["fail"],
+    "search": ["city"],
+    "sort": ["slow"],
+    "after": ["2026-11-01"],
+}
+KEPT_BY_COMPARE = {"model": ["a", "b"], "scenario": ["happy_path"], "metric": ["delivered"], "by": ["strategy"]}
 
 
 @pytest.mark.parametrize(
@@ -58,3 +68,127 @@ def test_result_tabs_show_only_trials_of_scope(owner_client: Client) -> None:
             rows = "".join(re.findall(r"<tbody>.*</tbody>", page, re.DOTALL))
             assert shown in rows, address
             assert not any(name in rows for name in hidden), address
+
+
+def link_trials(query: str) -> tuple[ScopeLink, ...]:
+    return list_trial_scopes(TrialFilter.from_query(QueryDict(query)))
+
+
+def link_sides(query: str) -> tuple[ScopeLink, ...]:
+    return list_compare_scopes(CompareQuery.from_query(QueryDict(query)))
+
+
+def read_pairs(query: str) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in QueryDict(query).lists()}
+
+
+def build_query(values: dict[str, list[str]]) -> str:
+    query = QueryDict(mutable=True)
+    for name, texts in values.items():
+        query.setlist(name, texts)
+    return query.urlencode()
+
+
+@pytest.mark.parametrize("scope", [{}, {"demo": ["1"]}, {"imported": ["1"]}])
+def test_list_trial_scopes_keeps_all_filters(scope: dict[str, list[str]]) -> None:
+    links = link_trials(build_query(KEPT_BY_TRIALS | scope))
+    assert [link.label for link in links] == ["My runs", "Simulated", "Imported"]
+    queries = [read_pairs(link.query) for link in links]
+    assert queries == [KEPT_BY_TRIALS, KEPT_BY_TRIALS | {"demo": ["1"]}, KEPT_BY_TRIALS | {"imported": ["1"]}]
+    assert [link.is_current for link in links] == [query == KEPT_BY_TRIALS | scope for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("query", "label"),
+    [
+        ("run=2", "Run 2"),
+        ("runs=2,3", "Run 2, 3"),
+        ("runs=2,3,4,5", "4 runs"),
+        ("cells=3-7", "Chosen cells"),
+        ("config=3", "Chosen configurations"),
+        ("scope=all", "All runs"),
+    ],
+)
+def test_list_trial_scopes_of_given_runs_has_link_of_their_own(query: str, label: str) -> None:
+    links = link_trials(f"{query}&outcome=fail")
+    assert [(link.label, read_pairs(link.query)) for link in links if link.is_current] == [
+        (label, read_pairs(f"{query}&outcome=fail"))
+    ]
+    others = [read_pairs(link.query) for link in links if not link.is_current]
+    assert others == [{"outcome": ["fail"]} | scope for scope in ({}, {"demo": ["1"]}, {"imported": ["1"]})]
+
+
+@pytest.mark.parametrize("scope", [{}, {"scope": ["published"]}, {"demo": ["1"]}])
+def test_list_compare_scopes_keeps_all_filters(scope: dict[str, list[str]]) -> None:
+    links = link_sides(build_query(KEPT_BY_COMPARE | scope))
+    assert [link.label for link in links] == ["My runs", "Published", "Simulated"]
+    queries = [read_pairs(link.query) for link in links]
+    assert queries == [KEPT_BY_COMPARE, KEPT_BY_COMPARE | {"scope": ["published"]}, KEPT_BY_COMPARE | {"demo": ["1"]}]
+    assert [link.is_current for link in links] == [query == KEPT_BY_COMPARE | scope for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("query", "current", "kept"),
+    [
+        ("run=2&a_model=x&b_model=y&profile=cold", "Run 2", {"profile": ["cold"]}),
+        ("a_run=2&b_run=1", "Run 2, 1", {}),
+        ("a_config=2&b_config=1", "Chosen configurations", {}),
+        ("a_run=2&b_model=x&demo=1", "Simulated", {}),
+        ("a_published=p0&b_published=p1", "Published", {}),
+    ],
+)
+def test_list_compare_scopes_leaves_out_runs_and_sides(query: str, current: str, kept: dict[str, list[str]]) -> None:
+    links = link_sides(query)
+    assert [link.label for link in links if link.is_current] == [current]
+    assert read_pairs(links[0].query) == kept
+
+
+@pytest.mark.django_db
+def test_empty_list_says_in_which_scope_trials_are(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run(simulated=True), make_model("perfect"))), **{"pass": 3, "fail": 2})
+    recompute_stale_cells()
+    for query, words, count in (
+        ("", "Trials are under Simulated (5).", 5),
+        ("imported=1", "Trials are under Simulated (5).", 5),
+        ("outcome=fail&model=perfect", "Matching trials are under Simulated (2).", 2),
+    ):
+        page = read_html(owner_client.get(f"/trials/?{query}"))
+        assert words in " ".join(re.sub(r"<[^>]+>", "", page).split()), query
+        (address,) = re.findall(r'href="([^"]+)">Simulated</a>\s+\(', page)
+        found = read_html(owner_client.get(f"/trials/{address.replace('&amp;', '&')}"))
+        assert f'data-total="{count}"' in found, address
+    for query in ("model=nobody", "run=99"):
+        assert " are under" not in read_html(owner_client.get(f"/trials/?{query}")), query
+
+
+@pytest.mark.django_db
+def test_clear_link_of_trials_keeps_scope(owner_client: Client) -> None:
+    page = read_html(owner_client.get("/trials/?demo=1&outcome=fail&density=comfortable"))
+    assert re.findall(r'href="([^"]+)">Clear the filters<', page) == ["/trials/?demo=1&amp;density=comfortable"] * 2
+
+
+@pytest.mark.django_db
+def test_compare_shows_simulated_sides_from_switch(owner_client: Client) -> None:
+    run = make_run(simulated=True)
+    for name in ("perfect", "flaky"):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 3, "fail": 2})
+    recompute_stale_cells()
+    page = read_html(owner_client.get("/compare/?scenario=happy_path&metric=delivered"))
+    assert "Compare sides" in page
+    switch = page.partition('aria-label="Scope"')[2].partition("</nav>")[0]
+    addresses = re.findall(r'href="([^"]+)"', switch)
+    assert len(addresses) == 3
+    shown = read_html(owner_client.get(f"/compare/{addresses[2].replace('&amp;', '&')}"))
+    assert "flaky against perfect" in " ".join(shown.split()) or "perfect against flaky" in " ".join(shown.split())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("simulated", [True, False])
+def test_list_of_run_says_once_that_it_is_simulated(owner_client: Client, simulated: bool) -> None:
+    run = make_run(simulated=simulated)
+    make_trials(make_cell(make_config(run)), **{"pass": 2})
+    page = read_html(owner_client.get(f"/trials/?run={run.pk}"))
+    assert ("Simulated runs only." in page) == simulated
+    assert 'class="chip">simulated<' not in page
+    mixed = read_html(owner_client.get(f"/trials/?runs={run.pk}"))
+    assert ('class="chip">simulated<' in mixed) == simulated

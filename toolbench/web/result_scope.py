@@ -1,13 +1,20 @@
-"""Scope of a page of results: its runs or their kind, filter and layout. Links to other tabs keep it."""
+"""Scope of a page of results: its runs or their kind, filter and layout. Links to other tabs keep it.
 
-from collections.abc import Mapping
+The links of the switch between own, published, simulated and imported results keep all filters of the page.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, parse_run_ids
-from toolbench.lab.results.scope_chips import ScopeChips, get_scope_chips
+from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
+from toolbench.lab.results.scope_chips import SCOPE_LABELS, ScopeChips, get_scope_chips
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
+from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
+from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
+from toolbench.lab.results.trial_list.scopes import SCOPES, count_other_scopes, get_scope, select_scope
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 # The kinds that a URL names; a URL without any of them means own results.
@@ -31,6 +38,8 @@ _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     },
     PUBLISHED: dict.fromkeys(("/matrix/", "/failures/", "/latency/", "/compare/"), "scope=published"),
 }
+_COMPARE_SCOPES = (REAL, PUBLISHED, SIMULATED)
+MAX_NAMED_RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +92,86 @@ def get_chips_of_query(query: QueryParams) -> ScopeChips:
     """Return the chips that show and change the scope of these URL parameters."""
     scope = ResultScope.from_query(query)
     return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLink:
+    """Link of the switch.
+
+    Attributes:
+        query: query string of the page in this scope.
+        is_current: whether the page shows this scope.
+    """
+
+    label: str
+    query: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScope:
+    """Scope with trials that match the filter of an empty list.
+
+    Attributes:
+        count: number of matching trials, at most MAX_COUNTED_TRIALS.
+        is_more: whether more trials match.
+    """
+
+    label: str
+    query: str
+    count: int
+    is_more: bool
+
+
+def list_trial_scopes(trial_filter: TrialFilter) -> tuple[ScopeLink, ...]:
+    """Return the links of the list of trials; given runs, cells or configurations are a link of their own."""
+    current = get_scope(trial_filter)
+    links = [
+        ScopeLink(SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), scope == current) for scope in SCOPES
+    ]
+    if current in SCOPES:
+        return tuple(links)
+    label = "All runs" if current == ALL_SCOPES else _name_selection(trial_filter)
+    return (links[0], ScopeLink(label, trial_filter.query(), is_current=True), *links[1:])
+
+
+def list_other_scopes(trial_filter: TrialFilter) -> tuple[OtherScope, ...]:
+    """Return the scopes in which trials match the filter, without its own, with one query for each other scope."""
+    return tuple(
+        OtherScope(
+            SCOPE_LABELS[scope],
+            select_scope(trial_filter, scope).query(),
+            min(count, MAX_COUNTED_TRIALS),
+            count > MAX_COUNTED_TRIALS,
+        )
+        for scope, count in count_other_scopes(trial_filter).items()
+    )
+
+
+def list_compare_scopes(query: CompareQuery) -> tuple[ScopeLink, ...]:
+    """Return the links of the comparison; sides that are all in given runs are a link of their own."""
+    sides_with_runs = [side for side in query.sides if any(axis in side for axis in RUN_AXES)]
+    has_only_runs = len(sides_with_runs) == len(query.sides)
+    current = PUBLISHED if query.is_published else "" if has_only_runs else SIMULATED if query.demo else REAL
+    links = [
+        ScopeLink(SCOPE_LABELS[scope], query.build_scope_query(scope), scope == current) for scope in _COMPARE_SCOPES
+    ]
+    if current:
+        return tuple(links)
+    runs = dict.fromkeys(run for side in sides_with_runs for run in side.get("run", "").split(",") if run)
+    return (links[0], ScopeLink(name_runs(runs), query.query(), is_current=True), *links[1:])
+
+
+def name_runs(runs: Iterable[object]) -> str:
+    """Return the name of some runs for the switch, such as "Run 2, 3"; "Chosen configurations" without any."""
+    ids = [str(run) for run in runs]
+    if not ids:
+        return "Chosen configurations"
+    return f"Run {', '.join(ids)}" if len(ids) <= MAX_NAMED_RUNS else f"{len(ids)} runs"
+
+
+def _name_selection(trial_filter: TrialFilter) -> str:
+    runs = [str(trial_filter.run)] if trial_filter.run is not None else trial_filter.runs.split(",")
+    if any(runs):
+        return name_runs(dict.fromkeys(filter(None, runs)))
+    return "Chosen cells" if trial_filter.cell is not None or trial_filter.cells else name_runs(())

@@ -1,10 +1,12 @@
-"""Chips of a page of results: choices of models, profiles, strategies, scenarios and days."""
+"""Scopes of the pages of results, and their chips: choices of models, profiles, strategies, scenarios and days."""
 
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.pools import list_choices
 from toolbench.lab.metrics.result_filter import ResultFilter
 
+# Labels of the kinds of results by the name of the scope. Results of several kinds are never in one table.
+SCOPE_LABELS = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 _LABELS = {"model": "Models", "profile": "Profiles", "strategy": "Strategies", "scenario": "Scenarios"}
 
 

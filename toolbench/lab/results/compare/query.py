@@ -163,6 +163,16 @@ class CompareQuery:
         sides = self.side_values
         return self.with_sides((*sides[:index], *sides[index + 1 :], {})).query()
 
+    def build_scope_query(self, scope: str) -> str:
+        """Return the query string of the same filters in another scope, without runs and named sides.
+
+        Args:
+            scope: "real", "demo" or "published".
+        """
+        both = {axis: value for axis, value in self.both.items() if axis not in RUN_AXES}
+        unnamed = replace(self, both=both, a={}, b={}, further=())
+        return replace(unnamed, demo=scope == "demo", is_published_scope=scope == "published").query()
+
     def query(self, **changes: object) -> str:
         """Return the query string without default values.
 
@@ -178,7 +188,8 @@ class CompareQuery:
         defaults |= {"points": DEFAULT_POINTS, "instances": ""}
         values = {name: getattr(self, name) for name in defaults} | changes
         pairs += [(name, str(values[name])) for name in defaults if values[name] != defaults[name]]
-        return urlencode([*pairs, *self.chosen.pairs, *([("demo", "1")] if self.demo else [])])
+        scopes = [("demo", "1")] if self.demo else [("scope", "published")] if self.is_published_scope else []
+        return urlencode([*pairs, *self.chosen.pairs, *scopes])
 
     @property
     def pairs(self) -> list[tuple[str, str]]:

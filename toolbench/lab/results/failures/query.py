@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl, urlencode
 from toolbench.lab.metrics.cause_pools import CauseScope
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids
+from toolbench.lab.results.scope_chips import SCOPE_LABELS
 
-SCOPES = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 COUNTED_PROBLEMS = {"": "Decisive", "first": "First"}  # by the value of the URL parameter `look`
 GROUPINGS = ("", "scenario", "model")
-_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "look": COUNTED_PROBLEMS, "by": GROUPINGS}
+_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPE_LABELS, "look": COUNTED_PROBLEMS, "by": GROUPINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class FailuresQuery:
     """Scope and grouping of the failures page.
 
     Attributes:
-        scope: a key of SCOPES. Simulated and imported runs are included only in the scopes `demo` and `imported`, or if
-            `runs` lists them.
+        scope: a key of SCOPE_LABELS. Simulated and imported runs are included only in the scopes `demo` and
+            `imported`, or if `runs` lists them.
         runs: primary keys of the runs that are shown instead of the scope; () for the scope.
         look: a key of COUNTED_PROBLEMS: "" counts the decisive cause of each trial, "first" the failure class of its
             verdict.

@@ -14,8 +14,8 @@ from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, parse_whole_number
 from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.scope_chips import SCOPE_LABELS
 
-SCOPES = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 # the label and the expression of a trial's milliseconds, by name in the URL
 TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
     "trial": ("Whole trial", F("duration_ms")),
@@ -29,7 +29,7 @@ TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
 }
 STORED_METRICS = ("trial", "first_token")  # their times are stored with the cells
 SPLITS = ("", "scenario")
-_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPES, "metric": TIME_METRICS, "by": SPLITS}
+_CHOICES: Mapping[str, Collection[str]] = {"scope": SCOPE_LABELS, "metric": TIME_METRICS, "by": SPLITS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class LatencyQuery:
     """Scope of the latency page.
 
     Attributes:
-        scope: a key of SCOPES. Simulated and imported runs are only in their own scopes, unless `runs` names them.
+        scope: a key of SCOPE_LABELS. Simulated and imported runs are only in their own scopes, unless `runs` lists
+            them.
         runs: primary keys of the only runs to show, of any scope; () for all runs of the scope.
         metric: a key of TIME_METRICS.
         by: "scenario" adds figures by scenario to the table; "" does not.

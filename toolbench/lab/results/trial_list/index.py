@@ -7,7 +7,7 @@ from datetime import datetime
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial_list.call_names import CallNames, read_call_names
 from toolbench.lab.results.trial_list.facets import Facet, FacetValue, build_facets
-from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter, has_named_runs
 from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_newest_trials
 from toolbench.lab.traces.search_text import get_text_lag
 
@@ -92,6 +92,13 @@ class TrialListPage:
     pages: int
     facets: tuple[Facet, ...]
     text_lag: float = 0.0
+
+    @property
+    def is_simulated(self) -> bool:
+        """Return whether the filter selects only simulated runs: their scope, or one run that is simulated."""
+        if has_named_runs(self.filter):
+            return self.filter.run is not None and any(row.simulated for row in self.rows)
+        return bool(self.filter.demo) and not self.filter.scope and not self.filter.imported
 
     @property
     def outcomes(self) -> tuple[FacetValue, ...]:

@@ -13,7 +13,7 @@ from toolbench.web.downloads import build_table_response
 from toolbench.web.forest import build_forest
 from toolbench.web.forms.compare import build_side_fields, list_carried_fields
 from toolbench.web.rendering import render_page
-from toolbench.web.result_scope import get_chips_of_query
+from toolbench.web.result_scope import get_chips_of_query, list_compare_scopes
 
 
 @require_safe
@@ -27,6 +27,7 @@ def show(request: HttpRequest) -> HttpResponse:
     context = {"url_query": url_query, "query": sides.query, "sides": sides, "shown": shown}
     forest = build_forest(sides.query, shown.comparison.rows) if shown else None
     context |= {"forest": forest, "carried": list_carried_fields(url_query)}
+    context |= {"scope_links": list_compare_scopes(url_query)}
     context |= {"scope": get_chips_of_query(request.GET), "metrics": SUCCESS_METRICS, "choices": None}
     if shown is None or "choose" in request.GET:
         context |= _build_choices(sides.query)
@@ -37,7 +38,8 @@ def _show_published(request: HttpRequest, query: CompareQuery) -> HttpResponse:
     """Show the comparison of rows of the published matrix."""
     shown = compare_published(query)
     forest = build_forest(shown.query, shown.rows) if shown else None
-    context = {"query": shown.query if shown else query, "shown": shown, "forest": forest}
+    links = list_compare_scopes(query)
+    context = {"query": shown.query if shown else query, "shown": shown, "forest": forest, "scope_links": links}
     return render_page(request, "compare/published.html", context)
 
 

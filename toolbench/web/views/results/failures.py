@@ -6,9 +6,9 @@ from django.views.decorators.http import require_safe
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
 from toolbench.lab.results.failures.published import build_published_failures
-from toolbench.lab.results.failures.query import COUNTED_PROBLEMS, SCOPES, FailuresQuery
+from toolbench.lab.results.failures.query import COUNTED_PROBLEMS, FailuresQuery
 from toolbench.lab.results.published import get_published_matrix
-from toolbench.lab.results.scope_chips import get_scope_chips
+from toolbench.lab.results.scope_chips import SCOPE_LABELS, get_scope_chips
 from toolbench.web.rendering import render_page
 
 
@@ -16,7 +16,7 @@ from toolbench.web.rendering import render_page
 def show(request: HttpRequest) -> HttpResponse:
     """Show the failures of ?scope= or ?run= (GET /failures/)."""
     query = FailuresQuery.from_query(request.GET)
-    context: dict[str, object] = {"query": query, "scopes": SCOPES, "counted_problems": COUNTED_PROBLEMS}
+    context: dict[str, object] = {"query": query, "scopes": SCOPE_LABELS, "counted_problems": COUNTED_PROBLEMS}
     if query.is_published:
         published = build_published_failures(get_published_matrix())
         return render_page(request, "failures/show.html", {**context, "published": published, "runs": ()})

@@ -5,9 +5,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.latency.page import MAX_ANSWERS, get_latency
-from toolbench.lab.results.latency.query import SCOPES, TIME_METRICS, LatencyQuery
+from toolbench.lab.results.latency.query import TIME_METRICS, LatencyQuery
 from toolbench.lab.results.published import get_published_matrix
-from toolbench.lab.results.scope_chips import get_scope_chips
+from toolbench.lab.results.scope_chips import SCOPE_LABELS, get_scope_chips
 from toolbench.web.latency_charts import MAX_DOTS, build_latency_charts
 from toolbench.web.rendering import render_page
 
@@ -19,7 +19,7 @@ _METRIC_LABELS = {name: label for name, (label, _) in TIME_METRICS.items()}
 def show(request: HttpRequest) -> HttpResponse:
     """Show the latency that the URL describes (GET /latency/)."""
     query = LatencyQuery.from_query(request.GET)
-    context: dict[str, object] = {"query": query, "scopes": SCOPES, "metrics": _METRIC_LABELS}
+    context: dict[str, object] = {"query": query, "scopes": SCOPE_LABELS, "metrics": _METRIC_LABELS}
     if query.is_published:
         return render_page(
             request, "latency/published.html", {**context, "published": get_published_matrix(), "runs": ()}

@@ -14,6 +14,7 @@ from toolbench.lab.results.trial.text_call_causes import get_decisive_cause
 from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 from toolbench.lab.results.trial_list.query_text import FIELDS
+from toolbench.lab.results.trial_list.scopes import SCOPE_FIELDS, clear_filter, is_narrowed
 from toolbench.lab.results.trial_list.table import (
     CALL_COLUMNS,
     TRIAL_COLUMNS,
@@ -25,7 +26,7 @@ from toolbench.lab.results.trial_list.table import (
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
-from toolbench.web.result_scope import get_chips_of_query
+from toolbench.web.result_scope import get_chips_of_query, list_other_scopes, list_trial_scopes
 from toolbench.web.trial_context import get_trial_context, refresh_when_done
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
@@ -43,6 +44,7 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     context = _get_list_context(request, trial_filter) | {"columns": columns}
     context |= {"column_heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
     rows = [(row, list_cells(row, columns)) for row in page.rows]
+    context |= {"other_scopes": () if rows else list_other_scopes(trial_filter)}
     return render_page(request, "trials/list.html", {**context, "page": page, "rows": rows})
 
 
@@ -55,7 +57,10 @@ def _get_list_context(request: HttpRequest, trial_filter: TrialFilter) -> dict[s
         "fields": FIELDS,
         "scope": get_chips_of_query(request.GET),
         "sort_label": SORTS[trial_filter.sort],
-        "removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields},
+        "removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields if name not in SCOPE_FIELDS},
+        "scope_links": list_trial_scopes(trial_filter),
+        "is_narrowed": is_narrowed(trial_filter),
+        "cleared_url": f"{reverse('trials')}?{clear_filter(trial_filter).query()}".removesuffix("?"),
     }
 
 
