@@ -191,6 +191,20 @@ def test_failures_page_published_scope_shows_only_listed_failures(owner_client: 
     assert "that does not mean none" in html
 
 
+def test_failures_page_of_runs_marks_them_as_scope_and_names_causes(owner_client: Client) -> None:
+    runs = [make_run() for _ in range(4)]
+    make_failed_trial(runs[0], "a", "no_call")
+    recompute_stale_cells()
+    ids = [str(run.pk) for run in runs]
+    for chosen, label in ((ids[:1], f"Run {ids[0]}"), (ids, "4 runs")):
+        html = read_html(owner_client.get(f"/failures/?run={','.join(chosen)}"))
+        switch = html.partition('aria-label="Scope"')[2].partition("</nav>")[0]
+        assert switch.count("aria-current") == 1
+        assert " ".join(switch.partition('aria-current="true"')[2].partition(">")[2].partition("<")[0].split()) == label
+    seen = read_html(owner_client.get(f"/failures/?run={ids[0]}")).partition('id="seen"')[2]
+    assert f">{load_causes()['no_call'].sentence}</a>" in seen
+
+
 def test_failure_group_nearest_pass_prefers_the_same_model() -> None:
     run = make_run()
     make_trial(make_cell(make_config(run, make_model("other"))))
