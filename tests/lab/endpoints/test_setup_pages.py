@@ -17,6 +17,8 @@ from toolbench.lab.endpoints.setup_pages import (
     get_provider,
     get_providers,
 )
+from toolbench.lab.library.profiles import get_profile_page
+from toolbench.lab.models import SamplingProfile
 
 pytestmark = pytest.mark.django_db
 
@@ -69,11 +71,10 @@ def test_get_models_groups_by_provider_with_retired_last() -> None:
     assert [line.model.name for group in get_models("grok") for line in group.models] == ["x-ai/grok-4.1-fast"]
 
 
-def test_get_presets_shows_patch_and_models_that_use_it() -> None:
+def test_get_presets_shows_settings_and_models_that_use_it() -> None:
     builtin_data.load_builtin_data()
     presets = {preset.name: preset for preset in get_presets()}
-    assert '"enabled"' not in presets["tool_use_disabled"].patch
-    assert "disabled" in presets["tool_use_disabled"].patch
+    assert presets["tool_use_disabled"].settings == ("tool_use_mode",)
     assert presets["tool_use_disabled"].used_by == ("minimax/minimax-m2-her",)
 
 
@@ -82,3 +83,12 @@ def test_get_profiles_counts_models_that_each_applies_to() -> None:
     profiles = {profile.name: profile for profile in get_profiles()}
     assert len(profiles) == 16
     assert profiles["grok_default"].models == 1
+
+
+def test_get_profiles_counts_the_models_that_the_page_of_a_profile_counts() -> None:
+    SamplingProfile.objects.create(name="any", applies_to="*")
+    for provider in (make_provider("One"), make_provider("Other")):
+        make_model("vendor/same", provider=provider)
+    make_model("vendor/gone", retired=True)
+    (profile,) = get_profiles()
+    assert profile.models == len(get_profile_page("any").models) == 1

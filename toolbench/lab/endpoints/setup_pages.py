@@ -102,13 +102,13 @@ class PresetRow:
     """One preset.
 
     Attributes:
-        patch: the policy patch as indented JSON.
+        settings: the names of the settings that the preset changes.
         used_by: the names of the models that have the preset as a workaround.
     """
 
     name: str
     description: str
-    patch: str
+    settings: tuple[str, ...]
     builtin: bool
     archived: bool
     used_by: tuple[str, ...]
@@ -121,7 +121,7 @@ class ProfileRow:
     Attributes:
         applies_to: pattern of the names of models, such as qwen*.
         options: the names of the sampling options with their values as JSON.
-        models: the number of models to which the profile applies.
+        models: the number of names of models to which the profile applies; retired models are not counted.
     """
 
     name: str
@@ -226,7 +226,7 @@ def get_presets() -> tuple[PresetRow, ...]:
         PresetRow(
             name=preset.name,
             description=preset.description or (get_preset_description(preset.name) if preset.builtin else ""),
-            patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
+            settings=tuple(preset.patch),
             builtin=preset.builtin,
             archived=preset.archived_at is not None,
             used_by=tuple(dict.fromkeys(model_names.get(preset.name, ()))),
@@ -237,7 +237,7 @@ def get_presets() -> tuple[PresetRow, ...]:
 
 def get_profiles() -> tuple[ProfileRow, ...]:
     """Return all sampling profiles in their order, archived ones last, with two queries."""
-    model_names = list(Model.objects.values_list("name", flat=True))
+    model_names = list(Model.objects.filter(retired=False).order_by().values_list("name", flat=True).distinct())
     return tuple(
         _build_profile_row(profile, model_names)
         for profile in SamplingProfile.objects.order_by(_ARCHIVED_LAST, "order", "name")

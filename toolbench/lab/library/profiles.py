@@ -57,7 +57,7 @@ class ProfilePage(EntryPage[SamplingProfile]):
 
     Attributes:
         options_json: options of the newest version as indented JSON.
-        models: names of the models that the profile applies to.
+        models: names of the models that the profile applies to, without retired ones.
     """
 
     options_json: str

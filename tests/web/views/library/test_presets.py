@@ -6,16 +6,20 @@ from django.test import Client
 from tests.page_html import read_html
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.lab import builtin_data
-from toolbench.lab.models import Model
+from toolbench.lab.models import Model, Preset
 
 pytestmark = pytest.mark.django_db
 
 
-def test_presets_page_lists_every_preset_with_patch(owner_client: Client) -> None:
+def test_presets_page_lists_every_preset_with_its_settings(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    text = read_html(owner_client.get("/presets/"))
-    assert "deepseek_openrouter_compat" in text
-    assert text.count('class="code patch"') == len(list_preset_names())
+    Preset.objects.create(name="mine", patch={"max_turns": 6, "serial_calls": True})
+    response = owner_client.get("/presets/")
+    assert len(response.context["presets"]) == len(list_preset_names()) + 1
+    text = read_html(response)
+    assert all(f'id="{name}"' in text for name in list_preset_names())
+    own_row = text.partition('id="mine"')[2].partition("</tr>")[0]
+    assert [name in own_row for name in ("yours", "max_turns", "serial_calls")] == [True] * 3
 
 
 def test_policy_page_names_origins(owner_client: Client) -> None:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.django_db
 def test_scenarios_page_lists_every_scenario(owner_client: Client) -> None:
     text = read_html(owner_client.get("/scenarios/"))
     assert all(scenario.slug in text for scenario in scenarios.list_scenarios())
+    assert "A wrong type for <code>ops</code> is refused" in text
 
 
 @pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.list_scenarios()])
