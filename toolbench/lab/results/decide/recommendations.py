@@ -34,7 +34,7 @@ class RecommendationRow:
             tools were off.
         published_rate: success of that profile as published; None for measured trials.
         published: the published recommendation; None if there is none for the model.
-        p95: the p95 of the recommended profile, in words.
+        p95: the p95 of the recommended profile as published, or its upper bound for measured trials, in words.
     """
 
     recommendation: ModelRecommendation
@@ -109,10 +109,7 @@ def _build_published_row(
         published_rate=recommended_row.tool,
         published=published,
         disagreements=_list_disagreements(recommendation, published),
-        p95=(
-            f"{recommended_row.p95_ms / 1000:.1f} s as published (nearest rank, 50 trials with controls); too few "
-            "answers for a bound"
-        ),
+        p95=f"{recommended_row.p95_ms / 1000:.1f} s",
     )
 
 
