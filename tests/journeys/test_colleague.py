@@ -45,7 +45,7 @@ def test_invited_viewer_reads_pages_and_cannot_change(
     page.goto(link[0])
     page.goto("/runs/")
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-    expect(page.locator(".page-head").get_by_role("link", name="New run")).to_have_count(0)
+    expect(page.get_by_role("banner").get_by_role("link", name="New run")).to_have_count(0)
     answer = page.goto("/providers/new/")
     assert answer is not None
     assert answer.status == 403

@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from playwright.sync_api import Page, expect
 
 from tests.factories import make_cell, make_config, make_run, make_trials
 from tests.page_html import read_html
@@ -10,6 +11,28 @@ from toolbench.lab.models import AuditEntry, Run
 from toolbench.lab.results.run.index import PAGE_SIZE
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.django_db(transaction=True)
+def test_run_list_shows_one_link_to_new_run_at_each_width(browser_page: Page) -> None:
+    make_run()
+    for width in (1440, 390):
+        browser_page.set_viewport_size({"width": width, "height": 844})
+        browser_page.goto("/runs/")
+        expect(browser_page.get_by_role("link", name="New run").filter(visible=True)).to_have_count(1)
+
+
+def test_run_list_says_why_a_run_has_no_rate(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run()), scenario_group="tools"), **{"pass": 2})
+    run = make_run()
+    for _ in range(2):
+        make_trials(make_cell(make_config(run)), **{"pass": 2})
+    config = make_config(make_run())
+    for group in ("tools", "agents"):
+        make_trials(make_cell(config, f"{group}_task", scenario_group=group), **{"pass": 2})
+    text = read_html(owner_client.get("/runs/"))
+    assert text.count("2 configurations") == 1
+    assert text.count("several groups") == 1
 
 
 def test_run_list_labels_selected_runs_and_filters_by_label(owner_client: Client) -> None:

@@ -39,7 +39,8 @@ def test_run_list_row_of_several_configurations_has_no_rate() -> None:
     run = make_run()
     for _ in range(2):
         make_trials(make_cell(make_config(run)), **{"pass": 2})
-    assert (get_runs("own")[0].answered, get_runs("own")[0].delivered) == (None, None)
+    row = get_runs("own")[0]
+    assert (row.config_count, row.answered, row.delivered) == (2, None, None)
 
 
 def test_get_runs_lists_simulated_runs_separately() -> None:

@@ -32,6 +32,7 @@ class RunRow:
 
     Attributes:
         models: names of its models, each once.
+        config_count: number of its configurations.
         tally: counts of all scenarios.
         tools: counts of the scenarios that are not controls.
         answered: answered success; None for a run of several configurations or scenario groups, since a rate over
@@ -44,6 +45,7 @@ class RunRow:
 
     run: Run
     models: tuple[str, ...]
+    config_count: int
     tally: Tally
     tools: Tally
     answered: Rate | None
@@ -183,4 +185,4 @@ def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: lis
     answered = tools.compute_answered_success(DEFAULT_TARGET_PERCENT) if has_rate else None
     delivered = tools.compute_end_to_end_success() if has_rate else None
     p50, p95 = (build_quantile_range(getattr(time_row, name) for time_row in times) for name in ("p50", "p95"))
-    return RunRow(run, tuple(dict.fromkeys(models)), all_counts, tools, answered, delivered, p50, p95)
+    return RunRow(run, tuple(dict.fromkeys(models)), len(models), all_counts, tools, answered, delivered, p50, p95)
