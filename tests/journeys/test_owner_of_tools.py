@@ -41,7 +41,7 @@ def test_owner_of_tools_sees_rate_and_wrong_argument_of_case(
     provider, page = start_server(reply), browser_page
     model = make_scripted_model(provider, "mine")
     page.goto("/cases/")
-    page.get_by_role("link", name="Write a case").first.click()
+    page.get_by_role("link", name="New test case").click()
     page.get_by_label("Tools", exact=True).fill(TOOLS)
     page.get_by_label("Message").fill(MESSAGE)
     page.get_by_label("Expected").fill(BAD)

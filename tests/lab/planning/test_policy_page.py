@@ -1,4 +1,4 @@
-"""The effective policy page: each setting with its layer, as a launch would freeze it."""
+"""The page of effective settings: each setting with its layer, as a launch would freeze it."""
 
 import pytest
 

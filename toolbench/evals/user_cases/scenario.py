@@ -48,7 +48,7 @@ class UserCaseScenario:
     case: UserCase
     public: bool = False
     group: str = USER_CASE_GROUP
-    intent: str = "A case of your own."
+    intent: str = "A test case of yours."
     control: bool = False
     methods: tuple[str, ...] = METHODS
     min_requests: int = 1

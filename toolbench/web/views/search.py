@@ -13,9 +13,9 @@ from toolbench.web.requests import find_user
 COMMANDS = (  # label, URL name, required role
     ("New run", "run-new", Role.OPERATOR),
     ("Add a provider", "provider-new", Role.OWNER),
-    ("Write a test case", "case-new", Role.OPERATOR),
+    ("New test case", "case-new", Role.OPERATOR),
     ("Import test cases", "case-bring", Role.OPERATOR),
-    ("Cases from recorded traffic", "case-drafts", Role.VIEWER),
+    ("Test cases from recorded traffic", "case-drafts", Role.VIEWER),
     ("Tools from an MCP server", "case-mcp", Role.OPERATOR),
     ("Invite a user", "people", Role.OWNER),
     ("Audit list", "audit", Role.OPERATOR),

@@ -19,6 +19,12 @@ pytestmark = pytest.mark.django_db
 CASE = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}'}
 
 
+def test_cases_page_without_test_case_has_one_primary_button(owner_client: Client) -> None:
+    text = read_html(owner_client.get("/cases/")).partition("<main")[2]
+    assert text.count("btn primary") == text.count("New test case") == 1
+    assert "No test case yet" in text
+
+
 def test_cases_page_plans_whole_set_and_confirms_paid_requests(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     import_bfcl(["multi_turn_base"], limit=3)

@@ -115,7 +115,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
         return render_page(request, "cases/delete.html", {"case": case})
     delete_case(slug)
     record(request, Action.DELETED, f"test case {slug}")
-    messages.success(request, "The case is deleted. Its runs and trials are kept, with the version that judged them.")
+    messages.success(request, "The test case is deleted. Its runs and trials keep the version that judged them.")
     return redirect("playground" if case.set.kind == CaseSet.Kind.DRAFT else "cases")
 
 
