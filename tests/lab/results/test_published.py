@@ -83,6 +83,12 @@ def test_published_matrix_counts_unnamed_trials_as_passes(published: PublishedMa
     }
 
 
+def test_published_matrix_puts_default_profile_of_each_model_first(published: PublishedMatrix) -> None:
+    first_profiles = {row.profile for row in published.rows if not row.repeats_model}
+    assert first_profiles == {"default"}
+    assert sum(row.repeats_model for row in published.rows) == 29 - 17
+
+
 def test_published_matrix_quotes_recommendations_verbatim(published: PublishedMatrix) -> None:
     grok = next(row for row in published.recommendations if row.model == "x-ai/grok-4.1-fast")
     assert grok.notes == "Timeouts were the dominant failure mode here (p95 ~125s)."

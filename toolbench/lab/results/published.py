@@ -1,6 +1,6 @@
 """Published matrix: figures of the case study as published, and figures that Toolbench computes from them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -149,7 +149,7 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
 
 def _build_matrix(snapshot: PublishedSnapshot, target: int | None) -> PublishedMatrix:
     recommendations = tuple(snapshot.recommendations.all())
-    rows = tuple(_build_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
+    rows = _order_rows(_build_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
     counted = [row for row in rows if not row.not_applicable]
     statuses = [row.tool.target_status for row in counted]
     return PublishedMatrix(
@@ -169,6 +169,18 @@ def _build_matrix(snapshot: PublishedSnapshot, target: int | None) -> PublishedM
         undecided=statuses.count("open"),
         below=statuses.count("below"),
         perfect=sum(row.tool.k == row.tool.n for row in counted),
+    )
+
+
+def _order_rows(rows: Iterable[PublishedRow]) -> tuple[PublishedRow, ...]:
+    """Return the rows with the models in the order of the publication, and the profile `default` of a model first."""
+    rows_by_model: dict[str, list[PublishedRow]] = {}
+    for row in rows:
+        rows_by_model.setdefault(row.model, []).append(row)
+    return tuple(
+        row
+        for model_rows in rows_by_model.values()
+        for row in sorted(model_rows, key=lambda row: row.profile != "default")
     )
 
 

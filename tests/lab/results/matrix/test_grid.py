@@ -77,6 +77,16 @@ def test_profile_grid_pools_scenarios_and_puts_the_default_first() -> None:
     assert (row.overall.rate.k, row.overall.rate.n) == (24, 30)
 
 
+def test_scenario_grid_puts_the_default_profile_of_a_model_first() -> None:
+    run = make_run()
+    for profile in ("creative", "default", "alpha_precise"):
+        make_row(run, "alpha", profile, happy_path=7)
+    rows = read_grid().rows
+    assert [row.note for row in rows] == ["default", "precise", "creative"]
+    assert [row.is_repeated for row in rows] == [False, True, True]
+    assert rows[1].title.endswith(", alpha_precise")
+
+
 @pytest.mark.parametrize("view", ["", "profile", "strategy"])
 def test_grid_totals_add_up_newest_versions_only(view: str) -> None:
     for name, version, counts in (("alpha", 1, {"pass": 5}), ("beta", 2, {"pass": 2, "fail": 1})):
@@ -121,6 +131,7 @@ def test_strategy_grid_has_one_row_for_each_scenario() -> None:
     make_row(run, "alpha", happy_path=10, type_error_recovery=3)
     make_row(run, "beta", happy_path=8)
     grid = read_grid("view=strategy")
+    assert [column.group for column in grid.columns] == ["Strategy"]
     assert [row.label for row in grid.rows] == ["happy_path", "type_error_recovery"]
     (cell,) = grid.rows[0].cells
     assert cell is not None

@@ -43,6 +43,18 @@ def test_published_grid_column_without_figures_says_not_published() -> None:
     assert {column.missing for column in grid.row_columns} == {NOT_PUBLISHED}
 
 
+def test_published_grid_shows_only_the_published_time_by_default() -> None:
+    assert [column.name for column in read_grid().row_columns] == ["p95"]
+
+
+def test_published_grid_row_has_short_profile_and_whole_name_in_title() -> None:
+    rows = [row for row in read_grid().rows if row.label == "deepseek-v3.2"]
+    assert [row.note for row in rows] == ["default", "creative_writing", "general_conversation", "local_recommended"]
+    assert [row.is_repeated for row in rows] == [False, True, True, True]
+    assert rows[1].title == "deepseek/deepseek-v3.2:nitro, deepseek_v3_2_creative_writing"
+    assert "Profile: deepseek_v3_2_creative_writing" in rows[1].overall.note
+
+
 def test_published_grid_totals_equal_the_publication() -> None:
     grid = read_grid()
     assert grid.overall is not None
@@ -54,5 +66,7 @@ def test_published_profile_grid_has_one_row_for_each_model() -> None:
     grid = read_grid("view=profile&sort=-overall")
     assert len({row.title for row in grid.rows}) == len(grid.rows) == 17
     assert grid.columns[0].key == "default"
+    assert {column.group for column in grid.columns} == {"Sampling profile"}
+    assert sum(cell is not None for row in grid.rows for cell in row.cells) == 29
     overall = [row.overall.rate.share for row in grid.rows if row.overall.has_value and row.overall.rate]
     assert overall == sorted(overall)

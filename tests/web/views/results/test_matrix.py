@@ -144,11 +144,21 @@ def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Clie
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/matrix/?scope=published"))
     assert text.count('title="not published"') > 5
+    assert text.count('class="vh">not published<') == text.count('title="not published"')
+    assert ">? not published<" in text
+    assert "still filling" not in text
+    assert "29 configurations." in text
     assert "Published 2026-02, not measured here" in text
     assert "Scenario × strategy" not in text
     for view in ("profile", "strategy"):
         assert owner_client.get(f"/matrix/?scope=published&view={view}&sort=-overall").status_code == 200
     assert "deepseek" not in read_html(owner_client.get("/matrix/?scope=published&q=glm"))
+
+
+def test_matrix_page_marks_shown_view_if_published_scope_lacks_it(owner_client: Client) -> None:
+    builtin_data.load_builtin_data()
+    text = read_html(owner_client.get("/matrix/?scope=published&view=strategy"))
+    assert re.search(r'aria-current="true"\s*>Model × scenario</a>', text)
 
 
 @pytest.mark.django_db(transaction=True)

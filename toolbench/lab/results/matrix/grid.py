@@ -1,6 +1,6 @@
 """Grid of the matrix: cells of model × scenario, model × profile or scenario × strategy."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -19,6 +19,7 @@ from toolbench.lab.results.matrix.grid_totals import (
     iterate_tool_scenarios,
 )
 from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
+from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import VALUE_LABELS, MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.sorting import sort_rows
@@ -94,7 +95,8 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     is_control = {scenario.scenario: scenario.control for scenario in sums.values()}
     slugs = sorted(is_control, key=lambda slug: (is_control[slug], slug))
     newest, pairs_by_slug = find_newest_versions(matrix.rows), group_by_scenario(matrix.rows)
-    rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs) for row in matrix.rows])
+    names = _shorten_profiles(matrix)
+    rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs, names) for row in matrix.rows])
     columns = [
         GridColumn(
             slug,
@@ -108,12 +110,19 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     return Grid("Model", tuple(columns), rows, compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows)))
 
 
-def _build_scenario_row(matrix: Matrix, row: MatrixRow, slugs: Sequence[str]) -> GridRow:
+def _shorten_profiles(matrix: Matrix) -> Mapping[ModelProfile, str]:
+    return shorten_profiles((row.name, row.profile) for row in matrix.rows)
+
+
+def _build_scenario_row(
+    matrix: Matrix, row: MatrixRow, slugs: Sequence[str], names: Mapping[ModelProfile, str]
+) -> GridRow:
     # The query string of the row is built once: building one for each cell takes time.
     chosen = replace(row.trial_filter.chosen, scenarios=())
     row_query = replace(row.trial_filter, group="", scenario="", chosen=chosen).query()
     sums = {scenario.scenario: scenario for scenario in row.scenarios}
-    return _build_model_row(matrix, row, [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs])
+    sources = [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs]
+    return _build_model_row(matrix, row, sources, names)
 
 
 def _build_profile_grid(matrix: Matrix) -> Grid:
@@ -121,20 +130,21 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
 
     A cell is one profile over all tool scenarios.
     """
-    profiles = sorted({row.profile for row in matrix.rows}, key=lambda profile: (profile != "default", profile))
+    names = _shorten_profiles(matrix)
+    columns = build_profile_columns(names)
     rows = []
     for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
-        by_profile = {row.profile: row for row in group}
-        profile_rows = [by_profile.get(profile) for profile in profiles]
+        by_profile = {names[row.name, row.profile]: row for row in group}
+        profile_rows = [by_profile.get(column.key) for column in columns]
         sources = [_build_source(row) if row else None for row in profile_rows]
-        rows.append(_build_model_row(matrix, _pool_rows(group), sources))
+        rows.append(_build_model_row(matrix, _pool_rows(group), sources, names))
     newest = find_newest_versions(matrix.rows)
-    columns = [
-        _build_column(matrix, newest, profile, (row for row in matrix.rows if row.profile == profile))
-        for profile in profiles
-    ]
+    rows_by_profile: dict[str, list[MatrixRow]] = {}
+    for row in matrix.rows:
+        rows_by_profile.setdefault(names[row.name, row.profile], []).append(row)
+    columns = tuple(_add_total(matrix, newest, column, rows_by_profile[column.key]) for column in columns)
     overall = compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
-    return Grid("Model", tuple(columns), tuple(rows), overall)
+    return Grid("Model", columns, tuple(rows), overall)
 
 
 def _build_strategy_grid(matrix: Matrix) -> Grid:
@@ -162,13 +172,17 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         kind_label = VALUE_LABELS.get(("instance_kind", kind), kind)
         notes = ["control" if is_control[slug, kind] else "", kind_label if has_several_kinds else ""]
         rows.append(_build_row(matrix, overall, sources, label=slug, note=" · ".join(filter(None, notes))))
-    columns = [
-        _build_column(matrix, newest, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
+    columns = tuple(
+        _add_total(
+            matrix,
+            newest,
+            GridColumn(strategy, strategy, "Strategy", False, None),
+            (row for row in matrix.rows if row.settings["strategy"] == strategy),
+        )
         for strategy in strategies
-    ]
-    return Grid(
-        "Scenario", tuple(columns), tuple(rows), compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
     )
+    total = compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
+    return Grid("Scenario", columns, tuple(rows), total)
 
 
 def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -> list[list[MatrixRow]]:
@@ -270,7 +284,9 @@ def _build_source(row: MatrixRow, *, is_control: bool = False) -> _Source:
     return _Source(row.metric_input, row.trials_query, is_control, times, row.config_ids, keys)
 
 
-def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:
+def _build_model_row(
+    matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None], names: Mapping[ModelProfile, str]
+) -> GridRow:
     differing_settings = [row.settings[name] for name in matrix.differing_settings if row.settings[name]]
     prompt = [f"prompts {row.prompt or 'of no known version'}"] if row.prompt is not None else []
     applies_by_note = {
@@ -288,10 +304,11 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         source,
         sources,
         label=row.name,
-        note=" · ".join([row.profile, *differing_settings, *prompt, *notes]),
+        note=" · ".join([names.get((row.name, row.profile), row.profile), *differing_settings, *prompt, *notes]),
         key=row.key,
     )
-    return replace(grid_row, title=f"{row.model} at {row.provider}", is_repeated=row.repeats_model)
+    title = f"{row.model} at {row.provider}, {row.profile}"
+    return replace(grid_row, title=title, is_repeated=row.repeats_model)
 
 
 def _build_row(
@@ -369,5 +386,5 @@ def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control
     return rate.target_status
 
 
-def _build_column(matrix: Matrix, newest: NewestVersions, label: str, rows: Iterable[MatrixRow]) -> GridColumn:
-    return GridColumn(label, label, "", False, compute_total(matrix, newest, iterate_tool_scenarios(rows)))
+def _add_total(matrix: Matrix, newest: NewestVersions, column: GridColumn, rows: Iterable[MatrixRow]) -> GridColumn:
+    return replace(column, total=compute_total(matrix, newest, iterate_tool_scenarios(rows)))

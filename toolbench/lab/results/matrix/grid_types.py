@@ -14,6 +14,8 @@ from toolbench.lab.results.matrix.columns import RowColumn
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MAX_PAGE_ROWS = 60  # of the matrix
+MAX_FLAT_COLUMNS = 10  # columns of cells whose heads do not stand upright
+MAX_EVEN_COLUMNS = 7  # columns of cells that share the width of the page equally with one column after them
 NO_TIMES = Times()
 STATES_WITHOUT_VALUE = ("na", "waiting", "unknown", "unpublished")
 
@@ -62,9 +64,10 @@ class GridColumn:
 
     Attributes:
         key: name of the column in the URL parameter `sort`.
-        group: head above the column, shared with its neighbours of the same group; "" for none.
+        group: head above the column, shared with its neighbours of the same group.
         total: rate of the column, pooled over all rows that have the newest version of the scenario; None if the metric
             is no rate, or if the rows have several kinds of instance.
+        title: tooltip of the head; "" for the key.
     """
 
     key: str
@@ -72,6 +75,7 @@ class GridColumn:
     group: str
     is_control: bool
     total: MetricValue | None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,13 @@ class Grid:
     def pages(self) -> int:
         """Return the number of pages, at least 1."""
         return max(1, -(-len(self.rows) // self.page_rows))
+
+    @property
+    def shape(self) -> str:
+        """Return "upright" for many columns, "even" for so few that they share the width equally, else ""."""
+        if len(self.columns) > MAX_FLAT_COLUMNS:
+            return "upright"
+        return "even" if len(self.columns) <= MAX_EVEN_COLUMNS and len(self.row_columns) == 1 else ""
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:

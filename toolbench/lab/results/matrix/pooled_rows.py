@@ -9,7 +9,7 @@ from toolbench.lab.metrics.pools import SumRow, contains_name, merge_rows
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow, build_row
+from toolbench.lab.results.matrix.rows import MODEL_KEY, ROW_KEY, MatrixRow, build_row
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
 SCENARIO_KEY = ("scenario_group", "control", "scenario", "scenario_version")
@@ -65,7 +65,8 @@ def _build_pooled_rows(query: MatrixQuery, sums: list[SumRow], published: Mappin
     scenario_groups = {sum_row["scenario_group"] for sum_row in merged_rows} - {"control"}
     default_group = _choose_default_group(scenario_groups)
     group = query.group if query.group in scenario_groups else default_group
-    built_rows = (build_row(sum_rows, query, group, published) for sum_rows in group_by_row(merged_rows))
+    sums_by_row = sorted(group_by_row(merged_rows), key=_build_model_key)
+    built_rows = (build_row(sum_rows, query, group, published) for sum_rows in sums_by_row)
     return PooledRows(
         sums=merged_rows,
         scenario_groups=tuple(sorted(scenario_groups, key=build_group_sort_key)),
@@ -87,6 +88,12 @@ def group_by_row(sum_rows: list[SumRow]) -> list[list[SumRow]]:
         key = (*(sum_row[name] for name in ROW_KEY), sum_row.get("prompt_version"))
         rows_by_key.setdefault(key, []).append(sum_row)
     return list(rows_by_key.values())
+
+
+def _build_model_key(sum_rows: list[SumRow]) -> tuple[Any, ...]:
+    """Return the sort key of the sums of one row: by model, the profile `default` first."""
+    first = sum_rows[0]
+    return *(first[name] for name in MODEL_KEY), first["profile"] != "default"
 
 
 def _choose_default_group(groups: set[str]) -> str:

@@ -1,6 +1,6 @@
 """Grid of the published matrix. Cells and figures that it does not contain are "not published"."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolbench.evals.published import CONTROL_SCENARIO
@@ -11,12 +11,14 @@ from toolbench.lab.metrics.values import Figure, MetricValue
 from toolbench.lab.results.matrix.columns import RowColumn, choose_columns
 from toolbench.lab.results.matrix.grid import choose_state, compute_tint
 from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow
+from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.sorting import sort_rows
 from toolbench.lab.results.matrix.table import Matrix, MatrixSummary
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow
 
 NOT_PUBLISHED = "not published"
+PUBLISHED_COLUMNS = ("p95",)  # shown unless columns are chosen
 _METRIC = replace(METRICS["given"], label="Success, as published")
 _NO_TALLY = Tally()
 
@@ -32,8 +34,10 @@ def build_published_grid(
         rows: rows of the published matrix to show.
     """
     build = _build_profile_grid if query.view == "profile" else _build_scenario_grid
-    columns = tuple(replace(column, missing=NOT_PUBLISHED) for column in choose_columns(query.layout.grid))
-    grid = replace(build(published, query, rows, columns), row_columns=columns)
+    chosen_columns = choose_columns(query.layout.grid or PUBLISHED_COLUMNS)
+    columns = tuple(replace(column, missing=NOT_PUBLISHED) for column in chosen_columns)
+    names = shorten_profiles((row.name, row.profile) for row in rows)
+    grid = replace(build(published, query, rows, columns, names), row_columns=columns)
     return _build_matrix(published, query), replace(grid, rows=sort_rows(grid, query.sort))
 
 
@@ -48,7 +52,7 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         control_success=published.control,
         infra=0,
     )
-    timeouts = "Published timeouts count as failures, as in the publication."
+    warning = "Timeouts count as failures, as published. p50, retries, tokens and cost were not published."
     return Matrix(
         query=query,
         metric=_METRIC,
@@ -58,13 +62,17 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         summary=summary,
         scenario_groups=(),
         runs=(),
-        warnings=(timeouts,),
+        warnings=(warning,),
         prompts=(),
     )
 
 
 def _build_scenario_grid(
-    published: PublishedMatrix, query: MatrixQuery, rows: Sequence[PublishedRow], columns: Sequence[RowColumn]
+    published: PublishedMatrix,
+    query: MatrixQuery,
+    rows: Sequence[PublishedRow],
+    columns: Sequence[RowColumn],
+    names: Mapping[ModelProfile, str],
 ) -> Grid:
     totals = dict(published.scenarios)
     slugs = sorted(totals, key=lambda slug: (slug == CONTROL_SCENARIO, slug))
@@ -88,32 +96,40 @@ def _build_scenario_grid(
                 rates.get(slug),
                 is_control=slug == CONTROL_SCENARIO,
                 is_not_applicable=row.not_applicable and slug != CONTROL_SCENARIO,
+                profile=row.profile,
             )
             for slug in slugs
         )
-        grid_rows.append(_build_row(published, query, [row], cells, columns))
+        grid_rows.append(_build_row(published, query, [row], cells, columns, names))
     return Grid("Model", grid_columns, tuple(grid_rows), _compute_overall(published, rows))
 
 
 def _build_profile_grid(
-    published: PublishedMatrix, query: MatrixQuery, rows: Sequence[PublishedRow], columns: Sequence[RowColumn]
+    published: PublishedMatrix,
+    query: MatrixQuery,
+    rows: Sequence[PublishedRow],
+    columns: Sequence[RowColumn],
+    names: Mapping[ModelProfile, str],
 ) -> Grid:
-    profiles = sorted({row.profile for row in rows}, key=lambda profile: (profile != "default", profile))
     rows_by_model: dict[str, list[PublishedRow]] = {}
+    rows_by_profile: dict[str, list[PublishedRow]] = {}
     for row in rows:
         rows_by_model.setdefault(row.model, []).append(row)
+        rows_by_profile.setdefault(names[row.name, row.profile], []).append(row)
     grid_columns = tuple(
-        GridColumn(profile, profile, "", False, _add_rates(row.tool for row in rows if row.profile == profile))
-        for profile in profiles
+        replace(column, total=_add_rates(row.tool for row in rows_by_profile[column.key]))
+        for column in build_profile_columns(names)
     )
     grid_rows = []
     for model_rows in rows_by_model.values():
-        by_profile = {row.profile: row for row in model_rows}
+        by_profile = {names[row.name, row.profile]: row for row in model_rows}
         cells = tuple(
-            _build_cell(published, query, row.tool, is_not_applicable=row.not_applicable) if row else None
-            for row in map(by_profile.get, profiles)
+            _build_cell(published, query, row.tool, is_not_applicable=row.not_applicable, profile=row.profile)
+            if row
+            else None
+            for row in (by_profile.get(column.key) for column in grid_columns)
         )
-        grid_rows.append(_build_row(published, query, model_rows, cells, columns))
+        grid_rows.append(_build_row(published, query, model_rows, cells, columns, names))
     return Grid("Model", grid_columns, tuple(grid_rows), _compute_overall(published, rows))
 
 
@@ -141,18 +157,20 @@ def _build_row(
     rows: Sequence[PublishedRow],
     cells: tuple[GridCell | None, ...],
     columns: Sequence[RowColumn],
+    names: Mapping[ModelProfile, str],
 ) -> GridRow:
     """Return the grid row for one published row, or for the published rows of all profiles of a model."""
     first = rows[0]
+    profile = first.profile if len(rows) == 1 else f"{len(rows)} profiles"
     overall = _add_rates((row.tool for row in rows), query.target).rate
     is_not_applicable = all(row.not_applicable for row in rows)
     return GridRow(
         key=first.key,
         label=first.name,
-        title=first.model,
-        note=first.profile if len(rows) == 1 else f"{len(rows)} profiles",
+        title=f"{first.model}, {profile}",
+        note=names.get((first.name, profile), profile),
         is_repeated=first.repeats_model,
-        overall=_build_cell(published, query, overall, is_not_applicable=is_not_applicable),
+        overall=_build_cell(published, query, overall, is_not_applicable=is_not_applicable, profile=profile),
         cells=cells,
         tally=_NO_TALLY,
         figures=tuple((column, _build_column_value(column, rows)) for column in columns),
@@ -178,6 +196,7 @@ def _build_cell(
     *,
     is_control: bool = False,
     is_not_applicable: bool = False,
+    profile: str,
 ) -> GridCell:
     value = MetricValue(rate, None)
     if is_not_applicable or rate is None:
@@ -185,5 +204,9 @@ def _build_cell(
     tally = Tally(passed=rate.k, failed=rate.n - rate.k)
     state = choose_state(_METRIC, value, tally, is_control=is_control)
     target = None if is_control else query.target
-    note = f"{rate.k} passed · {rate.n - rate.k} failed\nPublished {published.published}, not measured here"
+    note = (
+        f"{rate.k} passed · {rate.n - rate.k} failed\n"
+        f"Profile: {profile}\n"
+        f"Published {published.published}, not measured here"
+    )
     return GridCell(state, value, tally, "", compute_tint(value, target), note=note)

@@ -19,7 +19,8 @@ from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 SETTING_FIELDS = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 FIELD_LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
 VALUE_LABELS = {("instance_kind", "parity"): "published wording"}  # by field and value
-ROW_KEY = ("provider_name", "provider_kind", "model_name", "profile", *SETTING_FIELDS)
+MODEL_KEY = ("provider_name", "provider_kind", "model_name")
+ROW_KEY = (*MODEL_KEY, "profile", *SETTING_FIELDS)
 MAX_NAMED_SCENARIOS = 2
 
 

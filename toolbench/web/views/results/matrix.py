@@ -1,5 +1,7 @@
 """Views of the matrix and its exports."""
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -44,7 +46,9 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
-    """Show the published snapshot, as a grid or as bars."""
+    """Show the published snapshot, as a grid or as bars; a view that it lacks is replaced by the first one."""
+    if query.view not in PUBLISHED_VIEWS:
+        query = replace(query, view="")
     published = get_published_matrix(query.target)
     rows = [row for row in published.rows if query.q.lower() in row.model.lower()] if published else []
     context: dict[str, object] = {**CHOICES, "views": PUBLISHED_VIEWS, "query": query, "published": published}

@@ -1,0 +1,50 @@
+"""Names of profiles in the grid, without the name of their model, and the columns of model × profile."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from toolbench.lab.results.matrix.grid_types import GridColumn
+
+ModelProfile = tuple[str, str]  # name of the model without its vendor, and name of the profile
+
+
+def shorten_profiles(pairs: Iterable[ModelProfile]) -> Mapping[ModelProfile, str]:
+    """Return the short name of each profile: without the name of its model at the beginning.
+
+    The short name of `glm_4_7_recommended` is `recommended` for the model `glm-4.7`. A profile keeps its name if the
+    model also has a profile with the short name.
+    """
+    profiles_by_model: dict[str, set[str]] = defaultdict(set)
+    for model, profile in pairs:
+        profiles_by_model[model].add(profile)
+    names = {}
+    for model, profiles in profiles_by_model.items():
+        prefix = re.sub(r"[^a-z0-9]+", "_", model.partition(":")[0].lower()) + "_"
+        for profile in profiles:
+            name = profile.removeprefix(prefix)
+            names[model, profile] = profile if name in profiles else name or profile
+    return names
+
+
+def build_profile_columns(names: Mapping[ModelProfile, str]) -> tuple[GridColumn, ...]:
+    """Return a column without a total for each short name of a profile, `default` first.
+
+    Args:
+        names: short names from `shorten_profiles`. Profiles of different models with one short name share a column; its
+            tooltip has their whole names.
+    """
+    profiles_by_name: dict[str, set[str]] = defaultdict(set)
+    for (_, profile), name in names.items():
+        profiles_by_name[name].add(profile)
+    return tuple(
+        GridColumn(
+            name,
+            name.replace("_", " "),
+            "Sampling profile",
+            False,
+            None,
+            title=", ".join(sorted(profiles_by_name[name])),
+        )
+        for name in sorted(profiles_by_name, key=lambda name: (name != "default", name))
+    )
