@@ -306,8 +306,7 @@ def test_judge_message_of_the_end_replaces_the_class_sentence() -> None:
 
 
 def test_version_of_judging_is_4_with_its_new_classes() -> None:
-    """A rule that changes a verdict needs the next version and, here, the classes that it newly gives: a replay accepts
-    these changes of stored verdicts and no others."""
+    """A replay accepts changes of stored verdicts only to the classes that a later version newly gives."""
     assert judging.VERSION == 4
     assert list(judging.CASE_STUDY_RULE_VERSIONS) == [3]
     expected = {
