@@ -3,9 +3,9 @@
 import pytest
 from django.http import QueryDict
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
 from toolbench.lab.metrics.cells import recompute_all_stale
-from toolbench.lab.models import Run, RunConfig
+from toolbench.lab.models import Provider, Run, RunConfig
 from toolbench.lab.results.matrix import grid as grid_module
 from toolbench.lab.results.matrix.grid import build_grid, get_grid_with_causes
 from toolbench.lab.results.matrix.grid_types import Grid
@@ -196,3 +196,16 @@ def test_grid_causes_are_read_only_below_max_cause_trials(monkeypatch: pytest.Mo
     assert get_grid_with_causes(matrix).causes == {key: {"wrong_value": 1}}
     monkeypatch.setattr(grid_module, "MAX_CAUSE_TRIALS", 0)
     assert get_grid_with_causes(matrix).causes == {}
+
+
+def test_grid_rows_say_simulated_only_beside_rows_of_real_models() -> None:
+    simulated = make_run(simulated=True)
+    perfect = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
+    make_trials(make_cell(make_config(simulated, perfect)), **{"pass": 1})
+    (row,) = read_grid(f"scope=runs&run={simulated.pk}").rows
+    assert "simulated" not in row.note
+    real = make_run()
+    make_row(real, "alpha", happy_path=1)
+    notes = {row.label: row.note for row in read_grid(f"scope=runs&run={simulated.pk}&run={real.pk}").rows}
+    assert "simulated" in notes["perfect"]
+    assert "simulated" not in notes["alpha"]

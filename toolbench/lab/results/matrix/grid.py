@@ -291,7 +291,7 @@ def _build_model_row(
     prompt = [f"prompts {row.prompt or 'of no known version'}"] if row.prompt is not None else []
     applies_by_note = {
         row.provider: len(matrix.rows_by_provider) > 1,
-        "simulated": row.simulated,
+        "simulated": row.simulated and not matrix.is_all_simulated,  # else the page says it once
         f"scenario version {', '.join(map(str, row.versions))}": bool(row.versions),
         "not ranked": bool(row.outdated),
         "mixed upstreams": row.mixed_upstreams,

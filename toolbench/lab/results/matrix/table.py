@@ -72,6 +72,7 @@ class Matrix:
         warnings: sentences about limits of the figures.
         prompts: prompt versions that the page offers as choices.
         version: version of the stored sums; None if the matrix must not be cached.
+        is_all_simulated: whether it has rows and all of them are simulated models.
     """
 
     query: MatrixQuery
@@ -85,6 +86,7 @@ class Matrix:
     warnings: tuple[str, ...]
     prompts: tuple[str, ...]
     version: UUID | None = None
+    is_all_simulated: bool = False
 
     @property
     def rows(self) -> tuple[MatrixRow, ...]:
@@ -161,6 +163,7 @@ def _build_matrix(query: MatrixQuery, pooled: PooledRows) -> Matrix:
         runs=(),
         warnings=_list_warnings(rows, pooled.sums),
         prompts=_list_prompt_versions(query, pooled.sums),
+        is_all_simulated=bool(rows) and all(row.simulated for row in rows),
     )
 
 
