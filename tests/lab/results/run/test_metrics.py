@@ -31,6 +31,17 @@ def test_run_metrics_have_a_value_or_none_for_each_configuration() -> None:
     assert (p95.n, p95.high) == (4, None)
 
 
+def test_run_metrics_name_settings_of_all_columns_only_once() -> None:
+    run = make_run()
+    for strategy in ("baseline", "production"):
+        make_trial(make_cell(make_config(run, strategy=strategy)), "pass")
+    recompute_stale_cells()
+    page = get_run_metrics(run.pk)
+    assert [column.settings for column in page.columns] == [("baseline",), ("production",)]
+    assert "default" in page.shared_settings
+    assert "native" in page.shared_settings
+
+
 def test_run_metrics_of_an_unknown_run_raise_does_not_exist() -> None:
     with pytest.raises(Run.DoesNotExist):
         get_run_metrics(1)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 
 from toolbench.lab.metrics.definitions import GROUPS
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
@@ -26,11 +28,13 @@ class MetricColumn:
     """Configuration in one group of scenarios.
 
     Attributes:
+        settings: settings of the configuration that not every column has.
         group: name of the group; empty if the run has only one group.
         metric_input: counts and times that its metrics are computed from.
     """
 
     config: RunConfig
+    settings: tuple[str, ...]
     group: str
     metric_input: MetricInput
 
@@ -40,12 +44,14 @@ class RunMetrics:
     """Metrics of a run.
 
     Attributes:
+        shared_settings: settings that all columns have.
         hidden_column_count: number of columns beyond MAX_COLUMNS, which are not shown.
         groups: (title, rows) of each group of metrics. Rows in which no column has a value are left out.
     """
 
     run: Run
     columns: tuple[MetricColumn, ...]
+    shared_settings: tuple[str, ...]
     hidden_column_count: int
     groups: tuple[tuple[str, tuple[MetricRow, ...]], ...]
 
@@ -61,12 +67,22 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     all_groups = group_cells_by_config(configs, run.cells.all())
     shown_groups = all_groups[:MAX_COLUMNS]
     times = load_cell_times(cell for _, _, cells in shown_groups for cell in cells)
+    settings = [_list_settings(config) for config, _, _ in shown_groups]
+    differs = [len(set(values)) > 1 for values in zip(*settings, strict=True)]
     columns = tuple(
-        MetricColumn(config, group, build_metric_input(cells, times)) for config, group, cells in shown_groups
+        MetricColumn(config, tuple(filter(None, compress(values, differs))), group, build_metric_input(cells, times))
+        for values, (config, group, cells) in zip(settings, shown_groups, strict=True)
     )
     inputs = [column.metric_input for column in columns]
     groups = tuple((title, tuple(_build_rows(metrics, inputs))) for title, metrics in GROUPS.items())
-    return RunMetrics(run, columns, len(all_groups) - len(columns), groups)
+    shared = tuple(filter(None, compress(settings[0], map(not_, differs)))) if settings else ()
+    return RunMetrics(run, columns, shared, len(all_groups) - len(columns), groups)
+
+
+def _list_settings(config: RunConfig) -> tuple[str, ...]:
+    """Return the settings of a configuration in a fixed order; "" for no examples and for no streaming."""
+    streaming = "streamed" if config.stream else ""
+    return (config.provider_name, config.profile, config.strategy, config.method, config.examples, streaming)
 
 
 def build_metric_input(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
