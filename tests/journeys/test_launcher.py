@@ -12,6 +12,7 @@ RUN_FORM = RunForm(
     profiles=("default", "grok_default"),
     request_cap=400,
 )
+MAX_FIELDS = 300  # of the form, more than it has with closed groups
 TRIALS = 3 * 2 * len(TYPICAL_SCENARIOS) * 10
 
 
@@ -57,6 +58,31 @@ def test_plan_shows_what_was_entered_before_scripts_were_loaded(browser_page: Pa
     page.unroute("**/*.js")
 
     expect(page.get_by_role("button", name="Start 7 trials")).to_be_visible()
+
+
+def test_start_stays_in_sight_on_a_phone_and_covers_no_focus(browser_page: Page, personas: None) -> None:
+    page = browser_page
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/runs/new/?models={Model.objects.get(name='perfect').pk}&scenarios=happy_path&trials=10")
+    start = page.get_by_role("button", name="Start 10 trials")
+    expect(start).to_be_in_viewport(ratio=1)
+    bar, places = page.locator(".start-bar").bounding_box(), page.locator(".foot-nav").bounding_box()
+    assert bar
+    assert places
+    assert bar["y"] + bar["height"] <= places["y"]
+
+    page.locator("#id_find").focus()
+    for _ in range(MAX_FIELDS):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('.start-bar') !== null"):
+            break
+        bottom = page.evaluate("document.activeElement.getBoundingClientRect().bottom")
+        assert bottom <= bar["y"], page.evaluate("document.activeElement.outerHTML")
+    expect(start).to_be_focused()
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    end = page.locator("footer").bounding_box()
+    assert end
+    assert end["y"] + end["height"] <= bar["y"] + 1
 
 
 def test_launcher_sees_trial_count_and_request_limit_holds(
