@@ -37,6 +37,16 @@ def test_run_grid_shows_the_first_rows_and_counts_all(monkeypatch: pytest.Monkey
     assert (len(grid.rows), grid.pages) == (2, 2)
 
 
+def test_run_grid_has_its_own_columns_which_its_links_do_not_choose() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 1})
+    found = get_run_grid(read_run_cells(cell.run_id), QueryDict())
+    assert [column.name for column in found.grid.row_columns] == ["p50", "p95", "cost"]
+    assert "grid_column" not in found.matrix.query.query()
+    chosen = get_run_grid(read_run_cells(cell.run_id), QueryDict("grid_column=tokens"))
+    assert [column.name for column in chosen.grid.row_columns] == ["tokens"]
+
+
 def test_run_grid_latest_trials_are_the_newest_that_ended() -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     now = timezone.now()

@@ -13,6 +13,7 @@ from toolbench.lab.results.run.cells import RunCells
 
 MAX_LATEST_TRIALS = 10
 MAX_GRID_ROWS = 30  # the page links to the matrix with all rows
+RUN_COLUMNS = ("p50", "p95", "cost")  # tokens and retries of the run are above the grid
 _LATEST_COLUMNS = ("outcome", "sentence", "scenario", "duration_ms", "config__model_name")
 
 
@@ -32,6 +33,8 @@ class RunGrid:
 def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
     """Return the grid of a run with at most two queries.
 
+    It has the columns RUN_COLUMNS unless the URL chooses others. Links to the matrix do not choose them.
+
     Args:
         source: the run with its cells.
         params: URL parameters of the matrix; its scope, name part, prompt version and filter are ignored.
@@ -43,4 +46,6 @@ def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
     matrix = build_matrix(query, source.version, source.build_sum_rows)
     ended = Trial.objects.filter(run_id=run_id, finished_at__isnull=False).order_by("-finished_at")
     latest = ended.select_related("config").only(*_LATEST_COLUMNS)[:MAX_LATEST_TRIALS]
-    return RunGrid(matrix, get_grid_with_causes(matrix, page_rows=MAX_GRID_ROWS), tuple(latest))
+    layout = replace(query.layout, grid=query.layout.grid or RUN_COLUMNS)
+    run_matrix = replace(matrix, query=replace(matrix.query, layout=layout))
+    return RunGrid(matrix, get_grid_with_causes(run_matrix, page_rows=MAX_GRID_ROWS), tuple(latest))
