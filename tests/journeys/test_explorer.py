@@ -56,6 +56,8 @@ def test_explorer_edits_trial_and_sends_it_five_times(
     page, server = browser_page, start_server(lambda seen: text_reply("Done."))
     run = launch_run(make_scripted_model(server, "mine"), scenarios=("chat_only",), trials=1)
     page.goto(f"/trials/{run.trials.get().pk}/")
+    expect(page.locator(".verdict.pass, .verdict.fail")).to_be_visible()  # the page is loaded again when a trial ends
+    page.get_by_text("Use this trial", exact=True).click()
     page.get_by_role("link", name="Edit and send again").click()
     page.get_by_role("textbox", name="Message").fill("Say something else.")
     page.get_by_role("button", name="Send", exact=True).click()

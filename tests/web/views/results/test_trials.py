@@ -282,10 +282,11 @@ def test_trial_list_is_operated_by_keys(browser_page: Page) -> None:
 
 def test_trial_page_names_behaviour_under_test(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()), "missing_workspace_id")
-    trial = make_trial(cell, behaviour_seen=True)
-    assert "no call passes a workspace_id: did occur" in " ".join(
-        read_html(owner_client.get(f"/trials/{trial.pk}/")).split()
-    )
+    trial = make_trial(cell, behaviour_seen=True, paths="tool_use,text")
+    text = " ".join(read_html(owner_client.get(f"/trials/{trial.pk}/")).split())
+    assert "no call passes a workspace_id: yes" in text
+    assert "<dd>tool_use, text</dd>" in text
+    assert "<dt>Instance</dt><dd>fixed</dd>" in text
 
 
 def test_trial_list_empty_offers_run_or_clearing_of_filters(owner_client: Client) -> None:

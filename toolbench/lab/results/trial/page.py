@@ -132,6 +132,11 @@ class TrialPage:
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
+    def methods_used(self) -> str:
+        """Return the methods that the turns used, separated by commas; an empty text if no turn used one."""
+        return ", ".join(filter(None, self.trial.paths.split(",")))
+
+    @property
     def is_user_case(self) -> bool:
         """Return whether the scenario is a test case, which has a page of its own."""
         return is_user_case_group(self.cell.scenario_group)
