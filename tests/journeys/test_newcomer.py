@@ -39,12 +39,12 @@ def test_newcomer_printed_link_opens_first_page_with_all_regions(visitor_page: P
     expect(headings).to_contain_text(
         [
             "Connect a provider",
-            "One small model, six configurations",
-            "Published matrix, February 2026",
+            "Local demonstration",
+            "Published snapshot",
             "Failed trials",
         ]
     )
-    expect(visitor_page.get_by_text("published, not measured here", exact=True)).to_be_visible()
+    expect(visitor_page.get_by_text("February 2026, not measured here", exact=True)).to_be_visible()
     expect(visitor_page.get_by_text("Getting ready")).to_be_visible()  # no local model runs in this test
     expect(visitor_page.get_by_role("link", name="Simulated").first).to_be_visible()
 
