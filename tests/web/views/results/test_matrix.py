@@ -67,11 +67,12 @@ def test_matrix_page_opens_every_published_row(owner_client: Client) -> None:
 
 
 def test_matrix_page_shows_labelled_simulated_rows_only_in_demo(owner_client: Client) -> None:
-    make_measured_config(simulated=True)
+    run_id = make_measured_config(simulated=True).run_id
     assert "vendor/model-a" not in read_html(owner_client.get("/matrix/?scope=real"))
     demo = read_html(owner_client.get("/matrix/?scope=demo"))
     assert "Simulated models" in demo
-    assert "· simulated" in demo
+    assert "Every row is a simulated model" not in demo
+    assert "Every row is a simulated model" in read_html(owner_client.get(f"/matrix/?run={run_id}"))
     assert "· simulated" in read_html(owner_client.get("/matrix/?scope=demo&view=bars"))
 
 
