@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -38,12 +39,21 @@ class Authority:
         subject = x509.SubjectKeyIdentifier.from_public_key(public)
         return builder.add_extension(subject, critical=False)
 
-    def issue(self, *, host: str = "127.0.0.1", days: int = 1) -> tuple[str, str]:
-        """Return a certificate and its private key in PEM; a negative number of days gives an expired one."""
+    def issue(
+        self, *, host: str = "127.0.0.1", days: int = 1, purpose: x509.ObjectIdentifier | None = None
+    ) -> tuple[str, str]:
+        """Return a certificate and its private key in PEM.
+
+        Args:
+            days: days until it expires; a negative number gives an expired one.
+            purpose: the only purpose of the certificate; None allows every one.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(host))]
         builder = self._build(name, key.public_key(), days=days)
+        if purpose is not None:
+            builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         signed = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(
             self._key, hashes.SHA256()
         )
@@ -51,11 +61,17 @@ class Authority:
         return signed.public_bytes(Encoding.PEM).decode(), private
 
     def build_server_context(
-        self, folder: Path, *, host: str = "127.0.0.1", days: int = 1, clients: "Authority | None" = None
+        self, folder: Path, *, clients: "Authority | None" = None, **certificate: Any
     ) -> ssl.SSLContext:
-        """Return the TLS context of a server; with `clients` it requires a client certificate of that authority."""
-        path = folder / f"server-{host}-{days}.pem"
-        path.write_text("".join(self.issue(host=host, days=days)))
+        """Return the TLS context of a server.
+
+        Args:
+            folder: folder for the server's certificate.
+            clients: authority whose client certificates the server requires; None for no client certificate.
+            certificate: arguments of `issue`.
+        """
+        path = folder / "server.pem"
+        path.write_text("".join(self.issue(**certificate)))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
         if clients is not None:

@@ -44,6 +44,7 @@ def test_user_case_scenario_names_first_wrong_argument_with_its_place() -> None:
 
 
 CANCEL, LOOK = build_result("cancel", {"id": 17}), build_result("look", {"id": 17})
+WRONG_LOOK = build_result("look", {"id": 18})
 CALLS = [{"name": name, "arguments": {"id": 17}} for name in ("cancel", "look")]
 
 
@@ -55,6 +56,7 @@ CALLS = [{"name": name, "arguments": {"id": 17}} for name in ("cancel", "look")]
         ({"calls": CALLS[:1], "others": True}, [LOOK], "missing_call", 1),
         ({"calls": CALLS, "ordered": True}, [LOOK, CANCEL], "wrong_order", 1),
         ({"calls": CALLS, "ordered": True}, [LOOK], "missing_call", 1),
+        ({"calls": CALLS, "ordered": True}, [WRONG_LOOK, CANCEL], "wrong_arguments", 0),
         ({"checks": [{"called": "cancel"}]}, [LOOK], "missing_call", 1),
         ({"checks": [{"called": "look", "times": 2}]}, [LOOK], "missing_call", 1),
         ({"checks": [{"called": "look", "times": 1}]}, [LOOK, LOOK], "too_many_calls", 1),
@@ -75,7 +77,8 @@ def test_user_case_scenario_has_a_failure_class_for_each_wrong_call(
     assert (verdict.outcome, verdict.failure_class) == ("fail", failure_class)
     assert verdict.first_bad is not None
     assert verdict.first_bad.turn == turn
-    assert (verdict.first_bad.path or "").endswith("tool_calls") or verdict.first_bad.call is not None
+    is_at_calls = (verdict.first_bad.path or "").endswith("tool_calls") or verdict.first_bad.call is not None
+    assert is_at_calls == (failure_class != "wrong_state")
 
 
 def test_user_case_scenario_is_decided_by_the_state_after_its_calls() -> None:

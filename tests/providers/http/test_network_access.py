@@ -6,10 +6,12 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.providers.company_network import Authority, ConnectProxy
 from toolbench.engine.events import ExchangeError
@@ -74,16 +76,17 @@ def test_send_to_server_of_a_company_ca_needs_that_ca(server: ScriptedServer, co
 
 
 @pytest.mark.parametrize(
-    ("host", "days", "words"),
+    ("certificate", "words"),
     [
-        ("127.0.0.2", 1, "Server certificate: it is for another host"),
-        ("127.0.0.1", -1, "Server certificate: it is not valid now"),
+        ({"host": "127.0.0.2"}, "Server certificate: it is for another host"),
+        ({"days": -1}, "Server certificate: it is not valid now"),
+        ({"purpose": ExtendedKeyUsageOID.CLIENT_AUTH}, "Server certificate: it is refused"),
     ],
 )
 def test_send_to_wrong_server_certificate_names_no_setting(
-    company: Authority, tmp_path: Path, host: str, days: int, words: str
+    company: Authority, tmp_path: Path, certificate: dict[str, Any], words: str
 ) -> None:
-    with ScriptedServer([], tls=company.build_server_context(tmp_path, host=host, days=days)) as server:
+    with ScriptedServer([], tls=company.build_server_context(tmp_path, **certificate)) as server:
         error = send_failing(server.endpoint(), NetworkAccess(ca=company.pem))
     assert error.code == "tls"
     assert error.message.startswith(words)

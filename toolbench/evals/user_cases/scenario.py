@@ -1,5 +1,6 @@
 """The scenario of a user's test case, which has one instance."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.events import EndReason, LoopResult
@@ -14,7 +15,7 @@ from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, has_started_calls, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
-from toolbench.evals.user_cases.calls import CallComparison, build_expected_calls, compare_calls, iter_checks
+from toolbench.evals.user_cases.calls import CallComparison, CallPair, build_expected_calls, compare_calls, iter_checks
 from toolbench.evals.user_cases.checks import find_failure_class, run_check
 from toolbench.evals.user_cases.definition import CaseExpectation, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_codes
@@ -22,8 +23,11 @@ from toolbench.evals.user_cases.matchers import iter_mismatches
 from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
+ClassedCheck = tuple[Check, str]
+"""A check, and the failure class of a trial in which it is the first that fails."""
+
 USER_CASE_GROUP = "own"
-# As for built-in scenarios; `constrained` makes several calls in one message only with `parallel_tool_calls`.
+# Methods that make several calls in one message without further settings.
 _SEVERAL_CALLS_METHODS = ("native", "template")
 
 
@@ -91,12 +95,9 @@ class UserCaseScenario:
         """Return the verdict by the case's expectations."""
         expect = self.case.expect
         comparison = compare_calls(expect, loop_result)
-        checks = (
-            *(iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()),
-            *((Check("no tool is called", not has_started_calls(loop_result)),) if expect.no_call else ()),
-            *(_check_state(pointer, expected_value, workspace) for pointer, expected_value in expect.state.items()),
-            *(run_check(row, loop_result) for row in _list_rows(expect)),
-        )
+        call_checks = iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()
+        other_checks = tuple(_iter_classed_checks(expect, loop_result, workspace))
+        checks = (*call_checks, *(check for check, _ in other_checks))
         behaviour = BEHAVIOURS.get(self.case.behaviour, Behaviour())
         has_occurred = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
         all_hold = all(check.ok for check in checks)
@@ -110,7 +111,7 @@ class UserCaseScenario:
             case_study_checks=None,
             fallback_problem=_build_missing_behaviour_problem(behaviour)
             if all_hold and required
-            else _find_problem(self.case, loop_result, comparison, checks),
+            else _find_problem(self.case, loop_result, comparison, other_checks),
             good_ends=frozenset(good_ends),
             needs_tools=not self.case.control,
             behaviour_seen=has_occurred,
@@ -160,10 +161,22 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
     return system, tuple(messages[1 if has_system else 0 : -1]), str(messages[-1]["content"])
 
 
-def _list_rows(expect: CaseExpectation) -> tuple[JsonObject, ...]:
-    """Return the rows of the checks. If no call is expected and no row requires a text, one is added that does."""
-    requires_text = any(kind.startswith("answer_") and kind != "answer_lacks" for row in expect.checks for kind in row)
-    return ({"answer_given": True}, *expect.checks) if expect.no_call and not requires_text else tuple(expect.checks)
+def _iter_classed_checks(
+    expect: CaseExpectation, loop_result: LoopResult, workspace: Workspace
+) -> Iterator[ClassedCheck]:
+    """Yield the checks besides those of expected calls.
+
+    If the case expects no call and no row requires a text, a check for a visible text is added.
+    """
+    if expect.no_call:
+        yield Check("no tool is called", not has_started_calls(loop_result)), "needless_call"
+        kinds = {kind for row in expect.checks for kind in row}
+        if not any(kind.startswith("answer_") and kind != "answer_lacks" for kind in kinds):
+            yield run_check({"answer_given": True}, loop_result), "wrong_reply"
+    for pointer, expected_value in expect.state.items():
+        yield _check_state(pointer, expected_value, workspace), "wrong_state"
+    for row in expect.checks:
+        yield run_check(row, loop_result), find_failure_class(row, loop_result)
 
 
 def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
@@ -173,7 +186,7 @@ def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
 
 
 def _find_problem(
-    case: UserCase, loop_result: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]
+    case: UserCase, loop_result: LoopResult, comparison: CallComparison, other_checks: Sequence[ClassedCheck]
 ) -> Problem:
     """Return the problem of a failed trial whose run shows no problem."""
     if case.expect.calls and not has_calls(loop_result):
@@ -184,7 +197,7 @@ def _find_problem(
         return Problem(
             "needless_call", locate_problem(turn, path=CALLS_PATH, sentence=f"{tool} is called; no call is expected.")
         )
-    return _find_call_problem(case, loop_result, comparison) or _find_check_problem(case, loop_result, checks)
+    return _find_call_problem(case, loop_result, comparison) or _find_check_problem(loop_result, other_checks)
 
 
 def _build_missing_behaviour_problem(behaviour: Behaviour) -> Problem:
@@ -193,13 +206,10 @@ def _build_missing_behaviour_problem(behaviour: Behaviour) -> Problem:
 
 def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
-        mismatch = next((mismatch for mismatches in pair.mismatches.values() for mismatch in mismatches), None)
         if pair.made is None:
             return _build_missing_call_problem(pair.expected.name, case.expect, loop_result, comparison)
-        if mismatch is not None:
-            sentence = f"{mismatch.path}: {mismatch.message}."
-            location = locate_problem(pair.made.turn, call=pair.made.index, path=mismatch.path, sentence=sentence)
-            return Problem("wrong_arguments", location)
+        if problem := _find_argument_problem(pair):
+            return problem
     if comparison.others and case.expect.calls and not case.expect.others:
         call = comparison.others[0]
         sentence = f"{call.tool} is called in addition to the expected calls."
@@ -211,9 +221,12 @@ def _build_missing_call_problem(
     expected: str, expect: CaseExpectation, loop_result: LoopResult, comparison: CallComparison
 ) -> Problem:
     """Return the problem of a trial without an expected call of the tool `expected`."""
-    if expect.ordered and _has_right_calls(compare_calls(replace(expect, ordered=False), loop_result)):
+    unordered = compare_calls(replace(expect, ordered=False), loop_result)
+    if expect.ordered and all(pair.made is not None for pair in unordered.pairs):
         sentence = f"the expected call of {expected} is not made in the expected order."
-        return Problem("wrong_order", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
+        location = locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
+        problems = filter(None, map(_find_argument_problem, unordered.pairs))
+        return next(problems, Problem("wrong_order", location))
     names = {call.name for call in expect.calls}
     wrong_call = next((call for call in comparison.others if call.tool not in names and not expect.others), None)
     if wrong_call is not None:
@@ -223,21 +236,24 @@ def _build_missing_call_problem(
     return Problem("missing_call", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
 
 
-def _has_right_calls(comparison: CallComparison) -> bool:
-    """Return whether every expected call is made with right arguments."""
-    return all(pair.made is not None and not any(pair.mismatches.values()) for pair in comparison.pairs)
+def _find_argument_problem(pair: CallPair) -> Problem | None:
+    """Return the problem of the first wrong argument of an expected call."""
+    mismatch = next((mismatch for mismatches in pair.mismatches.values() for mismatch in mismatches), None)
+    if pair.made is None or mismatch is None:
+        return None
+    sentence = f"{mismatch.path}: {mismatch.message}."
+    location = locate_problem(pair.made.turn, call=pair.made.index, path=mismatch.path, sentence=sentence)
+    return Problem("wrong_arguments", location)
 
 
-def _find_check_problem(case: UserCase, loop_result: LoopResult, checks: tuple[Check, ...]) -> Problem:
-    failed_check = next((check for check in checks if not check.ok), None)
+def _find_check_problem(loop_result: LoopResult, checks: Sequence[ClassedCheck]) -> Problem:
+    failed_check, failure_class = next(((check, name) for check, name in checks if not check.ok), (None, ""))
     if failed_check is None:
         return Problem(
             "wrong_reply",
             locate_problem(find_last_turn(loop_result), path=CONTENT_PATH, sentence="the run has no answer."),
         )
-    failed_row = next((row for row in _list_rows(case.expect) if run_check(row, loop_result) == failed_check), None)
-    failure_class = "wrong_state" if failed_row is None else find_failure_class(failed_row, loop_result)
-    path = CONTENT_PATH if failure_class == "wrong_reply" else CALLS_PATH
+    path = CONTENT_PATH if failure_class in ("wrong_reply", "wrong_state") else CALLS_PATH
     detail = f"; {failed_check.detail}" if failed_check.detail else ""
     sentence = f"a check fails: {failed_check.name}{detail}."
     return Problem(
