@@ -131,8 +131,8 @@ document.addEventListener("pointerover", (event) => {
   clearTimeout(cardTimer);
   if (event.pointerType === "touch") return;
   const link = findCell(event);
-  if (link) cardTimer = setTimeout(showCard, CARD_DELAY_MS, link);
-  else if (cardLink && document.activeElement !== cardLink) hideCard();
+  if (link && link.id !== openedId) cardTimer = setTimeout(showCard, CARD_DELAY_MS, link);
+  else if (cardLink && !cardLink.matches(":focus-visible")) hideCard();
 });
 document.addEventListener("focusin", (event) => {
   const link = findCell(event);
@@ -171,6 +171,7 @@ document.addEventListener("click", (event) => {
   const link = event.target instanceof Element && event.target.closest("[data-grid] .c > a[href]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
+  clearTimeout(cardTimer);
   hideCard();
   if (link.id === openedId) close();
   else open(link);

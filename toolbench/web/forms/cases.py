@@ -1,7 +1,7 @@
 """Forms for test cases: to edit them, import them and start trials of them."""
 
 from dataclasses import asdict
-from typing import Self
+from typing import Any, Self
 
 from django import forms
 from django.http import QueryDict
@@ -30,12 +30,20 @@ TOOLS_PLACEHOLDER = '[{"type": "function", "function": {"name": "get_weather", "
 EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
 
+class TextField(forms.CharField):
+    """Field of a text with line feeds, as models get it. Browsers send each as carriage return and line feed."""
+
+    def to_python(self, value: Any) -> str:
+        """Return the text with single line feeds."""
+        return str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _build_text_field(
     label: str, rows: int, *, required: bool = False, placeholder: str = "", hint: str = ""
 ) -> forms.CharField:
     attributes = {"rows": rows, "spellcheck": "false", "placeholder": placeholder}
     widget = forms.Textarea(attributes)
-    return forms.CharField(label=label, required=required, strip=False, widget=widget, help_text=hint)
+    return TextField(label=label, required=required, strip=False, widget=widget, help_text=hint)
 
 
 class CaseForm(VersionForm):

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django import forms
+from django.core.validators import RegexValidator
 
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.connect import OTHER_ENDPOINT_TITLE, ConnectionSettings, list_templates
@@ -105,6 +106,7 @@ class ProviderForm(forms.Form):
         required=False,
         max_length=80,
         label="Or its environment variable",
+        validators=[RegexValidator(r"\A[A-Za-z_][A-Za-z0-9_]*\Z", "Enter letters, digits and underscores only.")],
         help_text="Example: OPENROUTER_API_KEY. Only the variable’s name is stored.",
     )
     remove_key = forms.BooleanField(required=False, label="Remove the stored key")

@@ -62,6 +62,15 @@ def test_trial_page_opens_at_the_first_bad_step() -> None:
     assert any(line.mark == "bad" for line in page.step.right.code.lines)
 
 
+@pytest.mark.parametrize(
+    ("end", "ok", "expected"), [("TOOL_ERROR", True, True), ("TOOL_ERROR", False, False), ("FINAL", True, False)]
+)
+def test_trial_page_says_if_only_the_end_of_the_run_failed(end: str, ok: bool, expected: bool) -> None:
+    checks = [{"name": "the draft is bar", "ok": ok, "detail": ""}]
+    trial = make_trial(make_cell(make_config(make_run())), "fail", end=end, verdict={"rule": "", "checks": checks})
+    assert open_page(trial).is_failed_by_end == expected
+
+
 def test_trial_page_timeline_has_every_part_of_a_turn_in_order() -> None:
     parts = [line.part for turn in open_page(make_failed_trial()).timeline for line in turn.rows]
     assert parts == ["request", "response", "transforms", "calls", "dispatch", "result"]

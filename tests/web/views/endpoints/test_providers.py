@@ -37,6 +37,8 @@ def test_provider_form_with_key_lists_and_adds_offered_models(owner_client: Clie
     sent = {name.lower(): value for name, value in server.seen[0].headers.items()}
     assert sent["authorization"] == "Bearer sk-secret"
     provider = Provider.objects.get(name="Mine")
+    none = owner_client.post(f"/providers/{provider.pk}/models/", {}, follow=True)
+    assert "No model was added" in read_html(none)
     owner_client.post(f"/providers/{provider.pk}/models/", {"name": ["m/one"], "more": "m/three\n\n"})
     assert set(provider.models.values_list("name", flat=True)) == {"m/one", "m/three"}
 

@@ -44,6 +44,15 @@ def test_cases_page_plans_whole_set_and_confirms_paid_requests(owner_client: Cli
     assert Run.objects.get().trials.count() == 30
 
 
+def test_case_form_keeps_line_feeds_of_sent_texts(owner_client: Client) -> None:
+    """Browsers send each line feed as carriage return and line feed; models would get another request."""
+    owner_client.post(
+        "/cases/new/", CASE | {"system": "One\r\n\r\ntwo\rthree\nfour", "message": "Hi\r\nthere", "save": "1"}
+    )
+    messages = json.loads(Case.objects.get().versions.get().definition)["messages"]
+    assert [message["content"] for message in messages] == ["One\n\ntwo\nthree\nfour", "Hi\nthere"]
+
+
 def test_case_form_of_case_deleted_meanwhile_is_404(owner_client: Client) -> None:
     owner_client.post("/cases/new/", CASE)
     case = Case.objects.get()

@@ -99,7 +99,7 @@ def test_decide_page_plans_missing_trials_once(owner_client: Client) -> None:
     text = read_html(owner_client.get("/decide/?scope=demo&want=fastest"))
     assert "it closes with 32 more trials" in text
     assert "passes without a failure" not in text
-    assert "Plan 32 more trials" in text
+    assert "Start 32 more trials" in text
     form = {
         "scope": "demo",
         "want": "fastest",
@@ -111,9 +111,12 @@ def test_decide_page_plans_missing_trials_once(owner_client: Client) -> None:
     newest = Run.objects.latest("pk")
     assert planned["Location"] == f"/runs/{newest.pk}/"
     assert newest.trials.count() == 32
+    Run.objects.filter(pk=newest.pk).update(state=Run.State.FINISHED)
+    assert f"/decide/?scope=runs&amp;run={run.pk}" in read_html(owner_client.get(f"/runs/{newest.pk}/"))
+    Run.objects.filter(pk=newest.pk).update(state=Run.State.RUNNING)
     shown = read_html(owner_client.get("/decide/?scope=demo&want=fastest"))
     assert f'href="/runs/{newest.pk}/">Run {newest.pk}</a>' in shown
-    assert "Plan 32 more trials" not in shown
+    assert "Start 32 more trials" not in shown
     again = read_html(owner_client.post("/decide/", form, follow=True))
     assert "No trials were launched. No trials are missing now" in again
     assert Run.objects.latest("pk") == newest

@@ -41,6 +41,12 @@ def test_missing_trials_page_adds_trials_to_all_cells_below_target(owner_client:
     assert AuditEntry.objects.get().subject.startswith(f"run {run.pk}: 6 trials added")
 
 
+def test_missing_trials_page_chooses_all_cells_once_some_lack_trials(owner_client: Client, run: Run) -> None:
+    field = 'name="chosen"'
+    assert field not in read_html(owner_client.get(f"/runs/{run.pk}/missing/?target=1"))  # no cell lacks trials
+    assert field in read_html(owner_client.get(f"/runs/{run.pk}/missing/?target=5"))
+
+
 def test_missing_trials_page_keeps_choice_and_counts_its_trials(owner_client: Client, run: Run) -> None:
     chosen = run.cells.order_by("pk")[0].pk
     text = read_html(owner_client.get(f"/runs/{run.pk}/missing/?target=5&chosen=1&cell={chosen}"))

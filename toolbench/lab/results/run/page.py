@@ -11,6 +11,7 @@ from django.db import connection
 from toolbench.engine.policy.optional_parameters import describe_difference
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
+from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import Tally, tally_cells
@@ -180,6 +181,12 @@ class RunPage:
     def run(self) -> Run:
         """Return the run."""
         return self.source.run
+
+    @property
+    def decision_run_id(self) -> int:
+        """Return the run whose decision counts this one: for missing trials of a decision, the run that they repeat."""
+        repeated_id = self.run.repeat_of_id if self.run.purpose == MORE_TRIALS_PURPOSE else None
+        return self.run.pk if repeated_id is None else repeated_id
 
     @property
     def trials_query(self) -> str:

@@ -10,6 +10,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, OuterRef
 from django.db.models.functions import JSONObject
 
+from toolbench.engine.events import ANSWERED_ENDS
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.scenarios.state import StateScenario
 from toolbench.evals.types import Check
@@ -135,6 +136,12 @@ class TrialPage:
     def methods_used(self) -> str:
         """Return the methods that the turns used, separated by commas; an empty text if no turn used one."""
         return ", ".join(filter(None, self.trial.paths.split(",")))
+
+    @property
+    def is_failed_by_end(self) -> bool:
+        """Return whether the trial failed although every check holds, since its run ended without an answer."""
+        has_no_answer = self.trial.end not in ("", *ANSWERED_ENDS)
+        return self.trial.outcome == "fail" and has_no_answer and all(check.ok for check in self.checks)
 
     @property
     def is_user_case(self) -> bool:

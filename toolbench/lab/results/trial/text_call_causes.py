@@ -58,9 +58,11 @@ def get_text_call_causes(page: TrialPage) -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls that came as text, with at most three queries.
 
     Returns:
-        The causes; () for a trial with another failure class, with another method than native, or of a deleted model.
+        The causes; () for a trial with another failure class, with another method than native, or of a deleted model,
+        and if all causes are ruled out.
     """
     model = page.config.model
     if page.trial.failure_class not in TEXT_CALL_CLASSES or page.config.method != "native" or model is None:
         return ()
-    return list_model_causes(model, text_format=detect_format_without_tools(page.final_text))
+    causes = list_model_causes(model, text_format=detect_format_without_tools(page.final_text))
+    return causes if any(cause.likelihood != "ruled out" for cause in causes) else ()

@@ -90,6 +90,9 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
         return redirect("provider-models", provider_id)
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = offered_models.add_models(provider_id, names)
+    if not added:
+        messages.error(request, "No model was added: choose at least one that is not in the list of your models yet.")
+        return redirect("provider-models", provider_id)
     url = reverse("provider", args=[provider_id])
     record(request, Action.ADDED, f"{added} model{'' if added == 1 else 's'} of {provider.name}", url)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Start a run to try them.")
