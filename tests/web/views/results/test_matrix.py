@@ -141,6 +141,24 @@ def test_matrix_page_takes_columns_and_density_from_address(owner_client: Client
     assert owner_client.get("/matrix/?grid_column=%00,nonsense&density=huge").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", {"p50", "p95", "retries", "tokens", "cost"}),
+        ("grid_column=p99", {"p99"}),
+        ("scope=published", {"p95"}),
+        ("scope=published&grid_column=p50,control", {"p50", "control"}),
+    ],
+)
+def test_matrix_column_menu_ticks_shown_columns(owner_client: Client, query: str, names: set[str]) -> None:
+    builtin_data.load_builtin_data()
+    make_measured_config()
+    text = read_html(owner_client.get(f"/matrix/?{query}"))
+    boxes = re.findall(r'<input[^>]*type="checkbox"[^>]*name="grid_column"[^>]*>', text)
+    values = {match[1]: "checked" in box for box in boxes if (match := re.search(r'value="([a-z0-9_]+)"', box))}
+    assert {name for name, is_ticked in values.items() if is_ticked} == names
+
+
 def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/matrix/?scope=published"))

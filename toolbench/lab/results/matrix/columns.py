@@ -1,7 +1,7 @@
 """Columns of the grid after its cells: one for each metric, and one for retries."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolbench.lab.metrics.definitions import GROUPS, METRICS
 from toolbench.lab.metrics.times import Times
@@ -30,14 +30,14 @@ class RowColumn:
         label: head of the column.
         title: tooltip of the head, such as the whole label of the metric.
         group: head above neighbouring columns of one group.
-        missing: text that the page shows for an unknown value.
+        missing: text that the page shows for an unknown value. It does not distinguish columns.
     """
 
     name: str
     label: str
     title: str
     group: str
-    missing: str = UNKNOWN
+    missing: str = field(default=UNKNOWN, compare=False)
 
 
 def _iter_columns() -> Iterable[RowColumn]:
