@@ -159,6 +159,24 @@ def test_matrix_column_menu_ticks_shown_columns(owner_client: Client, query: str
     assert {name for name, is_ticked in values.items() if is_ticked} == names
 
 
+@pytest.mark.parametrize(
+    ("scope", "label"),
+    [
+        ("real", "My runs"),
+        ("demo", "Simulated"),
+        ("imported", "Imported"),
+        ("published", "Published"),
+        ("runs&run=5,7", "Run 5, 7"),
+        ("runs&run=1,2,3,4", "4 runs"),
+    ],
+)
+def test_matrix_view_button_has_label_of_scope(owner_client: Client, scope: str, label: str) -> None:
+    text = read_html(owner_client.get(f"/matrix/?scope={scope}&target=80"))
+    button = re.search(r'<button class="btn view-open".*?</button>', text, re.DOTALL)
+    assert button
+    assert f"View <b>{label} · 80&nbsp;%</b>" in re.sub(r"\s+", " ", button[0])
+
+
 def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/matrix/?scope=published"))

@@ -12,17 +12,17 @@ from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.grid import get_grid_with_causes
 from toolbench.lab.results.matrix.published_grid import build_published_grid
-from toolbench.lab.results.matrix.query import SCOPES, TARGET_PERCENTS, VIEWS, MatrixQuery
+from toolbench.lab.results.matrix.query import TARGET_PERCENTS, VIEWS, MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.published import get_published_matrix
-from toolbench.lab.results.scope_chips import get_scope_chips
+from toolbench.lab.results.scope_chips import SCOPE_LABELS, get_scope_chips
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 
 CHOICES: dict[str, object] = {
     "targets": TARGET_PERCENTS,
     "metrics": tuple(METRICS.values()),
-    "scopes": SCOPES,
+    "scopes": SCOPE_LABELS,
     "views": VIEWS,
     "row_columns": tuple(ROW_COLUMNS.values()),
     "base": "",  # path of the matrix in links of a grid on another page
