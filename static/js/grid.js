@@ -47,6 +47,17 @@ function readLabels(link) {
   return [name, index < 0 ? "Overall" : grid().querySelectorAll("thead .sc")[index].textContent.trim()];
 }
 
+function buildElement(tag, text) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return element;
+}
+
+// Returns the lines of a cell below its rate, such as the whole name of its profile.
+function buildDetails(link) {
+  return (link.dataset.card ?? "").split("\n").filter(Boolean).map((text) => buildElement("small", text));
+}
+
 async function open(link) {
   document.getElementById(openedId)?.removeAttribute("aria-expanded");
   openedId = link.id;
@@ -56,8 +67,7 @@ async function open(link) {
   const response = await fetch(link.href);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (number !== lastRequest) return;
-  const heading = document.createElement("h2");
-  heading.textContent = `${name}: ${column}`;
+  const heading = buildElement("h2", `${name}: ${column}`);
   const allTrials = document.createElement("a");
   allTrials.href = link.href;
   allTrials.textContent = "Open all trials";
@@ -69,7 +79,7 @@ async function open(link) {
   const header = document.createElement("header");
   header.append(heading, button);
   const trials = page.querySelector("[data-panel]");
-  panel().replaceChildren(header, allTrials, trials ?? "The trials could not be read. Open the link.");
+  panel().replaceChildren(header, ...buildDetails(link), allTrials, trials ?? "The trials could not be read. Open the link.");
   panel().hidden = false;
 }
 
@@ -80,12 +90,6 @@ card.id = "cell-card";
 card.setAttribute("role", "tooltip");
 card.hidden = true;
 let cardLink = null; // link of the cell whose card is shown
-
-function buildElement(tag, text) {
-  const element = document.createElement(tag);
-  element.textContent = text;
-  return element;
-}
 
 function hideCard() {
   if (cardLink?.isConnected) {
@@ -113,10 +117,9 @@ function showCard(link) {
   const bar = document.createElement("span");
   bar.className = `ci ${[...link.parentElement.classList].filter((word) => ["clears", "below"].includes(word)).join(" ")}`;
   bar.style.cssText = `${link.getAttribute("style") ?? ""};--target:${grid().style.getPropertyValue("--target")}`;
-  const details = (link.dataset.card ?? "").split("\n").filter(Boolean).map((text) => buildElement("small", text));
   const bars = link.getAttribute("style")?.includes("--lo") ? [bar] : [];
   const head = [buildElement("b", name), buildElement("small", column)];
-  card.replaceChildren(...head, ...bars, buildElement("span", link.dataset.title), ...details);
+  card.replaceChildren(...head, ...bars, buildElement("span", link.dataset.title), ...buildDetails(link));
   document.body.append(card);
   card.hidden = false;
   link.setAttribute("aria-describedby", card.id);
@@ -168,8 +171,9 @@ onKey("f", () => {
   return Boolean(failed);
 });
 document.addEventListener("click", (event) => {
-  const link = event.target instanceof Element && event.target.closest("[data-grid] .c > a[href]");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const link = findCell(event);
+  if (link && !link.hasAttribute("href")) showCard(link); // a finger has no other way to the card
+  if (!link?.matches(".c > a[href]") || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
   clearTimeout(cardTimer);
   hideCard();

@@ -1,4 +1,4 @@
-"""Addresses of 23 November 2026, before results became one workspace: each still shows the same trials.
+"""Addresses of 23 November 2026, before results became one workspace: each still shows the same trials or order.
 
 Reports, bundles and links of people contain such addresses. docs/addresses.md has the table.
 """
@@ -10,7 +10,17 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_step, make_trial
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_step,
+    make_trial,
+    make_trials,
+    recompute_stale_cells,
+)
 from tests.page_html import read_html
 from tests.site_addresses import NAMED
 from toolbench.lab.models import Provider, Trial
@@ -102,6 +112,54 @@ def test_trial_list_old_filter_shows_same_trials(owner_client: Client, trials: d
     page = read_html(owner_client.get(address))
     shown = {int(number) for number in re.findall(r'href="/trials/(\d+)/', page)}
     assert shown == {trials[name].pk for name in FILTERS[query].split()}
+
+
+@pytest.mark.parametrize(
+    ("sort", "models"),
+    [
+        ("glm_4_7_recommended", ["glm-4.7", "kimi-k2", "qwen3"]),
+        ("-glm_4_7_recommended", ["kimi-k2", "glm-4.7", "qwen3"]),
+        ("-kimi_k2_recommended", ["kimi-k2", "glm-4.7", "qwen3"]),
+        ("-recommended", ["kimi-k2", "glm-4.7", "qwen3"]),
+        ("-default", ["qwen3", "glm-4.7", "kimi-k2"]),
+    ],
+)
+def test_matrix_old_order_by_whole_name_of_profile(owner_client: Client, sort: str, models: list[str]) -> None:
+    run = make_run()
+    profiles = {"glm-4.7": ("glm_4_7_recommended", 9), "kimi-k2": ("kimi_k2_recommended", 2), "qwen3": ("default", 5)}
+    for model, (profile, passed) in profiles.items():
+        cell = make_cell(make_config(run, make_model(model), profile=profile))
+        make_trials(cell, **{"pass": passed, "fail": 10 - passed})
+    page = read_html(owner_client.get(f"/matrix/?view=profile&sort={sort}"))
+    assert list_models(page) == models
+    direction = "ascending" if sort.startswith("-") else "descending"
+    assert page.count(f'aria-sort="{direction}"') == 1, "the head of the sorted column says so"
+
+
+@pytest.mark.parametrize(
+    ("sort", "models"),
+    [
+        ("tokens", ["talkative", "terse"]),
+        ("-tokens", ["terse", "talkative"]),
+        ("retries", ["terse", "talkative"]),
+        ("-retries", ["talkative", "terse"]),
+    ],
+)
+def test_run_page_old_order_by_hidden_column(owner_client: Client, sort: str, models: list[str]) -> None:
+    run = make_run()
+    for model, tokens, retries in (("talkative", 900, 1), ("terse", 100, 3)):
+        cell = make_cell(make_config(run, make_model(model)))
+        make_trial(cell, output_tokens=tokens, retries=retries)
+    recompute_stale_cells()
+    page = read_html(owner_client.get(f"/runs/{run.pk}/?sort={sort}"))
+    assert list_models(page) == models
+    assert 'id="sort-cost"' in page
+    assert f'id="sort-{sort.removeprefix("-")}"' not in page
+
+
+def list_models(page: str) -> list[str]:
+    """Return the labels of the rows of a grid."""
+    return re.findall(r'id="row-\d+"[^>]*>([^<]+)<', page)
 
 
 def test_old_paths_exist_and_are_listed_in_docs() -> None:

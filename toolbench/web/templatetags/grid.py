@@ -7,7 +7,7 @@ from toolbench.evals.statistics.quantile_texts import render_quantile_bounds
 from toolbench.lab.metrics.definitions import compute_tokens_per_trial
 from toolbench.lab.metrics.values import MetricValue
 from toolbench.lab.results.matrix.causes import CauseCounts, find_frequent_cause
-from toolbench.lab.results.matrix.grid_types import GridCell
+from toolbench.lab.results.matrix.grid_types import Grid, GridCell
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.web.templatetags.figures import figure, seconds
 
@@ -44,11 +44,12 @@ def cell_title(cell: GridCell) -> str:
 def cell_card(cell: GridCell, causes: CauseCounts) -> str:
     """Return the lines of a cell's card below its rate.
 
-    The lines are trials by outcome, the most frequent cause, times and tokens, as far as they are known. A cell with a
-    note has the note instead.
+    The lines are the whole name of the profile, trials by outcome, the most frequent cause, times and tokens, as far as
+    they are known. A cell with a note has the note after the profile.
     """
+    profile = f"Profile: {cell.profile}" if cell.profile else ""
     if cell.note:
-        return cell.note
+        return "\n".join(filter(None, (profile, cell.note)))
     tally = cell.tally
     outcomes = {"passed": tally.passed, "failed": tally.failed, "infrastructure": tally.infra}
     cause = find_frequent_cause(causes, cell.config_ids, cell.scenarios) if tally.failed or tally.infra else None
@@ -56,6 +57,7 @@ def cell_card(cell: GridCell, causes: CauseCounts) -> str:
     times = " · ".join(f"{name} {seconds(value.value)} s" for name, value in quantiles.items() if value)
     tokens = compute_tokens_per_trial(tally)
     lines = (
+        profile,
         " · ".join(f"{count:,} {word}" for word, count in outcomes.items()),
         f"Most often: {cause.sentence} ({cause.count:,})" if cause else "",
         times,
@@ -102,15 +104,15 @@ def total_text(value: MetricValue | None) -> str:
 
 
 @register.simple_tag
-def sort_query(query: MatrixQuery, key: str) -> str:
+def sort_query(query: MatrixQuery, grid: Grid, key: str) -> str:
     """Return the query string that sorts by a column, largest first.
 
-    If the rows are sorted so already, it sorts them smallest first.
+    If the rows of the grid are sorted so already, it sorts them smallest first.
     """
-    return f"?{query.query(sort=f'-{key}' if query.sort == key else key)}"
+    return f"?{query.query(sort=f'-{key}' if grid.sort == key else key)}"
 
 
 @register.filter
-def sort_direction(query: MatrixQuery, key: str) -> str:
+def sort_direction(grid: Grid, key: str) -> str:
     """Return the value of aria-sort for a column: "none" if the rows are not sorted by it."""
-    return {key: "descending", f"-{key}": "ascending"}.get(query.sort, "none")
+    return {key: "descending", f"-{key}": "ascending"}.get(grid.sort, "none")

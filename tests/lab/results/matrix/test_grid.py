@@ -147,6 +147,8 @@ def test_strategy_grid_has_one_row_for_each_scenario() -> None:
         ("type_error_recovery", ["gamma", "alpha", "beta"]),
         ("-type_error_recovery", ["alpha", "gamma", "beta"]),
         ("cost", ["alpha", "beta", "gamma"]),
+        ("given", ["beta", "alpha", "gamma"]),
+        ("-given", ["gamma", "alpha", "beta"]),
         ("nonsense", ["alpha", "beta", "gamma"]),
     ],
 )
@@ -155,7 +157,9 @@ def test_grid_rows_without_a_value_are_sorted_last_both_ways(sort: str, labels: 
     make_row(run, "alpha", happy_path=9, type_error_recovery=3)
     make_row(run, "beta", happy_path=8)
     make_row(run, "gamma", happy_path=1, type_error_recovery=5)
-    assert [row.label for row in read_grid(f"sort={sort}").rows] == labels
+    grid = read_grid(f"sort={sort}")
+    assert [row.label for row in grid.rows] == labels
+    assert {len(row.figures) for row in grid.rows} == {len(grid.row_columns)}
 
 
 def test_grid_cell_without_verdict_has_a_state_that_says_why() -> None:

@@ -52,7 +52,7 @@ def test_published_grid_row_has_short_profile_and_whole_name_in_title() -> None:
     assert [row.note for row in rows] == ["default", "creative_writing", "general_conversation", "local_recommended"]
     assert [row.is_repeated for row in rows] == [False, True, True, True]
     assert rows[1].title == "deepseek/deepseek-v3.2:nitro, deepseek_v3_2_creative_writing"
-    assert "Profile: deepseek_v3_2_creative_writing" in rows[1].overall.note
+    assert rows[1].overall.profile == "deepseek_v3_2_creative_writing"
 
 
 def test_published_grid_totals_equal_the_publication() -> None:

@@ -177,6 +177,31 @@ def test_matrix_view_button_has_label_of_scope(owner_client: Client, scope: str,
     assert f"View <b>{label} · 80&nbsp;%</b>" in re.sub(r"\s+", " ", button[0])
 
 
+def test_matrix_head_of_profile_keeps_its_underscores(owner_client: Client) -> None:
+    config = make_config(make_run(), make_model("glm-4.7"), profile="glm_4_7_tool_calling")
+    make_trials(make_cell(config), **{"pass": 9, "fail": 1})
+    text = read_html(owner_client.get("/matrix/?view=profile"))
+    assert re.search(r'id="sort-tool_calling"[^>]*>tool_<wbr>calling<wbr></a>', text)
+    assert text.count('data-card="Profile: glm_4_7_tool_calling ') == 2, "in the cards of the cell and of the row"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whole_profile_is_in_card_and_panel_without_mouse(browser_page: Page) -> None:
+    config = make_config(make_run(), make_model("glm-4.7"), profile="glm_4_7_tool_calling")
+    make_trials(make_cell(config), **{"pass": 9, "fail": 1})
+    builtin_data.load_builtin_data()
+    browser_page.goto("/matrix/?view=profile")
+    browser_page.locator("h1").click()
+    browser_page.keyboard.press("ArrowDown")
+    browser_page.keyboard.press("ArrowRight")
+    expect(browser_page.get_by_role("tooltip")).to_contain_text("Profile: glm_4_7_tool_calling")
+    browser_page.keyboard.press("Enter")
+    expect(browser_page.locator("#panel")).to_contain_text("Profile: glm_4_7_tool_calling")
+    browser_page.goto("/matrix/?scope=published&view=profile&q=glm-4.7")
+    browser_page.locator("td.c > a").first.click()
+    expect(browser_page.get_by_role("tooltip")).to_contain_text("Profile: ")
+
+
 def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = read_html(owner_client.get("/matrix/?scope=published"))

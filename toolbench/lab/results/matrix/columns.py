@@ -61,6 +61,17 @@ def choose_columns(names: Iterable[str]) -> tuple[RowColumn, ...]:
     return tuple(column for column in ROW_COLUMNS.values() if column.name in chosen)
 
 
+def list_hidden_columns(shown: Iterable[RowColumn], sort: str) -> tuple[RowColumn, ...]:
+    """Return the column by which rows are sorted if it is not shown; empty otherwise.
+
+    Args:
+        shown: columns that the grid shows.
+        sort: name of a column, with or without "-" before it; any other text is no column.
+    """
+    column = ROW_COLUMNS.get(sort.removeprefix("-"))
+    return (column,) if column and column not in shown else ()
+
+
 def compute_column_value(column: RowColumn, metric_input: MetricInput, times: Times) -> MetricValue:
     """Compute the value of a column in one row.
 

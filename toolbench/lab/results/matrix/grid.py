@@ -10,7 +10,7 @@ from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.results.matrix.causes import CauseCounts, count_causes
-from toolbench.lab.results.matrix.columns import choose_columns, compute_column_value
+from toolbench.lab.results.matrix.columns import choose_columns, compute_column_value, list_hidden_columns
 from toolbench.lab.results.matrix.grid_totals import (
     NO_TALLY,
     choose_metric,
@@ -22,7 +22,7 @@ from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCel
 from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import VALUE_LABELS, MatrixRow, ScenarioSums
-from toolbench.lab.results.matrix.sorting import sort_rows
+from toolbench.lab.results.matrix.sorting import sort_grid
 from toolbench.lab.results.matrix.table import Matrix, NewestVersions, find_newest_versions
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.scenarios.catalogue import ScenarioKey
@@ -45,6 +45,7 @@ class _Source:
         times: times of the trials with an answer.
         config_ids: primary keys of the configurations.
         scenarios: the scenarios with their versions.
+        profile: the profile; "" for several.
     """
 
     metric_input: MetricInput
@@ -53,6 +54,7 @@ class _Source:
     times: Times
     config_ids: tuple[int, ...]
     scenarios: tuple[ScenarioKey, ...]
+    profile: str = ""
 
 
 def get_grid(matrix: Matrix, page: int = 1, page_rows: int = MAX_PAGE_ROWS) -> Grid:
@@ -86,8 +88,7 @@ def build_grid(matrix: Matrix) -> Grid:
     """Return the grid of a matrix, with the rows, columns and order that its query chooses."""
     builders = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
     grid = builders.get(matrix.query.view, _build_scenario_grid)(matrix)
-    grid = replace(grid, row_columns=choose_columns(matrix.query.layout.grid))
-    return replace(grid, rows=sort_rows(grid, matrix.query.sort))
+    return sort_grid(replace(grid, row_columns=choose_columns(matrix.query.layout.grid)), matrix.query.sort)
 
 
 def _build_scenario_grid(matrix: Matrix) -> Grid:
@@ -274,14 +275,16 @@ def _build_scenario_source(row: MatrixRow, row_query: str, sums: ScenarioSums | 
     if sums is None:
         return None
     trials_query, key = f"{row_query}&scenario={sums.scenario}", (sums.scenario, sums.version)
-    return _Source(_build_scenario_input([sums]), trials_query, sums.control, sums.times, row.config_ids, (key,))
+    metric_input, profile = _build_scenario_input([sums]), row.trial_filter.profile
+    return _Source(metric_input, trials_query, sums.control, sums.times, row.config_ids, (key,), profile)
 
 
 def _build_source(row: MatrixRow, *, is_control: bool = False) -> _Source:
     """Return the source of a whole row: for its controls if `is_control`, else for its tool scenarios."""
     keys = tuple((sums.scenario, sums.version) for sums in row.scenarios if sums.control == is_control)
     times = merge_times(sums.times for sums in row.scenarios if sums.control) if is_control else row.times
-    return _Source(row.metric_input, row.trials_query, is_control, times, row.config_ids, keys)
+    profile = row.trial_filter.profile
+    return _Source(row.metric_input, row.trials_query, is_control, times, row.config_ids, keys, profile)
 
 
 def _build_model_row(
@@ -315,7 +318,8 @@ def _build_row(
     matrix: Matrix, source: _Source, sources: Sequence[_Source | None], *, label: str, note: str, key: str = ""
 ) -> GridRow:
     cells = tuple(_build_cell(matrix, cell_source) if cell_source else None for cell_source in sources)
-    columns = choose_columns(matrix.query.layout.grid)
+    shown_columns = choose_columns(matrix.query.layout.grid)
+    columns = (*shown_columns, *list_hidden_columns(shown_columns, matrix.query.sort))
     return GridRow(
         key=key,
         label=label,
@@ -343,6 +347,7 @@ def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
         times=source.times,
         config_ids=source.config_ids,
         scenarios=source.scenarios,
+        profile=source.profile,
     )
 
 

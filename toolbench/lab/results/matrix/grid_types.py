@@ -34,6 +34,7 @@ class GridCell:
         times: times of the trials with an answer.
         config_ids: primary keys of the configurations that are counted.
         scenarios: the scenarios with their versions.
+        profile: whole name of the profile that is counted; "" for several.
         note: text of the card that opens at the cell; "" for a card with counts, times and tokens.
     """
 
@@ -45,6 +46,7 @@ class GridCell:
     times: Times = NO_TIMES
     config_ids: tuple[int, ...] = ()
     scenarios: tuple[ScenarioKey, ...] = ()
+    profile: str = ""
     note: str = ""
 
     @property
@@ -67,7 +69,7 @@ class GridColumn:
         group: head above the column, shared with its neighbours of the same group.
         total: rate of the column, pooled over all rows that have the newest version of the scenario; None if the metric
             is no rate, or if the rows have several kinds of instance.
-        title: tooltip of the head; "" for the key.
+        aliases: other names of the column in `sort`: the whole names of its profiles.
     """
 
     key: str
@@ -75,7 +77,12 @@ class GridColumn:
     group: str
     is_control: bool
     total: MetricValue | None
-    title: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Return the tooltip of the head: the whole names."""
+        return ", ".join(self.aliases) or self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,8 @@ class Grid:
         rows: all rows, in their order.
         overall: pooled rate of all rows; None if the metric is no rate, or if the rows have several kinds of instance.
         row_columns: columns after the cells.
+        sort: name of the column by which the rows are sorted, with "-" before it for the smallest value first; never an
+            alias, and "" for the order of the matrix.
         page: number of the page, from 1.
         page_rows: maximum number of rows on a page.
         causes: causes of the failed trials of the page's rows; empty if they were not read.
@@ -152,6 +161,7 @@ class Grid:
     rows: Sequence[GridRow]
     overall: MetricValue | None
     row_columns: tuple[RowColumn, ...] = ()
+    sort: str = ""
     page: int = 1
     page_rows: int = MAX_PAGE_ROWS
     causes: CauseCounts = field(default_factory=dict)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from toolbench.lab.results.matrix.grid_types import GridColumn
 
+DEFAULT_PROFILE = "default"
 ModelProfile = tuple[str, str]  # name of the model without its vendor, and name of the profile
 
 
@@ -13,7 +14,8 @@ def shorten_profiles(pairs: Iterable[ModelProfile]) -> Mapping[ModelProfile, str
     """Return the short name of each profile: without the name of its model at the beginning.
 
     The short name of `glm_4_7_recommended` is `recommended` for the model `glm-4.7`. A profile keeps its name if the
-    model also has a profile with the short name.
+    model also has a profile with the short name, or if the rest is "default" (the name of another profile), begins with
+    a digit (which belongs to the name of another model) or is empty.
     """
     profiles_by_model: dict[str, set[str]] = defaultdict(set)
     for model, profile in pairs:
@@ -23,7 +25,8 @@ def shorten_profiles(pairs: Iterable[ModelProfile]) -> Mapping[ModelProfile, str
         prefix = re.sub(r"[^a-z0-9]+", "_", model.partition(":")[0].lower()) + "_"
         for profile in profiles:
             name = profile.removeprefix(prefix)
-            names[model, profile] = profile if name in profiles else name or profile
+            keeps_name = not name or name == DEFAULT_PROFILE or name[0].isdigit() or name in profiles
+            names[model, profile] = profile if keeps_name else name
     return names
 
 
@@ -32,19 +35,12 @@ def build_profile_columns(names: Mapping[ModelProfile, str]) -> tuple[GridColumn
 
     Args:
         names: short names from `shorten_profiles`. Profiles of different models with one short name share a column; its
-            tooltip has their whole names.
+            aliases are their whole names.
     """
     profiles_by_name: dict[str, set[str]] = defaultdict(set)
     for (_, profile), name in names.items():
         profiles_by_name[name].add(profile)
     return tuple(
-        GridColumn(
-            name,
-            name.replace("_", " "),
-            "Sampling profile",
-            False,
-            None,
-            title=", ".join(sorted(profiles_by_name[name])),
-        )
-        for name in sorted(profiles_by_name, key=lambda name: (name != "default", name))
+        GridColumn(name, name, "Sampling profile", False, None, tuple(sorted(profiles_by_name[name])))
+        for name in sorted(profiles_by_name, key=lambda name: (name != DEFAULT_PROFILE, name))
     )

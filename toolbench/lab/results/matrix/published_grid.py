@@ -8,12 +8,12 @@ from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.values import Figure, MetricValue
-from toolbench.lab.results.matrix.columns import RowColumn, choose_columns
+from toolbench.lab.results.matrix.columns import RowColumn, choose_columns, list_hidden_columns
 from toolbench.lab.results.matrix.grid import choose_state, compute_tint
 from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, GridRow
 from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.matrix.sorting import sort_rows
+from toolbench.lab.results.matrix.sorting import sort_grid
 from toolbench.lab.results.matrix.table import Matrix, MatrixSummary
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow
 
@@ -36,9 +36,10 @@ def build_published_grid(
     build = _build_profile_grid if query.view == "profile" else _build_scenario_grid
     chosen_columns = choose_columns(query.layout.grid or PUBLISHED_COLUMNS)
     columns = tuple(replace(column, missing=NOT_PUBLISHED) for column in chosen_columns)
+    row_columns = (*columns, *list_hidden_columns(columns, query.sort))
     names = shorten_profiles((row.name, row.profile) for row in rows)
-    grid = replace(build(published, query, rows, columns, names), row_columns=columns)
-    return _build_matrix(published, query), replace(grid, rows=sort_rows(grid, query.sort))
+    grid = replace(build(published, query, rows, row_columns, names), row_columns=columns)
+    return _build_matrix(published, query), sort_grid(grid, query.sort)
 
 
 def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
@@ -161,14 +162,15 @@ def _build_row(
 ) -> GridRow:
     """Return the grid row for one published row, or for the published rows of all profiles of a model."""
     first = rows[0]
-    profile = first.profile if len(rows) == 1 else f"{len(rows)} profiles"
+    profile = first.profile if len(rows) == 1 else ""
+    shown_profile = profile or f"{len(rows)} profiles"
     overall = _add_rates((row.tool for row in rows), query.target).rate
     is_not_applicable = all(row.not_applicable for row in rows)
     return GridRow(
         key=first.key,
         label=first.name,
-        title=f"{first.model}, {profile}",
-        note=names.get((first.name, profile), profile),
+        title=f"{first.model}, {shown_profile}",
+        note=names.get((first.name, profile), shown_profile),
         is_repeated=first.repeats_model,
         overall=_build_cell(published, query, overall, is_not_applicable=is_not_applicable, profile=profile),
         cells=cells,
@@ -204,9 +206,5 @@ def _build_cell(
     tally = Tally(passed=rate.k, failed=rate.n - rate.k)
     state = choose_state(_METRIC, value, tally, is_control=is_control)
     target = None if is_control else query.target
-    note = (
-        f"{rate.k} passed · {rate.n - rate.k} failed\n"
-        f"Profile: {profile}\n"
-        f"Published {published.published}, not measured here"
-    )
-    return GridCell(state, value, tally, "", compute_tint(value, target), note=note)
+    note = f"{rate.k} passed · {rate.n - rate.k} failed\nPublished {published.published}, not measured here"
+    return GridCell(state, value, tally, "", compute_tint(value, target), profile=profile, note=note)

@@ -1,44 +1,52 @@
 """Sorting of the rows of the matrix grid."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from toolbench.lab.metrics.values import MetricValue
+from toolbench.lab.results.matrix.columns import ROW_COLUMNS
 from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridRow
 
 
-def sort_rows(grid: Grid, sort: str) -> Sequence[GridRow]:
-    """Return the rows sorted by a column; unchanged if the grid has no such column.
+def sort_grid(grid: Grid, sort: str) -> Grid:
+    """Return the grid with its rows sorted by a column; unchanged if there is no such column.
 
     Rows without a value come last. In sorted rows, none is marked as repeated, so each shows its label.
 
     Args:
-        grid: the grid.
-        sort: "overall", a name of `grid.row_columns` or a key of `grid.columns`: the largest value comes first. With
-            "-" before it, the smallest value comes first.
+        grid: the grid. Each row has the figure by which it is sorted, also if `grid.row_columns` lacks its column; the
+            rows of the returned grid have the figures of these columns only.
+        sort: "overall", a name of ROW_COLUMNS, or a key or an alias of `grid.columns`: the largest value comes first.
+            With "-" before it, the smallest value comes first.
     """
-    name = sort.removeprefix("-")
+    name, sign = sort.removeprefix("-"), "-" if sort.startswith("-") else ""
     keys: Mapping[str, Callable[[GridRow], float | None]] = {
         "overall": lambda row: _find_cell_sort_value(row.overall),
-        **{column.name: _build_figure_key(index) for index, column in enumerate(grid.row_columns)},
+        **{figure: _build_figure_key(figure) for figure in ROW_COLUMNS},
         **{column.key: _build_cell_key(index) for index, column in enumerate(grid.columns)},
     }
     if name not in keys:
-        return grid.rows
+        name = next((column.key for column in grid.columns if name in column.aliases), "")
+    if not name:
+        return grid
     values = [(keys[name](row), row) for row in grid.rows]
     valued_rows = [(value, row) for value, row in values if value is not None]
-    valued_rows.sort(key=lambda pair: pair[0], reverse=not sort.startswith("-"))
+    valued_rows.sort(key=lambda pair: pair[0], reverse=not sign)
     rows_without_value = [row for value, row in values if value is None]
-    sorted_rows = (*(row for _, row in valued_rows), *rows_without_value)
-    return tuple(replace(row, is_repeated=False) for row in sorted_rows)
+    shown_count = len(grid.row_columns)
+    sorted_rows = tuple(
+        replace(row, is_repeated=False, figures=row.figures[:shown_count])
+        for row in (*(row for _, row in valued_rows), *rows_without_value)
+    )
+    return replace(grid, rows=sorted_rows, sort=sign + name)
 
 
 def _build_cell_key(index: int) -> Callable[[GridRow], float | None]:
     return lambda row: _find_cell_sort_value(row.cells[index])
 
 
-def _build_figure_key(index: int) -> Callable[[GridRow], float | None]:
-    return lambda row: _find_sort_value(row.figures[index][1])
+def _build_figure_key(name: str) -> Callable[[GridRow], float | None]:
+    return lambda row: next((_find_sort_value(value) for column, value in row.figures if column.name == name), None)
 
 
 def _find_cell_sort_value(cell: GridCell | None) -> float | None:
