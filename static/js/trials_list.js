@@ -32,9 +32,10 @@ async function search() {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (number !== lastSearch || !response.ok) return;
   forgetPeek();
-  document.getElementById("found").replaceWith(page.getElementById("found"));
-  // The links and forms of the table's tools have the query, too.
-  document.querySelector(".table-tools").replaceWith(page.querySelector(".table-tools"));
+  // Links and forms outside the list have the query, too.
+  for (const part of ["#found", "#scope-switch", ".table-tools", ".tabs", ".tab-tools"]) {
+    document.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
+  }
   history.replaceState(null, "", address);
 }
 

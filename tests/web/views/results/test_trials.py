@@ -280,6 +280,20 @@ def test_trial_list_is_operated_by_keys(browser_page: Page) -> None:
     expect(browser_page.locator("h1")).to_contain_text("First reason.")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_typed_query_of_trial_list_is_kept_by_links(browser_page: Page) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 1, "fail": 1})
+    browser_page.goto("/trials/")
+    browser_page.locator("#search").press_sequentially("outcome:fail")
+    expect(browser_page.locator("[data-total='1']")).to_be_visible()
+    typed = "search=outcome%3Afail"
+    for link in ("nav[aria-label=Scope] a >> text=My runs", ".tab-tools a[data-copy] >> nth=0"):
+        expect(browser_page.locator(link)).to_have_attribute("href", re.compile(typed))
+    browser_page.get_by_role("navigation", name="Scope").get_by_role("link", name="Simulated").click()
+    expect(browser_page).to_have_url(re.compile(rf"/trials/\?{typed}&demo=1$"))
+    expect(browser_page.locator("#search")).to_have_value("outcome:fail")
+
+
 def test_trial_page_names_behaviour_under_test(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()), "missing_workspace_id")
     trial = make_trial(cell, behaviour_seen=True, paths="tool_use,text")
