@@ -5,13 +5,16 @@ import re
 import pytest
 from django.http import QueryDict
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials, recompute_stale_cells
 from tests.page_html import read_html
+from toolbench.lab.models import Run
 from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.trial_list import scopes
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.web.context_processors import RESULT_TABS
-from toolbench.web.result_scope import ResultScope, ScopeLink, list_compare_scopes, list_trial_scopes
+from toolbench.web.result_scope import ResultScope, ScopeLink, link_other_scopes, list_compare_scopes, list_trial_scopes
 
 URLS = tuple(tab.url for tab in RESULT_TABS)
 KEPT_BY_TRIALS = {
@@ -68,6 +71,10 @@ def test_result_tabs_show_only_trials_of_scope(owner_client: Client) -> None:
             rows = "".join(re.findall(r"<tbody>.*</tbody>", page, re.DOTALL))
             assert shown in rows, address
             assert not any(name in rows for name in hidden), address
+
+
+def read_words(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", "", page).split())
 
 
 def link_trials(query: str) -> tuple[ScopeLink, ...]:
@@ -148,17 +155,55 @@ def test_empty_list_says_in_which_scope_trials_are(owner_client: Client) -> None
     make_trials(make_cell(make_config(make_run(simulated=True), make_model("perfect"))), **{"pass": 3, "fail": 2})
     recompute_stale_cells()
     for query, words, count in (
-        ("", "Trials are under Simulated (5).", 5),
-        ("imported=1", "Trials are under Simulated (5).", 5),
-        ("outcome=fail&model=perfect", "Matching trials are under Simulated (2).", 2),
+        ("", "5 trials match in Simulated.", 5),
+        ("imported=1", "5 trials match in Simulated.", 5),
+        ("outcome=fail&model=perfect", "2 trials match in Simulated.", 2),
     ):
         page = read_html(owner_client.get(f"/trials/?{query}"))
-        assert words in " ".join(re.sub(r"<[^>]+>", "", page).split()), query
-        (address,) = re.findall(r'href="([^"]+)">Simulated</a>\s+\(', page)
+        assert words in read_words(page), query
+        (address,) = re.findall(r'href="([^"]+)">Simulated</a>\.', page)
         found = read_html(owner_client.get(f"/trials/{address.replace('&amp;', '&')}"))
         assert f'data-total="{count}"' in found, address
     for query in ("model=nobody", "run=99"):
-        assert " are under" not in read_html(owner_client.get(f"/trials/?{query}")), query
+        words = read_words(read_html(owner_client.get(f"/trials/?{query}")))
+        assert "match in" not in words, query
+        assert "Other scopes" not in words, query
+
+
+@pytest.mark.django_db
+def test_empty_list_names_all_other_scopes_that_match(owner_client: Client) -> None:
+    for fields, passed in (({"simulated": True}, 1), ({"imported": True}, 3), ({"purpose": Run.PLAYGROUND}, 2)):
+        make_trials(make_cell(make_config(make_run(**fields))), **{"pass": passed})
+    assert "1 trial matches in Simulated, 3 in Imported." in read_words(read_html(owner_client.get("/trials/")))
+
+
+@pytest.mark.django_db
+def test_empty_search_links_other_scopes_without_counting(owner_client: Client) -> None:
+    page = read_html(owner_client.get("/trials/?search=model:nobody"))
+    assert "Other scopes: Simulated, Imported." in read_words(page)
+    assert 'href="?search=model%3Anobody&amp;demo=1">Simulated</a>,' in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("query", "queries"), [("", 1), ("outcome=fail&seen=unknown_argument", 1), ("search=x", 0), ("alike=1", 0)]
+)
+def test_link_other_scopes_takes_one_query_and_none_for_search(
+    django_assert_num_queries: DjangoAssertNumQueries, query: str, queries: int
+) -> None:
+    make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 1})
+    with django_assert_num_queries(queries):
+        link_other_scopes(TrialFilter.from_query(QueryDict(query)))
+
+
+@pytest.mark.django_db
+def test_link_other_scopes_of_more_trials_than_counted_has_no_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 3})
+    monkeypatch.setattr(scopes, "MAX_COUNTED_TRIALS", 3)
+    assert [(link.label, link.count) for link in link_other_scopes(TrialFilter())] == [("Simulated", 3)]
+    monkeypatch.setattr(scopes, "MAX_COUNTED_TRIALS", 2)
+    links = [(link.label, link.count) for link in link_other_scopes(TrialFilter())]
+    assert links == [("Simulated", None), ("Imported", None)]
 
 
 @pytest.mark.django_db
@@ -190,5 +235,8 @@ def test_list_of_run_says_once_that_it_is_simulated(owner_client: Client, simula
     page = read_html(owner_client.get(f"/trials/?run={run.pk}"))
     assert ("Simulated runs only." in page) == simulated
     assert 'class="chip">simulated<' not in page
+    empty = read_html(owner_client.get(f"/trials/?run={run.pk}&outcome=infra"))
+    assert "No trial matches" in empty
+    assert ("Simulated runs only." in empty) == simulated
     mixed = read_html(owner_client.get(f"/trials/?runs={run.pk}"))
     assert ('class="chip">simulated<' in mixed) == simulated

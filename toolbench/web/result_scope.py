@@ -3,7 +3,7 @@
 The links of the switch between own, published, simulated and imported results keep all filters of the page.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
@@ -13,8 +13,7 @@ from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
 from toolbench.lab.results.scope_chips import SCOPE_LABELS, ScopeChips, get_scope_chips
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
-from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
-from toolbench.lab.results.trial_list.scopes import SCOPES, count_other_scopes, get_scope, select_scope
+from toolbench.lab.results.trial_list.scopes import SCOPES, count_by_scope, get_scope, list_other_scopes, select_scope
 
 REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
 # The kinds that a URL names; a URL without any of them means own results.
@@ -40,6 +39,7 @@ _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
 }
 _COMPARE_SCOPES = (REAL, PUBLISHED, SIMULATED)
 MAX_NAMED_RUNS = 3
+CHOSEN_CONFIGURATIONS = "Chosen configurations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +110,15 @@ class ScopeLink:
 
 @dataclass(frozen=True, slots=True)
 class OtherScope:
-    """Scope with trials that match the filter of an empty list.
+    """Scope in which trials may match the filter of an empty list.
 
     Attributes:
-        count: number of matching trials, at most MAX_COUNTED_TRIALS.
-        is_more: whether more trials match.
+        count: number of matching trials; None if it is not known.
     """
 
     label: str
     query: str
-    count: int
-    is_more: bool
+    count: int | None
 
 
 def list_trial_scopes(trial_filter: TrialFilter) -> tuple[ScopeLink, ...]:
@@ -135,16 +133,19 @@ def list_trial_scopes(trial_filter: TrialFilter) -> tuple[ScopeLink, ...]:
     return (links[0], ScopeLink(label, trial_filter.query(), is_current=True), *links[1:])
 
 
-def list_other_scopes(trial_filter: TrialFilter) -> tuple[OtherScope, ...]:
-    """Return the scopes in which trials match the filter, without its own, with one query for each other scope."""
+def link_other_scopes(trial_filter: TrialFilter) -> tuple[OtherScope, ...]:
+    """Return the other scopes in which trials match the filter, with at most one query.
+
+    If the matching trials are not counted, such as those of a search, all other scopes are returned.
+    """
+    scopes = list_other_scopes(trial_filter)
+    counts = count_by_scope(trial_filter) if scopes else None
     return tuple(
         OtherScope(
-            SCOPE_LABELS[scope],
-            select_scope(trial_filter, scope).query(),
-            min(count, MAX_COUNTED_TRIALS),
-            count > MAX_COUNTED_TRIALS,
+            SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), None if counts is None else counts[scope]
         )
-        for scope, count in count_other_scopes(trial_filter).items()
+        for scope in scopes
+        if counts is None or counts[scope]
     )
 
 
@@ -159,19 +160,18 @@ def list_compare_scopes(query: CompareQuery) -> tuple[ScopeLink, ...]:
     if current:
         return tuple(links)
     runs = dict.fromkeys(run for side in sides_with_runs for run in side.get("run", "").split(",") if run)
-    return (links[0], ScopeLink(name_runs(runs), query.query(), is_current=True), *links[1:])
+    label = _name_runs(runs) if runs else CHOSEN_CONFIGURATIONS
+    return (links[0], ScopeLink(label, query.query(), is_current=True), *links[1:])
 
 
-def name_runs(runs: Iterable[object]) -> str:
-    """Return the name of some runs for the switch, such as "Run 2, 3"; "Chosen configurations" without any."""
-    ids = [str(run) for run in runs]
-    if not ids:
-        return "Chosen configurations"
-    return f"Run {', '.join(ids)}" if len(ids) <= MAX_NAMED_RUNS else f"{len(ids)} runs"
+def _name_runs(runs: Collection[str]) -> str:
+    """Return the name of runs for the switch, such as "Run 2, 3" or "4 runs"."""
+    return f"Run {', '.join(runs)}" if len(runs) <= MAX_NAMED_RUNS else f"{len(runs)} runs"
 
 
 def _name_selection(trial_filter: TrialFilter) -> str:
+    """Return the name of the given runs, cells or configurations for the switch."""
     runs = [str(trial_filter.run)] if trial_filter.run is not None else trial_filter.runs.split(",")
     if any(runs):
-        return name_runs(dict.fromkeys(filter(None, runs)))
-    return "Chosen cells" if trial_filter.cell is not None or trial_filter.cells else name_runs(())
+        return _name_runs(dict.fromkeys(filter(None, runs)))
+    return "Chosen cells" if trial_filter.cell is not None or trial_filter.cells else CHOSEN_CONFIGURATIONS

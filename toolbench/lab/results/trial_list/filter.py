@@ -28,6 +28,7 @@ ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_ver
 LIST_FIELDS = ("runs", "configs", "cells", "without")
 # These fields may contain keys that a model wrote, so blanks at their ends are kept.
 VERBATIM_FIELDS = ("path", "place", "cluster", "signature")
+DEFAULT_SORT = "failed"
 SORTS = {
     "failed": "failed first",
     "-failed": "failed last",
@@ -182,7 +183,7 @@ class TrialFilter:
     scope: str = ""
     demo: str = ""
     imported: str = ""
-    sort: str = "failed"
+    sort: str = DEFAULT_SORT
     chosen: ResultFilter = NO_FILTER
     layout: TableLayout = USUAL_LAYOUT
     ignored: tuple[str, ...] = ()
@@ -225,7 +226,7 @@ class TrialFilter:
         """
         layout = changes.pop("layout", self.layout)
         values = self._get_values() | changes
-        if values.get("sort") == "failed":
+        if values.get("sort") == DEFAULT_SORT:
             values["sort"] = ""
         field_pairs = [(name, value) for name, value in values.items() if value not in (None, "")]
         choice_pairs = [(name, value) for name, value in self.chosen.pairs if name not in changes]

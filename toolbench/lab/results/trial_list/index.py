@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from toolbench.lab.models import Trial
+from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.trial_list.call_names import CallNames, read_call_names
 from toolbench.lab.results.trial_list.facets import Facet, FacetValue, build_facets
 from toolbench.lab.results.trial_list.filter import TrialFilter, has_named_runs
@@ -81,6 +81,7 @@ class TrialListPage:
     Attributes:
         total: number of matching trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`: only the newest `total` are counted and sorted.
+        is_simulated: whether the filter selects only simulated runs: their scope, or one run that is simulated.
         text_lag: seconds since the end of the oldest trial that a search cannot find yet; 0 without a search.
     """
 
@@ -91,14 +92,8 @@ class TrialListPage:
     page: int
     pages: int
     facets: tuple[Facet, ...]
+    is_simulated: bool = False
     text_lag: float = 0.0
-
-    @property
-    def is_simulated(self) -> bool:
-        """Return whether the filter selects only simulated runs: their scope, or one run that is simulated."""
-        if has_named_runs(self.filter):
-            return self.filter.run is not None and any(row.simulated for row in self.rows)
-        return bool(self.filter.demo) and not self.filter.scope and not self.filter.imported
 
     @property
     def outcomes(self) -> tuple[FacetValue, ...]:
@@ -120,14 +115,16 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bo
     pages = max(1, -(-newest.total // PAGE_SIZE))
     if page > pages:
         page, newest = pages, _read_page(trial_filter, pages)
+    rows = _read_rows(newest.ids, needs_call_names)
     return TrialListPage(
         filter=trial_filter,
-        rows=_read_rows(newest.ids, needs_call_names),
+        rows=rows,
         total=newest.total,
         total_is_more=newest.is_more,
         page=max(1, page),
         pages=pages,
         facets=build_facets(newest.facets, newest.total, trial_filter),
+        is_simulated=_selects_simulated_runs(trial_filter, rows),
         text_lag=get_text_lag() if trial_filter.search else 0.0,
     )
 
@@ -151,6 +148,15 @@ def _read_rows(ids: Sequence[int], needs_call_names: bool) -> tuple[TrialRow, ..
     calls = read_call_names(trials) if needs_call_names else {}
     by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in trials}
     return tuple(by_id[pk] for pk in ids if pk in by_id)
+
+
+def _selects_simulated_runs(trial_filter: TrialFilter, rows: Sequence[TrialRow]) -> bool:
+    """Return whether the filter selects only simulated runs, with one query for a run without rows."""
+    if not has_named_runs(trial_filter):
+        return bool(trial_filter.demo) and not trial_filter.scope and not trial_filter.imported
+    if trial_filter.run is None:
+        return False
+    return rows[0].simulated if rows else Run.objects.filter(pk=trial_filter.run, simulated=True).exists()
 
 
 def choose_mark(trial: Trial) -> str:

@@ -1,18 +1,31 @@
-"""Scopes of the list of trials: own, simulated and imported runs. A filter is the same in every scope."""
+"""Scopes of the list of trials: own, simulated and imported runs. The same filter can be read in each of them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from toolbench.lab.results.table_layout import USUAL_LAYOUT
-from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials, has_named_runs
+from django.db.models import Count, F, Q
+
+from toolbench.lab.models import Run
+from toolbench.lab.results.trial_list.filter import (
+    ALL_SCOPES,
+    DEFAULT_SORT,
+    TrialFilter,
+    filter_trials,
+    has_named_runs,
+)
 from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
 
 SCOPES = ("real", "demo", "imported")  # in the order of the pages
 SCOPE_FIELDS = ("scope", "demo", "imported")
+_CONDITIONS = {
+    "real": Q(is_imported=False, is_simulated=False),
+    "demo": Q(is_imported=False, is_simulated=True),
+    "imported": Q(is_imported=True),
+}
 
 
 def get_scope(trial_filter: TrialFilter) -> str:
-    """Return one of SCOPES or ALL_SCOPES; "" if runs, cells or configurations are given, which have no scope."""
+    """Return one of SCOPES, or "all"; "" if runs, cells or configurations are given, which have no scope."""
     if has_named_runs(trial_filter):
         return ""
     if trial_filter.scope:
@@ -35,22 +48,29 @@ def clear_filter(trial_filter: TrialFilter) -> TrialFilter:
 
 def is_narrowed(trial_filter: TrialFilter) -> bool:
     """Return whether more than the scope selects trials; the order and the layout do not count."""
-    unscoped = replace(trial_filter, scope="", demo="", imported="", sort="failed")
-    return bool(unscoped.query(layout=USUAL_LAYOUT))
+    return not replace(trial_filter, scope="", demo="", imported="", sort=DEFAULT_SORT).is_empty
 
 
-def count_other_scopes(trial_filter: TrialFilter) -> Mapping[str, int]:
-    """Return the number of matching trials in each of the other SCOPES that has any, with one query each.
+def list_other_scopes(trial_filter: TrialFilter) -> tuple[str, ...]:
+    """Return the SCOPES without that of the filter; () for a filter without one of SCOPES."""
+    current = get_scope(trial_filter)
+    return tuple(scope for scope in SCOPES if scope != current) if current in SCOPES else ()
+
+
+def count_by_scope(trial_filter: TrialFilter) -> Mapping[str, int] | None:
+    """Return the number of trials in each of SCOPES that match the rest of the filter, with at most one query.
+
+    A search takes no query, since each pause in typing searches again, nor does an `alike` filter, which takes two.
 
     Returns:
-        Numbers of at most MAX_COUNTED_TRIALS + 1, which stands for more; empty for a filter without one of SCOPES.
+        None if the trials were not counted, or if more than MAX_COUNTED_TRIALS match.
     """
-    current = get_scope(trial_filter)
-    if current not in SCOPES:
-        return {}
-    counts = {
-        scope: filter_trials(select_scope(trial_filter, scope)).order_by()[: MAX_COUNTED_TRIALS + 1].count()
-        for scope in SCOPES
-        if scope != current
-    }
-    return {scope: count for scope, count in counts.items() if count}
+    if trial_filter.search or trial_filter.alike:
+        return None
+    matching = filter_trials(replace(select_scope(trial_filter, ""), scope=ALL_SCOPES))
+    counted = matching.exclude(run__purpose=Run.PLAYGROUND).order_by()
+    scoped = counted.annotate(is_imported=F("run__imported"), is_simulated=F("run__simulated"))
+    counts = scoped.values("is_imported", "is_simulated")[: MAX_COUNTED_TRIALS + 1].aggregate(
+        **{scope: Count("is_imported", filter=condition) for scope, condition in _CONDITIONS.items()}
+    )
+    return counts if sum(counts.values()) <= MAX_COUNTED_TRIALS else None

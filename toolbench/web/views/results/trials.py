@@ -26,7 +26,7 @@ from toolbench.lab.results.trial_list.table import (
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
-from toolbench.web.result_scope import get_chips_of_query, list_other_scopes, list_trial_scopes
+from toolbench.web.result_scope import get_chips_of_query, link_other_scopes, list_trial_scopes
 from toolbench.web.trial_context import get_trial_context, refresh_when_done
 
 FORM_FIELDS = {"search", "sort", "model", "profile", "strategy", "scenario"}  # visible fields of the filter's form
@@ -44,7 +44,7 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     context = _get_list_context(request, trial_filter) | {"columns": columns}
     context |= {"column_heads": list_heads(columns, trial_filter), "all_columns": tuple(TRIAL_COLUMNS.values())}
     rows = [(row, list_cells(row, columns)) for row in page.rows]
-    context |= {"other_scopes": () if rows else list_other_scopes(trial_filter)}
+    context |= {"other_scopes": () if rows else link_other_scopes(trial_filter)}
     return render_page(request, "trials/list.html", {**context, "page": page, "rows": rows})
 
 
