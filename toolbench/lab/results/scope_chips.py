@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from toolbench.lab.metrics.pools import list_choices
 from toolbench.lab.metrics.result_filter import ResultFilter
 
-# Labels of the kinds of results by the name of the scope. Results of several kinds are never in one table.
+# Labels of the kinds of results by the name of the scope.
 SCOPE_LABELS = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 _LABELS = {"model": "Models", "profile": "Profiles", "strategy": "Strategies", "scenario": "Scenarios"}
 
