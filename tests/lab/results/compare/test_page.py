@@ -1,4 +1,4 @@
-"""The compare page: instances whose outcome changed, and figures of runs in progress."""
+"""The compare page: instances whose outcome changed, figures of runs in progress, and the title."""
 
 import pytest
 from django.http import QueryDict
@@ -6,6 +6,7 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.models import Run, Trial
+from toolbench.lab.results.compare.comparison import get_comparison
 from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.query import CompareQuery
 
@@ -49,3 +50,16 @@ def test_sides_page_counts_new_trials_of_a_running_run() -> None:
     assert count_trials() == [1, 1]
     make_trial(cells[1])
     assert count_trials() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("a_run=3&b_run=4", "Run 4 against run 3"),
+        ("a_run=3", "Nothing chosen against run 3"),
+        ("a_model=perfect&b_model=reliable-70", "reliable-70 against perfect"),
+        ("run=3&b_model=reliable-70", "reliable-70 against run 3"),
+    ],
+)
+def test_comparison_title_keeps_identifiers_as_they_are(query: str, title: str) -> None:
+    assert get_comparison(CompareQuery.from_query(QueryDict(query))).title == title

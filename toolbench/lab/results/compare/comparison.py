@@ -24,6 +24,8 @@ from toolbench.lab.results.compare.warnings import list_warnings
 
 RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}  # axes whose values need not occur in another run
 NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # labels show the name of the field before the value
+# Axes whose values are names or dates; names of sides show other values after the name of the axis.
+_NAME_AXES = {"provider", "model", "canonical", "profile", "strategy", "method", "upstream", "day"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,13 @@ class Comparison:
         names = sorted({*parts[0], *parts[1]})
         split = ((name, *(part.get(name, RetryCounts()) for part in parts)) for name in names)
         return (("", first.retries, second.retries), *(split if len(names) > 1 else ()))
+
+    @property
+    def title(self) -> str:
+        """Return "second side against first side", with a capital unless it begins with an identifier."""
+        title = f"{self.names[1]} against {self.names[0]}"
+        first_axis = next(iter(self.query.side_values[1] or self.query.sides[1]), "")
+        return title if first_axis in _NAME_AXES else f"{title[0].upper()}{title[1:]}"
 
     @property
     def metric(self) -> str:
@@ -283,6 +292,5 @@ def build_side_names(query: CompareQuery) -> tuple[str, ...]:
 
 
 def _describe_axes(axes: Mapping[str, str]) -> str:
-    plain = {"provider", "model", "canonical", "profile", "strategy", "method", "upstream", "day"}
-    texts = (value if name in plain else f"{AXES[name].lower()} {value}" for name, value in axes.items())
+    texts = (value if name in _NAME_AXES else f"{AXES[name].lower()} {value}" for name, value in axes.items())
     return " · ".join(texts) or "nothing chosen"
