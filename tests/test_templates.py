@@ -14,6 +14,7 @@ GETS = re.compile(r'<form\b(?![^>]*method="post")|formmethod="get"|<form\b[^>]*\
 HEADING = re.compile(r'<h[1-6][^>]*\bid="([^"]+)"[^>]*>\s*([^<]*?)\s*<')
 HEADED_SECTION = re.compile(r'<section\b[^>]*aria-labelledby="([^"]+)"')
 NAMED_REGION = re.compile(r'(?:<section\b[^>]*|role="region"\s+)aria-label="([^"]+)"')
+KEY_HINT_OR_LIST = re.compile(r'<dt>.*?</dt>|<([a-z]+)\b[^>]*\bclass="key-hint"[^>]*>.*?</\1>', re.DOTALL)
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|\son[a-z]+=|javascript:", re.IGNORECASE)
 
 
@@ -74,3 +75,11 @@ def test_template_regions_have_different_names(name: str) -> None:
     names = [headings[key] for key in headed] + NAMED_REGION.findall(text)
 
     assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_template_hints_of_keys_are_hidden_on_a_phone(name: str) -> None:
+    """Keys in the list of all keys, which are in `dt`, are exempt."""
+    text = KEY_HINT_OR_LIST.sub("", (FOLDER / name).read_text())
+
+    assert re.findall(r"<kbd.*", text) == []
