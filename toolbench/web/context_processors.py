@@ -53,13 +53,11 @@ RESULT_TABS = (
     Tab("Decide", "/decide/"),
     Tab("Trend", "/trend/"),
 )
-RUN_TABS = (
-    Tab("My runs", "/runs/"),
-    Tab("Simulated", "/demo/"),
-    Tab("Imported", "/imported/"),
-    Tab("Playground", "/playground/"),
-    Tab("Schedules", "/schedules/"),
-)
+MY_RUNS = Tab("My runs", "/runs/")
+SIMULATED_RUNS = Tab("Simulated", "/demo/")
+IMPORTED_RUNS = Tab("Imported", "/imported/")
+PLAYGROUND_RUNS = Tab("Playground", "/playground/")
+RUN_TABS = (MY_RUNS, SIMULATED_RUNS, IMPORTED_RUNS, PLAYGROUND_RUNS, Tab("Schedules", "/schedules/"))
 LIBRARY_TABS = (
     Tab("Scenarios", "/scenarios/"),
     Tab("Test cases", "/cases/"),
@@ -116,6 +114,11 @@ class Frame:
     role: Role
 
     @property
+    def current_tab(self) -> NavigationLink | None:
+        """Return the link of the tab that has the page; None outside all tabs."""
+        return next((tab for tab in self.tabs if tab.current), None)
+
+    @property
     def is_operator(self) -> bool:
         """Return whether the user may launch runs and change saved data."""
         return self.role != Role.VIEWER
@@ -160,13 +163,16 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
 
 def build_run_frame(request: HttpRequest, run: Run) -> Frame:
     """Return the frame of a page about a run, which marks the tab of the list that has the run."""
+    return build_frame(request, find_list_tab(run).url)
+
+
+def find_list_tab(run: Run) -> Tab:
+    """Return the tab whose page lists the run."""
     if run.imported:
-        path = "/imported/"
-    elif run.purpose == Run.PLAYGROUND:
-        path = "/playground/"
-    else:
-        path = "/demo/" if run.simulated else "/runs/"
-    return build_frame(request, path)
+        return IMPORTED_RUNS
+    if run.purpose == Run.PLAYGROUND:
+        return PLAYGROUND_RUNS
+    return SIMULATED_RUNS if run.simulated else MY_RUNS
 
 
 @dataclass(frozen=True, slots=True)
