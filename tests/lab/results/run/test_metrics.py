@@ -4,6 +4,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.models import Run
+from toolbench.lab.results.run import metrics
 from toolbench.lab.results.run.metrics import get_run_metrics
 
 pytestmark = pytest.mark.django_db
@@ -37,9 +38,30 @@ def test_run_metrics_name_settings_of_all_columns_only_once() -> None:
         make_trial(make_cell(make_config(run, strategy=strategy)), "pass")
     recompute_stale_cells()
     page = get_run_metrics(run.pk)
-    assert [column.settings for column in page.columns] == [("baseline",), ("production",)]
-    assert "default" in page.shared_settings
-    assert "native" in page.shared_settings
+    assert [column.settings for column in page.columns] == [{"strategy": "baseline"}, {"strategy": "production"}]
+    assert page.shared_settings == {"provider": "Example", "profile": "default", "method": "native"}
+
+
+def test_run_metrics_compare_settings_with_hidden_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "MAX_COLUMNS", 2)
+    run = make_run()
+    for method, model_name in (("native", "a"), ("native", "b"), ("text_json", "c")):
+        make_trial(make_cell(make_config(run, method=method, model_name=model_name)), "pass")
+    recompute_stale_cells()
+    page = get_run_metrics(run.pk)
+    assert page.hidden_column_count == 1
+    assert "method" not in page.shared_settings
+    assert [column.settings for column in page.columns] == [{"method": "native"}] * 2
+
+
+def test_run_metrics_of_one_column_name_all_settings_in_its_head() -> None:
+    run = make_run()
+    make_trial(make_cell(make_config(run, stream=True)), "pass")
+    recompute_stale_cells()
+    page = get_run_metrics(run.pk)
+    assert page.shared_settings == {}
+    assert page.columns[0].settings["profile"] == "default"
+    assert page.columns[0].settings["answers"] == "streamed"
 
 
 def test_run_metrics_of_an_unknown_run_raise_does_not_exist() -> None:

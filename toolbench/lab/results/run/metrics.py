@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import not_
 
 from toolbench.lab.metrics.definitions import GROUPS
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
@@ -28,13 +26,13 @@ class MetricColumn:
     """Configuration in one group of scenarios.
 
     Attributes:
-        settings: settings of the configuration that not every column has.
+        settings: values by label of the settings that not all columns of the run have in common.
         group: name of the group; empty if the run has only one group.
         metric_input: counts and times that its metrics are computed from.
     """
 
     config: RunConfig
-    settings: tuple[str, ...]
+    settings: Mapping[str, str]
     group: str
     metric_input: MetricInput
 
@@ -44,14 +42,15 @@ class RunMetrics:
     """Metrics of a run.
 
     Attributes:
-        shared_settings: settings that all columns have.
+        shared_settings: values by label of the settings that all columns of the run have in common, hidden ones
+            included; empty for one column, which names all its settings itself.
         hidden_column_count: number of columns beyond MAX_COLUMNS, which are not shown.
         groups: (title, rows) of each group of metrics. Rows in which no column has a value are left out.
     """
 
     run: Run
     columns: tuple[MetricColumn, ...]
-    shared_settings: tuple[str, ...]
+    shared_settings: Mapping[str, str]
     hidden_column_count: int
     groups: tuple[tuple[str, tuple[MetricRow, ...]], ...]
 
@@ -67,22 +66,48 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     all_groups = group_cells_by_config(configs, run.cells.all())
     shown_groups = all_groups[:MAX_COLUMNS]
     times = load_cell_times(cell for _, _, cells in shown_groups for cell in cells)
-    settings = [_list_settings(config) for config, _, _ in shown_groups]
-    differs = [len(set(values)) > 1 for values in zip(*settings, strict=True)]
+    shared_settings = _find_shared_settings([config for config, _, _ in all_groups])
     columns = tuple(
-        MetricColumn(config, tuple(filter(None, compress(values, differs))), group, build_metric_input(cells, times))
-        for values, (config, group, cells) in zip(settings, shown_groups, strict=True)
+        MetricColumn(config, _list_own_settings(config, shared_settings), group, build_metric_input(cells, times))
+        for config, group, cells in shown_groups
     )
     inputs = [column.metric_input for column in columns]
     groups = tuple((title, tuple(_build_rows(metrics, inputs))) for title, metrics in GROUPS.items())
-    shared = tuple(filter(None, compress(settings[0], map(not_, differs)))) if settings else ()
-    return RunMetrics(run, columns, shared, len(all_groups) - len(columns), groups)
+    return RunMetrics(run, columns, shared_settings, len(all_groups) - len(columns), groups)
 
 
-def _list_settings(config: RunConfig) -> tuple[str, ...]:
-    """Return the settings of a configuration in a fixed order; "" for no examples and for no streaming."""
-    streaming = "streamed" if config.stream else ""
-    return (config.provider_name, config.profile, config.strategy, config.method, config.examples, streaming)
+def _find_shared_settings(configs: Sequence[RunConfig]) -> Mapping[str, str]:
+    """Return values by label of the settings that are equal in all of several columns and not empty.
+
+    Args:
+        configs: the configuration of each column.
+    """
+    if len(configs) < 2:
+        return {}
+    first, *others = (_list_settings(config) for config in configs)
+    shared = {}
+    for label, value in first.items():
+        if value and all(other[label] == value for other in others):
+            shared[label] = value
+    return shared
+
+
+def _list_own_settings(config: RunConfig, shared_settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Return values by label of the settings that are neither shared nor empty."""
+    settings = _list_settings(config)
+    return {label: value for label, value in settings.items() if value and label not in shared_settings}
+
+
+def _list_settings(config: RunConfig) -> Mapping[str, str]:
+    """Return all settings of a configuration by label; "" for no examples and for no streaming."""
+    return {
+        "provider": config.provider_name,
+        "profile": config.profile,
+        "strategy": config.strategy,
+        "method": config.method,
+        "examples": config.examples,
+        "answers": "streamed" if config.stream else "",
+    }
 
 
 def build_metric_input(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
