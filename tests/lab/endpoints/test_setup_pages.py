@@ -75,7 +75,7 @@ def test_get_presets_shows_settings_and_models_that_use_it() -> None:
     builtin_data.load_builtin_data()
     presets = {preset.name: preset for preset in get_presets()}
     assert presets["tool_use_disabled"].settings == ("tool_use_mode",)
-    assert presets["tool_use_disabled"].used_by == ("minimax/minimax-m2-her",)
+    assert [model.name for model in presets["tool_use_disabled"].used_by] == ["minimax/minimax-m2-her"]
 
 
 def test_get_profiles_counts_models_that_each_applies_to() -> None:

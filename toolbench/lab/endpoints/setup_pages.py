@@ -1,6 +1,7 @@
 """Data of the set-up pages: providers, models, presets and sampling profiles."""
 
 import json
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -103,7 +104,7 @@ class PresetRow:
 
     Attributes:
         settings: the names of the settings that the preset changes.
-        used_by: the names of the models that have the preset as a workaround.
+        used_by: the models that have the preset as a workaround.
     """
 
     name: str
@@ -111,7 +112,7 @@ class PresetRow:
     settings: tuple[str, ...]
     builtin: bool
     archived: bool
-    used_by: tuple[str, ...]
+    used_by: tuple[Model, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +219,10 @@ def build_model_rows(models: Collection[Model]) -> tuple[ModelRow, ...]:
 
 def get_presets() -> tuple[PresetRow, ...]:
     """Return all presets by name, archived ones last, with two queries."""
-    model_names: dict[str, list[str]] = {}
-    for name, workarounds in Model.objects.values_list("name", "workarounds"):
-        for preset in workarounds:
-            model_names.setdefault(preset, []).append(name)
+    models_by_preset: dict[str, list[Model]] = defaultdict(list)
+    for model in Model.objects.exclude(workarounds=[]).only("name", "workarounds"):
+        for name in model.workarounds:
+            models_by_preset[name].append(model)
     return tuple(
         PresetRow(
             name=preset.name,
@@ -229,7 +230,7 @@ def get_presets() -> tuple[PresetRow, ...]:
             settings=tuple(preset.patch),
             builtin=preset.builtin,
             archived=preset.archived_at is not None,
-            used_by=tuple(dict.fromkeys(model_names.get(preset.name, ()))),
+            used_by=tuple(models_by_preset[preset.name]),
         )
         for preset in Preset.objects.order_by(_ARCHIVED_LAST, "name")
     )

@@ -22,6 +22,24 @@ def test_presets_page_lists_every_preset_with_its_settings(owner_client: Client)
     assert [name in own_row for name in ("yours", "max_turns", "serial_calls")] == [True] * 3
 
 
+def test_presets_page_links_models_that_each_is_a_workaround_of(owner_client: Client) -> None:
+    builtin_data.load_builtin_data()
+    Preset.objects.create(name="mine", patch={"max_turns": 6})
+    models = list(Model.objects.order_by("name")[:4])
+    for model in models:
+        Model.objects.filter(pk=model.pk).update(workarounds=["mine"])
+    assert "/presets/mine/" in _find_last_cell(owner_client)
+    Model.objects.filter(pk=models[0].pk).update(workarounds=[])
+    last_cell = _find_last_cell(owner_client)
+    assert all(f"/models/{model.pk}/" in last_cell and model.name in last_cell for model in models[1:])
+
+
+def _find_last_cell(client: Client) -> str:
+    """Return the last cell of the preset "mine" on the page of presets."""
+    own_row = read_html(client.get("/presets/")).partition('id="mine"')[2].partition("</tr>")[0]
+    return own_row.rpartition("<td")[2]
+
+
 def test_policy_page_names_origins(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     model = Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
