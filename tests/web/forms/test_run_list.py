@@ -32,7 +32,7 @@ def test_run_list_says_why_a_run_has_no_rate(owner_client: Client) -> None:
         make_trials(make_cell(config, f"{group}_task", scenario_group=group), **{"pass": 2})
     text = read_html(owner_client.get("/runs/"))
     assert text.count("2 configurations") == 1
-    assert text.count("several groups") == 1
+    assert text.count("several scenario groups") == 1
 
 
 def test_run_list_labels_selected_runs_and_filters_by_label(owner_client: Client) -> None:
