@@ -66,7 +66,7 @@ document.addEventListener("click", async (event) => {
   else location.assign(link.href);
 });
 
-// A button with data-copy copies the value of this attribute to the clipboard, or the address of the page if the value
+// A button or link with data-copy copies the value of this attribute to the clipboard, or the address of the page if the value
 // is empty. A path is completed to an address of this site.
 document.addEventListener("click", async (event) => {
   const button = event.target instanceof Element && event.target.closest("[data-copy]");

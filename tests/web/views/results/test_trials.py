@@ -70,6 +70,16 @@ def test_trial_page_polls_only_running_trial(owner_client: Client) -> None:
     assert [item.headers.get("HX-Refresh") for item in polled] == [None, "true"], "the verdict is above what is polled"
 
 
+@pytest.mark.parametrize("outcome", ["running", "fail"])
+def test_trial_page_menu_has_link_to_page_without_javascript(owner_client: Client, outcome: str) -> None:
+    trial = make_trial(make_cell(make_config(make_run())), outcome)
+    text = read_html(owner_client.get(f"/trials/{trial.pk}/?view=steps"))
+    menu = text.partition("Use this trial</summary>")[2].partition("</details>")[0]
+    address = f"/trials/{trial.pk}/?view=steps"
+    assert f'href="{address}" data-copy="{address}"' in menu
+    assert "<button" not in menu
+
+
 def test_trial_note_is_saved_and_changes_no_outcome(owner_client: Client) -> None:
     trial = make_failed_trial()
     owner_client.post(f"/trials/{trial.pk}/note/", {"label": "odd", "note": "ask them", "next": "https://evil.test/"})
