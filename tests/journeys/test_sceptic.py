@@ -58,7 +58,7 @@ def test_sceptic_sees_that_demo_table_does_not_rank_configurations(
     launch_next_demo_run()
     browser_page.goto("/")
 
-    box = browser_page.get_by_role("region", name="One small model, six configurations")
+    box = browser_page.get_by_role("region", name="Local demonstration")
     expect(box.locator("tbody").first.get_by_role("row")).to_have_count(6)
     expect(box).to_contain_text("a correct call also names the requested city")
     expect(box).to_contain_text("does not rank the configurations")

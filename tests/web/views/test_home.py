@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from tests.page_html import read_html
@@ -44,11 +45,25 @@ def test_home_polls_local_run_only_while_it_is_running(owner_client: Client) -> 
     assert "hx-trigger" not in read_html(owner_client.get("/", headers={"HX-Request": "true"}))
 
 
+@pytest.mark.parametrize(("local_model", "fold"), [(False, ""), (True, "open")])
+def test_home_closes_demonstration_while_local_model_is_off(
+    owner_client: Client, settings: Settings, local_model: bool, fold: str
+) -> None:
+    settings.LOCAL_MODEL = local_model
+    builtin_data.load_builtin_data()
+    assert _find_demonstration_fold(owner_client) == fold
+
+
+def _find_demonstration_fold(client: Client) -> str:
+    """Return the attribute of the fold that has the local demonstration."""
+    head = read_html(client.get("/")).partition('id="demonstration"')[0]
+    return head.rpartition('<details class="start-fold"')[2].partition(">")[0].strip()
+
+
 def test_home_demo_table_does_not_rank_configurations(owner_client: Client) -> None:
     make_live_run()
     text = read_html(owner_client.get("/"))
     assert "a correct call also names the requested city" in text
-    assert 'aria-label="One small model, six configurations"' in text
     assert "does not rank the configurations" in text
     assert "See the prompt without tools" in text
 
