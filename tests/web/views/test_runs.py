@@ -166,15 +166,6 @@ def test_run_page_of_simulated_run_is_labelled(owner_client: Client) -> None:
     assert "Simulated." in read_html(owner_client.get(f"/runs/{run.pk}/"))
 
 
-@pytest.mark.parametrize(
-    ("fields", "tab"), [({}, "My runs"), ({"simulated": True}, "Simulated"), ({"imported": True}, "Imported")]
-)
-@pytest.mark.parametrize("page", ["", "metrics/", "judgements/", "missing/"])
-def test_pages_of_run_mark_tab_of_its_list(owner_client: Client, fields: dict[str, bool], tab: str, page: str) -> None:
-    frame = owner_client.get(f"/runs/{make_run(**fields).pk}/{page}").context["frame"]
-    assert [link.label for link in frame.tabs if link.current] == [tab]
-
-
 def test_pages_and_files_with_simulated_figures_are_labelled(owner_client: Client) -> None:
     """The name of the provider does not show that its models are simulated."""
     host = make_provider("Cheap host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
@@ -235,6 +226,13 @@ def test_run_page_live_buttons_have_ids_for_keyboard_focus(owner_client: Client)
         buttons = re.findall(r"<button[^>]*>", live)
         assert buttons
         assert all(" id=" in button for button in buttons)
+
+
+def test_launch_form_shows_code_in_purpose_of_scenario_as_code(owner_client: Client) -> None:
+    make_local_model()
+    text = read_html(owner_client.get("/runs/new/"))
+    assert "wrong type for <code>ops</code> is refused" in re.sub(r"\s*>", ">", text)
+    assert "`ops`" not in text
 
 
 def test_launch_form_set_chooses_scenarios_and_keeps_form(owner_client: Client) -> None:
