@@ -15,6 +15,8 @@ HEADING = re.compile(r'<h[1-6][^>]*\bid="([^"]+)"[^>]*>\s*([^<]*?)\s*<')
 HEADED_SECTION = re.compile(r'<section\b[^>]*aria-labelledby="([^"]+)"')
 NAMED_REGION = re.compile(r'(?:<section\b[^>]*|role="region"\s+)aria-label="([^"]+)"')
 KEY_HINT_OR_LIST = re.compile(r'<dt>.*?</dt>|<([a-z]+)\b[^>]*\bclass="key-hint"[^>]*>.*?</\1>', re.DOTALL)
+COMMENTS_AND_TAGS = re.compile(r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>", re.DOTALL)
+BARE_CASE = re.compile(r"(?<!test )(?<!lower )\bcases?\b(?! study)(?! and white space)", re.IGNORECASE)
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|\son[a-z]+=|javascript:", re.IGNORECASE)
 
 
@@ -57,6 +59,13 @@ def test_template_has_no_inline_script_and_no_external_address(name: str) -> Non
 def test_template_contains_no_hard_coded_address(name: str) -> None:
     """The address of the first page is exempt, since error pages link to it."""
     assert re.findall(r"""(?:href|action|hx-get|hx-post)="/[a-z][^"]*\"""", (FOLDER / name).read_text()) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_template_calls_cases_of_users_test_cases(name: str) -> None:
+    text = " ".join(COMMENTS_AND_TAGS.sub("", (FOLDER / name).read_text()).split())
+
+    assert BARE_CASE.findall(text) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

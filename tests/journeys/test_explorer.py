@@ -40,7 +40,7 @@ def test_explorer_saves_conversation_as_case_and_runs_it(
     expect(page.locator(".turns").get_by_text("It is cancelled.")).to_have_count(2)
     assert not Run.objects.exclude(purpose="playground").exists()
 
-    page.get_by_role("button", name="Save as case, run 20 times").click()
+    page.get_by_role("button", name="Save as test case, run 20 times").click()
 
     expect(page.locator("main")).to_contain_text("20/20")
     run = Run.objects.exclude(purpose="playground").get()

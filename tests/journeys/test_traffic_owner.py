@@ -39,7 +39,7 @@ def test_traffic_owner_imports_10000_lines_as_drafts_and_cases(
     page.get_by_label("Set").fill("Own traffic")
     page.get_by_label("all 2,000 open drafts").check()
     page.get_by_role("button", name="Accept").click()
-    expect(page.get_by_text("2,000 cases created.")).to_be_visible()
+    expect(page.get_by_text("2,000 test cases created.")).to_be_visible()
     page.get_by_role("link", name="2,000 accepted").click()
     expect(page.get_by_role("table")).to_contain_text("get_weather")
     assert Case.objects.filter(set__name="Own traffic", set__public=False).count() == QUESTIONS

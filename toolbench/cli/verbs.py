@@ -105,7 +105,7 @@ def _manage(arguments: Sequence[str]) -> int:
 def _run_import(arguments: Sequence[str]) -> int:
     parser = _build_parser("import")
     parser.add_argument("what", choices=sorted(IMPORT_COMMANDS), help="run: a bundle or a log of Inspect AI")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the file, or the source of the cases")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the file, or the source of the test cases")
     options = parser.parse_args(arguments)
     return _manage([IMPORT_COMMANDS[options.what], *options.arguments])
 

@@ -159,7 +159,7 @@ def test_example_draft_passes_and_its_trial_copies_expectation() -> None:
     draft, note = build_draft_from_trial(trial.pk)
     assert trial.outcome == Trial.Outcome.PASS
     assert draft.expect == EXAMPLE_DRAFT.expect
-    assert "with the expectation of the case" in note
+    assert "with its expectation" in note
 
 
 @pytest.mark.django_db(transaction=True)

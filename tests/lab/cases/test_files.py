@@ -54,7 +54,7 @@ def test_import_cases_creates_once_and_adds_version_when_changed(kind: str) -> N
 
     assert (found.new, found.changed, found.unchanged) == ((), (other,), (same,))
     assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
-    assert "1 case (own-other) updated" in found.sentence
+    assert "1 test case (own-other) updated" in found.sentence
     assert "public" not in found.sentence
     CaseSet.objects.update(public=True)
     assert "of a public set, which exports include, updated" in import_cases(text).sentence
@@ -138,11 +138,11 @@ def test_import_cases_invalid_text_names_line_and_saves_nothing() -> None:
     assert refuse_import(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
     yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
     assert refuse_import(yaml) == ["Line 4: There is no tool g. The tools are f."]
-    assert refuse_import("") == ["The text contains no case."]
+    assert refuse_import("") == ["The text contains no test case."]
     assert refuse_import("[1]")
     with_slugs = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]
     assert refuse_import(json.dumps(with_slugs))[0].endswith(
-        "An earlier case has the slug own-a too. Change one of them."
+        "An earlier test case has the slug own-a too. Change one of them."
     )
     for slug in ("happy_path", "own-", f"own-{'x' * 99}", 7, "own-\0"):
         assert "A slug begins with own-" in refuse_import(json.dumps(json.loads(good) | {"slug": slug}))[0]

@@ -159,7 +159,7 @@ def test_import_bundle_without_a_definition_uses_no_case_of_the_user() -> None:
 def test_parse_cases_refuses_an_invalid_case_with_a_reason() -> None:
     valid_case = {"slug": "own-a", "version": 1, "title": "A", "kind": "own", "public": False, "definition": "{}"}
     invalid_fields: tuple[tuple[str, object, str], ...] = (
-        ("slug", "../x", "is not a slug of a case"),
+        ("slug", "../x", "is not a slug of a test case"),
         ("version", 0, "has no version"),
         ("kind", "code", "cannot be read"),
         ("definition", '{"tools": []}', "cannot be read"),

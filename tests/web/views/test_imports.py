@@ -42,7 +42,8 @@ def test_import_page_imports_and_labels_exported_bundle(owner_client: Client) ->
     assert "<b>Imported.</b>" in text
     assert "<b>Simulated.</b>" in text
     listed = read_html(owner_client.get("/imported/"))
-    assert f"/runs/{copy.pk}/" in listed
+    own_row = listed.partition(f'"/runs/{copy.pk}/"')[2].partition("</tr>")[0]
+    assert ">simulated<" in own_row
     for path in ("/runs/", "/demo/"):
         assert f'"/runs/{copy.pk}/"' not in read_html(owner_client.get(path))
 
@@ -73,7 +74,7 @@ def test_bundle_of_private_cases_is_refused_with_reason(owner_client: Client) ->
     run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     text = read_html(owner_client.get(f"/runs/{run.pk}/bundle.zip", follow=True))
-    assert f"All cases of run {run.pk} are private" in text
+    assert f"All test cases of run {run.pk} are private" in text
 
 
 def test_bundle_includes_private_cases_only_if_chosen(
@@ -82,12 +83,12 @@ def test_bundle_includes_private_cases_only_if_chosen(
     run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     page = read_html(owner_client.get(f"/runs/{run.pk}/"))
-    assert "1 private case can be included" in page
+    assert "1 private test case can be included" in page
     assert 'value="repeat"' in page
     response = owner_client.get(f"/runs/{run.pk}/bundle.zip?private=1")
     upload_file(owner_client, response.getvalue())
     imported_page = read_html(owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/"))
-    assert "1 private case can be included" in imported_page
+    assert "1 private test case can be included" in imported_page
     assert 'value="repeat"' not in imported_page
 
 

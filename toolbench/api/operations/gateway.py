@@ -144,7 +144,7 @@ def make_draft_of_trace(request: HttpRequest, trace_id: int) -> dict[str, str]:
         result = import_traffic(build_traffic_line(trace), f"trace {trace_id} of the gateway")
     except NoDraftError as error:
         raise ProblemError(409, str(error)) from error
-    record(request, Action.ADDED, f"draft of a case from trace {trace_id}", "/cases/drafts/")
+    record(request, Action.ADDED, f"draft of a test case from trace {trace_id}", "/cases/drafts/")
     reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
     return {"sentence": reasons or ("A draft was made." if result.added else "This request is a draft already.")}
 

@@ -54,7 +54,7 @@ def get_case(slug: str) -> Case:
     """
     case = Case.objects.select_related("set").filter(slug=slug, deleted_at=None).first()
     if case is None:
-        raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
+        raise UnknownCaseError(f"There is no test case {slug}; it may have been deleted.")
     return case
 
 
@@ -106,7 +106,7 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
 def _get_or_create_set(name: str, kind: CaseSet.Kind) -> CaseSet:
     case_set, _ = CaseSet.objects.get_or_create(name=name, defaults={"kind": kind})
     if case_set.kind != kind or (kind == CaseSet.Kind.OWN and name in RESERVED_SET_NAMES):
-        message = f"The set “{name}” is for cases of another kind. Enter the name of another set."
+        message = f"The set “{name}” is for test cases of another kind. Enter the name of another set."
         raise InvalidFieldsError({"set": [message]})
     return case_set
 
@@ -127,7 +127,7 @@ def edit_case(slug: str, title: str, definition: UserCase, read_number: int | No
     with transaction.atomic():
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
         if case is None:
-            raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
+            raise UnknownCaseError(f"There is no test case {slug}; it may have been deleted.")
         case.title = to_column_text(title, MAX_TITLE_CHARS)
         if case.versions.get(number=case.current).definition != render_case(definition):
             if read_number not in (None, case.current):

@@ -81,9 +81,9 @@ def import_cases(text: str, set_name: str = "") -> CaseImportResult:
     except DocumentError as error:
         sentences.append(f"Line {error.line or 1}, column {error.column or 1}: {error.message}")
     if not cases and not sentences:
-        sentences.append("The text contains no case.")
+        sentences.append("The text contains no test case.")
     if len(cases) > MAX_CASES_PER_FILE:
-        sentences.append(f"The text contains {len(cases):,} cases. Import at most {MAX_CASES_PER_FILE:,} at once.")
+        sentences.append(f"The text contains {len(cases):,} test cases. Import at most {MAX_CASES_PER_FILE:,} at once.")
     if sentences:
         raise CaseImportError(sentences)
     return merge_cases(cases, set_name)
@@ -145,7 +145,7 @@ def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
         )
     if slug in slugs:
         raise InvalidCaseError(
-            [CaseProblem(("slug",), f"An earlier case has the slug {slug} too. Change one of them.")]
+            [CaseProblem(("slug",), f"An earlier test case has the slug {slug} too. Change one of them.")]
         )
     if slug:
         slugs.add(slug)

@@ -16,8 +16,8 @@ FAILED_NOTE = (
     "Filled in from trial {id}, which did not pass. Its calls are filled in as the expected calls: correct them."
 )
 COPY_NOTE = (
-    "A copy of the case of trial {id}, with the expectation of the case, not the calls of the trial. To change the "
-    "case itself and re-judge its trials, edit the case."
+    "A copy of the test case of trial {id}, with its expectation, not the calls of the trial. To change the test case "
+    "itself and re-judge its trials, edit it."
 )
 # Expectations of a message of the playground for which the user expects nothing: with tools, and without tools.
 ANY_ANSWER: JsonObject = {"checks": [{"answer_given": True}]}
@@ -52,7 +52,7 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
         message_count = 1 + len(instance.further)
         raise CaseNotCreatedError(
             f"In trial {trial_id} the user sends {message_count} messages, one after each answer. Only a trial with "
-            "one message can become a case. Write a case for the message that matters, with the messages before it "
+            "one message can become a test case. Write one for the message that matters, with the messages before it "
             "as its history."
         )
     return _build_draft(title, instance, tool_steps), note

@@ -61,7 +61,7 @@ class CaseImportResult:
 def _describe_cases(cases: Sequence[Case]) -> str:
     slugs = ", ".join(case.slug for case in cases[:MAX_SLUGS_NAMED])
     more = f" and {len(cases) - MAX_SLUGS_NAMED:,} more" if len(cases) > MAX_SLUGS_NAMED else ""
-    return f"{len(cases):,} case{'' if len(cases) == 1 else 's'} ({slugs}{more})"
+    return f"{len(cases):,} test case{'' if len(cases) == 1 else 's'} ({slugs}{more})"
 
 
 @transaction.atomic

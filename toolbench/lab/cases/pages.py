@@ -182,7 +182,7 @@ def get_editable_case_page(slug: str) -> CasePage:
     """
     page = get_case_page(slug)
     if page.is_conversation:
-        raise UnknownCaseError(f"{page.case} is a conversation of the playground. Save it as a case to edit it.")
+        raise UnknownCaseError(f"{page.case} is a conversation of the playground. Save it as a test case to edit it.")
     if not page.editable:
         raise UnknownCaseError(f"{page.case} was imported from {page.case.set.source} and cannot be edited.")
     return page

@@ -111,26 +111,26 @@ def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[
         versions = by_slug.get(slug, ())
         new_names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, versions)), "")
         if not new_names[slug]:
-            raise InvalidRowError(f"there is no free name for the case {slug}")
+            raise InvalidRowError(f"there is no free name for the test case {slug}")
         _create_case(new_names[slug], versions)
     return {old_name: new_name for old_name, new_name in new_names.items() if old_name != new_name}
 
 
 def _parse_case(document: Any) -> BundledCase:
     if not isinstance(document, dict) or not all(isinstance(document.get(name), str) for name in _TEXT_FIELDS):
-        raise InvalidRowError("a case has no slug, title, kind or definition")
+        raise InvalidRowError("a test case has no slug, title, kind or definition")
     slug, kind, version, public = document["slug"], document["kind"], document.get("version"), document.get("public")
     if not slug.isascii() or not slug.replace("-", "").replace("_", "").isalnum() or len(slug) > 60:
-        raise InvalidRowError(f"{slug[:60]!r} is not a slug of a case")
+        raise InvalidRowError(f"{slug[:60]!r} is not a slug of a test case")
     if (
         not isinstance(public, bool)
         or isinstance(version, bool)
         or not isinstance(version, int)
         or version not in range(1, 32768)
     ):
-        raise InvalidRowError(f"the case {slug} has no version, or does not say whether it is public")
+        raise InvalidRowError(f"the test case {slug} has no version, or does not say whether it is public")
     if kind not in _SET_FIELDS_BY_KIND:
-        raise InvalidRowError(f"the case {slug} cannot be read: its kind is unknown")
+        raise InvalidRowError(f"the test case {slug} cannot be read: its kind is unknown")
     case = BundledCase(slug, version, to_column_text(document["title"], 120), kind, public, document["definition"])
     _check_definition(case)
     return case
@@ -148,7 +148,7 @@ def _check_definition(bundled_case: BundledCase) -> None:
     try:
         build_scenario(row).draw_instance(0)
     except _DEFINITION_ERRORS as error:
-        raise InvalidRowError(f"the case {bundled_case.slug} cannot be read: {str(error)[:200]}") from error
+        raise InvalidRowError(f"the test case {bundled_case.slug} cannot be read: {str(error)[:200]}") from error
 
 
 def _iter_names(slug: str) -> Iterator[str]:

@@ -261,7 +261,7 @@ def _list_scenarios() -> tuple[ChoiceList, ...]:
 
 def _iter_case_sets() -> Iterator[FormChoice]:
     for case_set, count in list_nonempty_sets():
-        hint = f"{count} case{'' if count == 1 else 's'}, {'public' if case_set.public else 'private'}"
+        hint = f"{count} test case{'' if count == 1 else 's'}, {'public' if case_set.public else 'private'}"
         yield FormChoice(build_set_word(case_set), case_set.name, hint)
 
 

@@ -303,7 +303,7 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
     source = find_noise_source(get_run(run_id))
     if source.purpose == Run.PLAYGROUND:
         raise RunActionError(
-            "Results leave out runs of the playground. Save the conversation as a test case, run the case and repeat "
+            "Results leave out runs of the playground. Save the conversation as a test case, run it and repeat "
             "that run."
         )
     return repeat_for_noise(_check_repeatable(source.pk, confirmed_requests), owner=owner)

@@ -179,7 +179,7 @@ def _read_run_request(run: Run) -> RunRequest:
         )
     if run.purpose == Run.PLAYGROUND:
         sentence = (
-            "Trends leave out runs of the playground. Save the conversation as a test case, run the case and schedule "
+            "Trends leave out runs of the playground. Save the conversation as a test case, run it and schedule "
             "that run."
         )
         raise ScheduleError({"": [sentence]})

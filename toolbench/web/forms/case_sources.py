@@ -156,6 +156,6 @@ class DraftReviewForm(forms.Form):
                 count = accept_drafts(chosen_ids, self.cleaned_data["set"])
             except InvalidFieldsError as error:
                 raise DraftReviewError(str(error)) from error
-            return f"{count:,} cases created." if count != 1 else "1 case created."
+            return f"{count:,} test cases created." if count != 1 else "1 test case created."
         count = reject_drafts(chosen_ids)
         return f"{count:,} drafts rejected." if count != 1 else "1 draft rejected."

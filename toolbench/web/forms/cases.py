@@ -220,7 +220,7 @@ class CaseImportForm(forms.Form):
         label="Set",
         max_length=80,
         required=False,
-        help_text="For new cases. If blank: the set named in each case, otherwise My cases.",
+        help_text="For new test cases. If blank: the set named in each of them, otherwise My cases.",
     )
 
     def save(self) -> CaseImportResult | None:

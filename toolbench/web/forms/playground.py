@@ -34,7 +34,7 @@ _HIDDEN_FIELDS = ("title", "trial", "group", "behaviour", "control")
 TRIALS_OF_A_CASE = 20  # initial number of trials of a case
 _MIN_ROWS, _MAX_ROWS = 3, 18  # of text in the field for the message
 _LAUNCH_MODES = ("tool_use_mode", "tool_failure_policy")
-CASE_NOTE = "Tools, results and message are filled in from the case {case}. The case stays as it is."
+CASE_NOTE = "Tools, results and message are filled in from the test case {case}, which stays as it is."
 
 
 class MessageForm(CaseForm):

@@ -50,7 +50,7 @@ def run_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
     try:
         return launch_case(request, slug, trial_id)
     except (CaseNotCreatedError, DraftError) as error:
-        messages.error(request, f"No run was started. Correct the case first. {error}")
+        messages.error(request, f"No run was started. Correct the test case first. {error}")
         return redirect(f"{reverse('case-new')}?trial={trial_id}")
 
 

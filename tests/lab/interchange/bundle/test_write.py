@@ -103,7 +103,7 @@ def test_bundle_excludes_private_cases_unless_requested() -> None:
     make_trials(private_cell, **{"pass": 3})
     bundle, manifest = write_bundle_bytes(run)
     reasons = {item.what: item.why for item in manifest.left_out}
-    assert reasons["1 private cases with 3 trials"] == "private cases are exported only on request"
+    assert reasons["1 private test cases with 3 trials"] == "private test cases are exported only on request"
     assert not any(b"a_case_of_my_own" in raw for raw in read_members(bundle).values())
     (row,) = json.loads(read_members(bundle)["matrix.json"])["rows"]
     assert row["success_given_an_answer"]["n"] == 2

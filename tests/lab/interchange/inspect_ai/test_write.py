@@ -224,7 +224,9 @@ def test_export_inspect_excludes_private_cases_unless_requested() -> None:
     make_trial(make_cell(run.configs.get(), "a_case_of_my_own"), "pass")
     (log,) = read_logs(run).values()
     assert b"a_case_of_my_own" not in json.dumps(read_members(log)).encode()
-    assert read_members(log)["header.json"]["eval"]["metadata"]["left_out"][2]["what"].startswith("1 private cases")
+    assert read_members(log)["header.json"]["eval"]["metadata"]["left_out"][2]["what"].startswith(
+        "1 private test cases"
+    )
     (full_log,) = read_logs(run, private=True).values()
     assert "samples/a_case_of_my_own-1_epoch_1.json" in read_members(full_log)
     with pytest.raises(UnknownRunError):

@@ -248,7 +248,7 @@ def test_trace_page_creates_draft_of_test_case_once(owner_client: Client) -> Non
 def test_trace_page_creates_draft_from_stored_traffic_line(owner_client: Client, fields: dict[str, object]) -> None:
     line = json.dumps(build_logged()).encode()
     trace = make_gateway_trace(client_request=b"{}", client_response=b"data: {}", traffic_line=line, **fields)
-    assert "Make a draft of a case" in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
+    assert "Make a draft of a test case" in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
     assert "A draft was made." in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
 
 
@@ -256,7 +256,7 @@ def test_trace_page_creates_draft_from_stored_traffic_line(owner_client: Client,
 def test_trace_page_has_no_draft_button_without_usable_bodies(owner_client: Client, fields: dict[str, object]) -> None:
     bodies = {"client_request": b"{}", "client_response": b"{}"} if fields else {}
     trace = make_gateway_trace(**bodies, **fields)
-    assert "Make a draft of a case" not in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
+    assert "Make a draft of a test case" not in read_html(owner_client.get(f"/gateway/traces/{trace.pk}/"))
 
 
 @pytest.mark.parametrize(

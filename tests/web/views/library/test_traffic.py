@@ -23,7 +23,7 @@ def test_drafts_page_imports_file_and_accepts_draft_as_case(owner_client: Client
     assert "the record is not a JSON object (line 4)" in page
     draft = TrafficDraft.objects.get(count=2)
     answer = owner_client.post("/cases/drafts/review/", {"draft": [draft.pk], "decision": "accept"}, follow=True)
-    assert "1 case created." in read_html(answer)
+    assert "1 test case created." in read_html(answer)
     assert Case.objects.get().title in read_html(owner_client.get("/cases/drafts/?state=accepted"))
     owner_client.post("/cases/drafts/review/", {"all": "1", "decision": "reject"})
     assert set(TrafficDraft.objects.values_list("state", flat=True)) == {"accepted", "rejected"}

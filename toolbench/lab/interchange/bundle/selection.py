@@ -93,8 +93,8 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     configs = tuple(run.configs.filter(pk__in=config_ids).order_by("position", "pk"))
     if not cells:
         raise BundleError(
-            f"All cases of run {run_id} are private, so nothing was exported. Include private cases: tick the box on "
-            "the run's page, or add --private."
+            f"All test cases of run {run_id} are private, so nothing was exported. Include private test cases: tick "
+            "the box on the run's page, or add --private."
         )
     left_out = tuple(_iter_left_out(run, cells, [cell for cell in all_cells if cell not in cells]))
     selection = BundleSelection(
@@ -171,8 +171,8 @@ def _iter_left_out(run: Run, cells: Sequence[Cell], private_cells: Sequence[Cell
         trial_count = run.trials.filter(cell__in=list(private_cells)).count()
         scenario_count = len({cell.scenario for cell in private_cells})
         yield LeftOutItem(
-            f"{scenario_count} private cases with {trial_count} trials",
-            "private cases are exported only on request",
+            f"{scenario_count} private test cases with {trial_count} trials",
+            "private test cases are exported only on request",
         )
     if open_trial_count := run.trials.filter(cell__in=list(cells)).exclude(state=Trial.State.DONE).count():
         yield LeftOutItem(f"{open_trial_count} trials", "they were not finished")

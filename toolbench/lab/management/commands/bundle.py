@@ -19,7 +19,7 @@ class Command(BaseCommand):
         """Define the arguments."""
         parser.add_argument("run", type=int)
         parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; default: toolbench-bundle-RUN.zip")
-        parser.add_argument("--private", action="store_true", help="include private cases")
+        parser.add_argument("--private", action="store_true", help="include private test cases")
 
     def handle(self, *, run: int, out: Path | None, private: bool, **options: object) -> None:
         """Write the bundle to a new file and print what is left out.

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         """Define the arguments."""
         parser.add_argument("run", type=int)
         parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new or empty folder")
-        parser.add_argument("--private", action="store_true", help="include private cases")
+        parser.add_argument("--private", action="store_true", help="include private test cases")
 
     def handle(self, *, run: int, out: Path, private: bool, **options: object) -> None:
         """Write the logs and print how to open them.

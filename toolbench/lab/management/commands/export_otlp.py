@@ -28,7 +28,7 @@ class Command(BaseCommand):
         """Define the arguments."""
         parser.add_argument("run", type=int, nargs="?")
         parser.add_argument("--trial", type=int, help="one trial instead of a run")
-        parser.add_argument("--private", action="store_true", help="include private cases of the run")
+        parser.add_argument("--private", action="store_true", help="include private test cases of the run")
         parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; default: toolbench-….otlp.jsonl")
         parser.add_argument("--send", action="store_true", help="send to an endpoint instead of writing a file")
         parser.add_argument(

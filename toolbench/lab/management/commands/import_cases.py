@@ -26,7 +26,7 @@ class Command(BaseCommand):
             metavar="NAME",
             help=f"{', '.join(BFCL_CATEGORIES)}, or all; default: simple_python",
         )
-        parser.add_argument("--limit", type=int, help="maximum number of cases of each category")
+        parser.add_argument("--limit", type=int, help="maximum number of benchmark cases of each category")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Import the categories, by default `simple_python`, and print the counts of each.

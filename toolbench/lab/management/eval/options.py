@@ -235,7 +235,7 @@ class EvalOptions:
     scenarios: str = field(
         default="typical",
         metadata=_build_metadata(
-            FILTER, "simple, typical, extreme, all, slugs, or set:NAME for a set of cases", "SCENARIOS"
+            FILTER, "simple, typical, extreme, all, slugs, or set:NAME for a set of test cases", "SCENARIOS"
         ),
     )
     trials: int = field(default=1, metadata=_build_metadata(COUNT, "trials per cell", "TRIALS"))

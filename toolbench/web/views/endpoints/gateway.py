@@ -140,5 +140,5 @@ def make_draft(request: HttpRequest, trace_id: int) -> HttpResponse:
     reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
     messages.success(request, reasons or ("A draft was made." if result.added else "This request is a draft already."))
     if result.added:
-        record(request, Action.ADDED, f"draft of a case from trace {trace.pk}", reverse("case-drafts"))
+        record(request, Action.ADDED, f"draft of a test case from trace {trace.pk}", reverse("case-drafts"))
     return redirect("case-drafts")

@@ -127,7 +127,9 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
     except CaseSetNotFoundError as error:
         raise Http404(str(error)) from None
     description = (
-        "public: its cases go into exports and bundles" if case_set.public else "private: its cases stay out of exports"
+        "public: its test cases go into exports and bundles"
+        if case_set.public
+        else "private: its test cases stay out of exports"
     )
     record(request, Action.CHANGED, f"test case set {case_set}: {description}", reverse("cases"))
     messages.success(request, f"{case_set} is {description}.")
