@@ -262,8 +262,8 @@ def test_trace_page_has_no_draft_button_without_usable_bodies(owner_client: Clie
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "its complete bodies were not kept"),
-        ({"client_request": b"{}", "client_response": b"x", "stream": True}, "no draft can be created"),
+        ({}, "what was kept of it cannot be read as recorded traffic"),
+        ({"client_request": b"{}", "client_response": b"x", "stream": True}, "No draft can be created"),
         ({"client_request": b"{}", "client_response": b"cut"}, "the record is not a JSON object"),
         ({"client_request": b"{}", "client_response": b"{}"}, "the record has no answer"),
     ],
