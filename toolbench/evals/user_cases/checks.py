@@ -94,7 +94,7 @@ def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
         yield f"{kind} takes {_VALUE_BY_KIND.get(kind, 'a text')}."
         return
     names = value if kind == "before" else [value] if kind in ("called", "not_called") else []
-    yield from (f"There is no tool {name} in this case." for name in names if name not in tools)
+    yield from (f"There is no tool {name} in this test case." for name in names if name not in tools)
     if unknown := sorted(set(row) - {kind} - ({"times"} if kind == "called" else set())):
         yield f"{unknown[0]} has no effect beside {kind}: remove it."
     if not _is_count(row.get("times", 1)):

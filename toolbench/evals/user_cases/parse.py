@@ -64,13 +64,13 @@ def parse_case(document: Any) -> UserCase:
         InvalidCaseError: The data has mistakes.
     """
     if not isinstance(document, Mapping):
-        raise InvalidCaseError([CaseProblem((), "A case must be an object with tools, messages and expect.")])
+        raise InvalidCaseError([CaseProblem((), "A test case must be an object with tools, messages and expect.")])
     tools = parse_tools(document.get("tools"))
     messages = parse_messages(document.get("messages"))
     names = dict.fromkeys(sorted(name for tool in tools if (name := _find_name(tool))))
     expect = parse_expectation(document.get("expect"))
     problems = [
-        CaseProblem((key,), f"A case has no {key}. It may have {', '.join(_CASE_KEYS)}.")
+        CaseProblem((key,), f"A test case has no {key}. It may have {', '.join(_CASE_KEYS)}.")
         for key in document
         if key not in _CASE_KEYS
     ]
@@ -210,7 +210,7 @@ def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
     for number, call in enumerate(calls):
         yield from _iter_call_problems(call, ("expect", "calls", number), tools)
     if expect.get("no_call") and calls:
-        yield CaseProblem(("expect", "no_call"), "A case cannot expect both calls and no_call: remove one of them.")
+        yield CaseProblem(("expect", "no_call"), "A test case cannot expect both calls and no_call: remove one.")
     state = expect.get("state", {})
     if not isinstance(state, Mapping) or not all(isinstance(key, str) and is_pointer(key) for key in state):
         yield CaseProblem(

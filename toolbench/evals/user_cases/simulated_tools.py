@@ -166,7 +166,7 @@ def iter_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple
         return
     for name, entry in results.items():
         if name not in tools:
-            yield (name,), f"There is no tool {name} in this case."
+            yield (name,), f"There is no tool {name} in this test case."
         if not isinstance(entry, Mapping) or not entry or set(entry) - {*RESULT_KINDS, "set", "fault"}:
             yield (
                 (name,),
