@@ -41,8 +41,12 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 function isChanged(field) {
-  if (field.options) return [...field.options].some((option) => option.selected !== option.defaultSelected);
-  return field.matches("input, textarea") && (field.checked !== field.defaultChecked || field.value !== field.defaultValue);
+  if (field.options) {
+    const chosen = [...field.options].find((option) => option.defaultSelected) ?? field.options[0];
+    return field.selectedOptions[0] !== chosen;
+  }
+  if (field.matches("[type=checkbox], [type=radio]")) return field.checked !== field.defaultChecked;
+  return field.matches("input, textarea") && field.value !== field.defaultValue;
 }
 
 // Requests the plan again if it was not shown because a button was pressed without sending the form.

@@ -60,6 +60,14 @@ def test_plan_shows_what_was_entered_before_scripts_were_loaded(browser_page: Pa
     expect(page.get_by_role("button", name="Start 7 trials")).to_be_visible()
 
 
+def test_plan_of_an_unchanged_form_is_not_requested_again(browser_page: Page, personas: None) -> None:
+    page, requests = browser_page, list[str]()
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(f"/runs/new/?models={Model.objects.get(name='perfect').pk}&scenarios=happy_path&trials=10")
+    expect(page.get_by_role("button", name="Start 10 trials")).to_be_visible()
+    assert sum("/runs/new/" in url for url in requests) == 1
+
+
 def test_start_stays_in_sight_on_a_phone_and_covers_no_focus(browser_page: Page, personas: None) -> None:
     page = browser_page
     page.set_viewport_size({"width": 390, "height": 844})
