@@ -88,15 +88,20 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     if "ask" in request.POST:
         offered_models.request_models(provider_id)
         return redirect("provider-models", provider_id)
+    return redirect("provider" if _add_models(request, provider) else "provider-models", provider_id)
+
+
+def _add_models(request: HttpRequest, provider: Provider) -> bool:
+    """Add the models that the form names, with a message; return whether any was added."""
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
-    added = offered_models.add_models(provider_id, names)
+    added = offered_models.add_models(provider.pk, names)
     if not added:
         messages.error(request, "No model was added: choose at least one that is not in the list of your models yet.")
-        return redirect("provider-models", provider_id)
-    url = reverse("provider", args=[provider_id])
-    record(request, Action.ADDED, f"{added} model{'' if added == 1 else 's'} of {provider.name}", url)
-    messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Start a run to try them.")
-    return redirect("provider", provider_id)
+        return False
+    models = f"{added} model{'' if added == 1 else 's'}"
+    record(request, Action.ADDED, f"{models} of {provider.name}", reverse("provider", args=[provider.pk]))
+    messages.success(request, f"{models} added. Start a run to try them.")
+    return True
 
 
 def _render_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> HttpResponse:
