@@ -1,6 +1,8 @@
 """The newest trials of a filter, read by one statement."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
@@ -26,6 +28,21 @@ def test_read_newest_trials_takes_one_query_for_page_and_counts(
     assert found.facets["outcome"] == {"pass": 3, "fail": 2, "running": 1}
     assert found.facets["model"] == {"a": 4, "b": 2}
     assert found.facets["scenario"] == {"happy_path": 6}
+
+
+@pytest.mark.parametrize("sort", ["failed", "order", "slow", "tokens", "scenario", "newest"])
+def test_read_newest_trials_of_a_run_can_read_only_its_index(sort: str) -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 3, "fail": 2})
+    with CaptureQueriesContext(connection) as captured:
+        read(TrialFilter(run=run.pk, sort=sort))
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"EXPLAIN {captured[0]['sql']}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "trials_of_run on lab_trial" in plan
+    assert plan.count(" on lab_trial") == plan.count("Index Only Scan")
 
 
 @pytest.mark.parametrize("sort", SORTS)
