@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 MIN_PAUSE_SECONDS = 0.5  # pause between a failure and the next start; it doubles with each failure
 MAX_PAUSE_SECONDS = 5.0
-RESET_SECONDS = 60.0  # time without a failure after which the pause is MIN_PAUSE_SECONDS again
-# Recomputing the stale cells reads all their trials, so its time grows with the size of a run.
-COUNT_FACTOR = 20  # the pause after a recomputation is this many times as long as the recomputation
+RESET_SECONDS = 60.0
+# Recomputing the stale cells reads all their trials, so its time grows with the size of a run. The pause after it is
+# COUNT_FACTOR times as long, but at most MAX_COUNT_PAUSE_SECONDS.
+COUNT_FACTOR = 20
 MAX_COUNT_PAUSE_SECONDS = 30.0
 
 JobFunction = Callable[[], Awaitable[None]]
@@ -17,7 +18,10 @@ FailureHandler = Callable[[str, Exception], Awaitable[None]]
 
 
 class ExponentialBackoff:
-    """Pauses between the attempts of a job that fails: each twice the one before, up to MAX_PAUSE_SECONDS."""
+    """Pauses between the attempts of a job that fails: each twice the one before, up to MAX_PAUSE_SECONDS.
+
+    After RESET_SECONDS without a failure, the next pause is MIN_PAUSE_SECONDS again.
+    """
 
     def __init__(self) -> None:
         self._pause_seconds = MIN_PAUSE_SECONDS

@@ -15,7 +15,7 @@ from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, Step
 logger = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.1  # time from the first write to its batch
-MAX_BATCH_ROWS = 400  # steps of one batch
+MAX_BATCH_ROWS = 400  # most steps of one batch
 # Limit for the bodies of the steps of a batch, and again for the texts of its outcomes: the time to send a statement
 # grows faster than its size.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -67,7 +67,7 @@ class BatchWriter:
         self._has_writes.set()
 
     def put_requeue(self, requeue: RequeueWrite) -> None:
-        """Queue a trial that is to run again, once its steps are stored."""
+        """Queue the requeueing of a trial. It is stored together with or after all steps that were queued before it."""
         self._requeues.append(requeue)
         self._has_writes.set()
 
@@ -146,7 +146,7 @@ class BatchWriter:
 
 
 def _count_fitting(sizes: Iterable[int]) -> int:
-    """Return how many items from the start have at most MAX_BATCH_BYTES together; at least 1."""
+    """Return how many items from the start have at most MAX_BATCH_BYTES together; at least 1, also for no items."""
     return max(1, sum(total <= MAX_BATCH_BYTES for total in accumulate(sizes)))
 
 

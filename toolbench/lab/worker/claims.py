@@ -204,7 +204,9 @@ def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHin
     A slot that the trial holds already is not counted: the answer of a call that acquired it may have been lost.
 
     Returns:
-        Whether it got one; always True if the provider was deleted.
+        Whether a slot was free; always True if the provider was deleted. If one was free and the lease of the trial is
+        lost, the result is True and no slot is acquired. The trial then sends no request until its job is cancelled
+        (`RequestGate.reserve`).
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))

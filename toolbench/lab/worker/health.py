@@ -54,7 +54,7 @@ class Health:
     Attributes:
         services: registered local servers.
         failures: failures of background jobs in the last day.
-        fallback_turns: turns of real runs that used text JSON, which is deprecated.
+        fallback_turns: turns that used text JSON, which is deprecated, in runs that are neither simulated nor imported.
         fallback_runs: runs that have such turns.
         uncomputed_cells: cells that could not be computed, of the newest runs, at most MAX_LISTED_CELLS.
         uncomputed_count: number of all cells that could not be computed.

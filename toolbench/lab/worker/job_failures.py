@@ -92,7 +92,7 @@ def list_recent_failures() -> tuple[JobFailure, ...]:
 
 
 def delete_old_failures() -> None:
-    """Delete failures that did not occur again for a day."""
+    """Delete failures that have not occurred for a day."""
     JobFailure.objects.filter(last_at__lte=Now() - FAILURE_RETENTION).delete()
 
 

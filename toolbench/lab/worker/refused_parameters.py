@@ -1,9 +1,9 @@
 """Request parameters that a model refused in a run.
 
-They are stored in the transaction that stores the steps which show the refusal, and they are read with every claim.
-A trial that starts later in the same worker session sends its requests without the parameter. In other sessions, trials
-do so once the step is stored. A trial that has already sent its first request with the parameter repeats the request
-itself, once.
+They are stored in the transaction that stores the steps which show the refusal, and they are read with every claim. A
+trial that starts later in the same worker session sends its requests without the parameter. In other sessions, trials
+that are claimed after the step was stored do so. A trial that has already sent its first request with the parameter
+repeats the request itself, once.
 """
 
 import json
@@ -77,7 +77,10 @@ def store_refused(refused_rows: Iterable[JsonObject]) -> None:
 def add_refused(
     trials: Sequence[ClaimedTrial], provider_id: int, configs: Mapping[int, FrozenConfig]
 ) -> tuple[ClaimedTrial, ...]:
-    """Return the trials with the refused parameters of their runs, with one query if there are trials."""
+    """Return the trials with the parameters that their models refused in their runs.
+
+    It takes one query, or none without trials.
+    """
     if not trials:
         return ()
     run_ids = {trial.run_id for trial in trials}

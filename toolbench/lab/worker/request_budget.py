@@ -97,7 +97,7 @@ def reconcile(run_id: int, *, tokens: int, unsent: int) -> None:
 
 
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:
-    """Increase request counts of runs that are below the number of stored attempts.
+    """Raise the request count of each run with more stored attempts than counted requests.
 
     A database server that crashes and loses commits can leave such counts. Call it after stale cells were recomputed.
 

@@ -36,8 +36,8 @@ class SessionRegistry:
         """Run a session for a provider.
 
         Returns:
-            The number of trials that ended; 0 without a session if one already claims for the provider or `stop` was
-            called.
+            The number of trials that ended. 0 if no session was run, because one already claims for the provider or
+            `stop` was called.
         """
         session_token = object()
         with self._lock:

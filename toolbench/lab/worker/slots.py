@@ -20,7 +20,7 @@ MAX_UNSTORED_TRIALS = 500  # finished trials that are not stored; from this numb
 # As many trials are claimed ahead as finish in this time. More are claimed once half of them have a slot.
 AHEAD_SECONDS = 0.25
 MAX_WAITING_TRIALS = 128
-_MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # time over which finished trials are counted
+_MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # shortest and longest time over which finished trials are counted
 
 
 class TrialLease(NamedTuple):
@@ -158,7 +158,7 @@ class Slots:
                 future.set_result(slot)
 
     def is_counted(self, lease: UUID) -> bool:
-        """Return whether the database counts the holder of a slot under its own lease."""
+        """Return whether the database counts the holder of a slot under its own lease; True also without a slot."""
         slot = self._slots_by_holder.get(lease)
         return slot is None or slot.counted.lease == lease
 

@@ -179,7 +179,7 @@ class Batch:
 class WriteResult:
     """Ids of the trials whose outcomes a batch contained.
 
-    A trial of the batch that is in neither set has lost its lease.
+    A trial whose outcome is in the batch and whose id is in neither set has lost its lease.
 
     Attributes:
         ended_ids: trials that have ended.

@@ -1,4 +1,4 @@
-"""Full plan of a trial, built from stored rows: the loop's input, the endpoint, and a hash of both.
+"""Full plan of a trial, built from stored rows: the loop's input with a hash of it, and the endpoint.
 
 Settings that are frozen at the launch of a run are read once for each configuration. The provider is read again with
 later claims, so that a corrected key or address takes effect from the next trial on.
@@ -96,7 +96,7 @@ class ProviderAccess:
         endpoint: an endpoint without model and deadline.
         is_local: whether the provider is of the kind `local`.
         services: registered local servers by name; empty for a provider with an address.
-        pace: how fast requests are sent.
+        pace: settings that decide how fast requests are sent.
         endpoints: endpoints that were built, by configuration; of a provider with an address only.
     """
 
@@ -126,7 +126,7 @@ class TrialPlan:
 
     @property
     def hash(self) -> str:
-        """SHA-256 in hexadecimal of all that decides what is sent, except the seed, and of the engine version."""
+        """SHA-256 in hexadecimal of the loop's input, except the seed, and of the engine version."""
         plan = self.loop
         parts = [
             plan.model,
@@ -196,7 +196,10 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
 
 
 def refresh_addresses(access: ProviderAccess) -> ProviderAccess:
-    """Return the access with the local servers that are registered now. Call it after a claim."""
+    """Return the access with the local servers that are registered now; unchanged for a provider with an address.
+
+    Call it after a claim.
+    """
     return access if access.endpoint.base_url else replace(access, services=_load_addresses())
 
 

@@ -2,8 +2,8 @@
 
 - The concurrency limit grows by half with each round of answers until the first overload. Then it stays at what
   was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
-- A rejection with more requests in flight than were accepted lately means that too many were in flight: the limit
-  falls below that number.
+- A rejection with about as many requests in flight as were accepted lately, or more, means that too many were in
+  flight: the limit falls below that number.
 - A rejection with clearly fewer in flight means too many requests per minute. If at least ten requests were accepted in
   the last 60 seconds, their number becomes the limit of requests per minute, which then rises along the same curve.
   After fewer requests, only a pause follows that doubles with each further rejection.
@@ -34,7 +34,9 @@ PROVEN_SHARE = 0.9  # share of the most accepted requests in flight; a rejection
 REACTION_SECONDS = 0.5  # time until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0
-ACCEPTED_MARGIN = 1.02  # times the rate; more accepted requests show that the rate is newer than the last minute
+# Times the rate. If more requests were accepted in the last minute, some of them were sent before the rate was learned,
+# or the rate is wrong.
+ACCEPTED_MARGIN = 1.02
 MIN_RATE_REQUESTS = 10  # accepted requests of the last minute from which a rate can be learned
 MIN_RATE_SECONDS = 5.0  # time of use after which a rate can be lowered
 FIRST_SECONDS = 20.0  # time after the first request in which a rate can be forgotten several times; later only once

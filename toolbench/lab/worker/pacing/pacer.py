@@ -73,7 +73,10 @@ class Pacer:
         self._has_changed.set()
 
     def read_result(self, step: ExchangeStep, model: str) -> RequestResult | None:
-        """Return what an exchange says about the load of the provider; None without a response."""
+        """Return what an exchange says about the load of the provider; None without a response.
+
+        A limit asks for a pause if less of it remains than the requests in flight are expected to need.
+        """
         if step.status is None:
             return None
         headers = step.response_headers

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, Rejection
 
-HOLD_SECONDS = 0.5  # pause after a rejection that asks for no wait; by its end, the database has the new limits
+# Pause after a rejection with status 429 that asks for no wait; by its end, the database has the new limits.
+HOLD_SECONDS = 0.5
 # After a pause, requests are sent at intervals for a while, so that few are rejected if the provider is still
 # overloaded.
 SPACING_SECONDS = 0.1  # time between two of these requests
@@ -26,7 +27,8 @@ class SessionPace:
         held_seconds: time from now in which it sends nothing.
         request_seconds, token_seconds: seconds between two requests over all sessions, by the requests and by the
             tokens per minute; 0 for no limit.
-        pauses_after_rejection: whether it sends nothing for HOLD_SECONDS after a rejection that asks for no wait.
+        pauses_after_rejection: whether, with adaptive concurrency, it sends nothing for HOLD_SECONDS after a rejection
+            with status 429 that asks for no wait.
     """
 
     in_flight: int
@@ -63,7 +65,8 @@ class RequestResult:
         is_rejection: whether the provider is overloaded (429, 503 or 529).
         is_limit: whether a rejection names a limit (429).
         wait_seconds: wait that a rejection asks for; None if it asks for none.
-        pause_seconds: time until a used-up limit is reset, by the headers; 0 for none.
+        pause_seconds: by the headers, time until the reset of a limit of which less remains than the requests in flight
+            need; 0 for none.
     """
 
     model: str
@@ -81,8 +84,8 @@ class SendSchedule:
     Attributes:
         session: name of the session.
         settings: settings of the provider.
-        pace: limits of the session; None before the database has answered its first report, and nothing is sent until
-            then.
+        pace: limits of the session; None until the database has answered its first report or, after a change of a limit
+            per minute, the next one. Nothing is sent while it is None.
         in_flight: requests in flight.
     """
 
@@ -132,7 +135,7 @@ class SendSchedule:
         return max(0.0, earliest - now)
 
     def count_missing_times(self, waiting: int) -> int:
-        """Return how many send times to reserve for `waiting` requests; 0 if reserved ones are left.
+        """Return how many send times to reserve for `waiting` requests; 0 if reserved ones are left or none is needed.
 
         Only as many are reserved as are used within about MAX_AGE_SECONDS / 2.
         """

@@ -12,7 +12,7 @@ from toolbench.lab.worker.pacing.send_schedule import SessionPace
 from toolbench.lab.worker.pacing.state import FIRST_LIMIT, PaceReport, PaceSettings, PaceState
 from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady
 
-POINT_SECONDS = 10.0  # between two points of the chart
+POINT_SECONDS = 10.0  # shortest time that a point of the chart covers
 MAX_POINT_SECONDS = 60.0  # longest time that a point covers; no point is added for a longer time without a report
 
 _READ_PACE = load_statement("worker/pacing/read_pace")
@@ -51,7 +51,7 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         state = _add_point(provider_id, state, settings, now)
         state = replace(state, rate_limits=settings.rate_limits)
         is_changed = before.updated_at > 0 and before.rate_limits != settings.rate_limits
-        later_seconds = 0.0  # by which the next request is later, since answers had more tokens than expected
+        later_seconds = 0.0  # by which the next request is later; negative if answers had fewer tokens than expected
         if settings.tokens_per_minute and not is_changed:
             surplus = report.tokens - report.answers * before.tokens_per_request
             later_seconds = 60 * surplus / settings.tokens_per_minute

@@ -65,9 +65,9 @@ class PaceReport:
         answers: answers that are no rejections.
         answered_in_flight: most requests in flight when one of the answered requests was sent.
         latencies: number of readable answers and sum of their seconds, by model.
-        tokens: tokens of the answers.
+        tokens: tokens of the answers and of their requests.
         rejections: in the order in which they were received.
-        pause_seconds: time until the reset of a limit that is used up by the headers of an answer; 0 for none.
+        pause_seconds: as in RequestResult, the longest of all answers.
         has_waited: whether a request waited because of the limits of requests or tokens per minute.
     """
 
@@ -90,17 +90,19 @@ class PaceState:
 
     Attributes:
         limit: concurrency limit.
-        cap: concurrency limit after the last overload; None before the first.
+        cap: concurrency limit after the last overload; None before the first, and once rejections are known to be
+            steady.
         steady_seconds: time since the last overload in which the limit was used.
-        overloaded_at: time of the last overload: a rejection of a request that was sent earlier belongs to it and
-            lowers no limit.
-        limit_before: concurrency limit before the last overload.
+        overloaded_at: end of the last overload: a rejection of a request that was sent earlier belongs to it and lowers
+            no limit.
+        limit_before: concurrency limit before it was last lowered; of reductions shortly after each other, before the
+            first.
         rate: learned limit of requests per minute, before it grows with `rate_seconds`; None if unknown.
         rate_seconds: time since `rate_limited_at` in which requests waited for the rate.
         rate_limited_at: time of the last rejection that was taken for too many requests per minute; 0 for none.
         held_until: end of the pause in which no request is sent.
-        hold_seconds: last pause after a rejection that was taken for too many requests per minute; the next such
-            rejection doubles it.
+        hold_seconds: pause that a further rejection soon after `rate_limited_at` doubles, if it is taken for too many
+            requests per minute, too.
         seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
             rejected, the rejected ones, and the most requests in flight when an answered one was sent.
         tentative_until: time until which a rate is tentative: it is forgotten once more requests than it are accepted.

@@ -14,7 +14,7 @@ LOW_LOAD = 0.5  # share of `answered_peak`; the load is low with at most so many
 # Rejections at low load, and the time over which they are spread, from which the share is learned. Rejections that a
 # limit caused would end sooner at low load.
 MIN_REJECTIONS, MIN_SECONDS = 3, 25.0
-MIN_ANSWERS = 10  # accepted requests since the first rejection at low load
+MIN_ANSWERS = 10  # accepted requests of the last minute since the first rejection at low load
 # Shares of rejections that are learned: fewer may come from a limit that is nearly reached, more are an outage.
 MIN_SHARE, MAX_SHARE = 0.05, 0.5
 STEADY_SECONDS = 600.0  # time for which a share is used until it has to be learned anew
@@ -24,8 +24,8 @@ DEVIATIONS = 3.0  # standard deviations by which the number of rejections may ex
 def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState:
     """Return the state after a report, with the times of rejections at low load; without any if the load is high.
 
-    A rejection that asks for a wait does not count. The next rejection counts once a request was answered that was sent
-    after the last one, because a provider that rejects all requests for a while has a limit.
+    Only a rejection with status 429 that asks for no wait counts. The next one counts once a request was answered that
+    was sent after the last one, because a provider that rejects all requests for a while has a limit.
     """
     others = state.count_others(report.session)
     peak = max(state.answered_peak, report.answered_in_flight + others if report.answers else 0)

@@ -3,10 +3,10 @@
 -- Slots: a claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases`
 -- has ended, and its slot is free, although its outcome is not stored yet.
 -- Order: runs with the fewest claimed trials that have not ended come first; then the runs take turns.
--- Limits of a run: it has no more claimed trials than its own limit; trials that back off count. With a request limit,
--- it has no more trials in flight than its remaining requests are expected to suffice for, but at least one, so that
--- the limit seldom stops trials half-way. The expected number of requests of a trial is the mean of the run's finished
--- trials, and 3 before the first has finished.
+-- Limits of a run: at each provider, it has no more claimed trials than its own limit; trials that back off count. With
+-- a request limit, it has no more trials in flight at each provider than its remaining requests are expected to suffice
+-- for, but at least one, so that the limit seldom stops trials half-way. The expected number of requests of a trial is
+-- the mean of the run's finished trials, and 3 before the first has finished.
 -- Not claimed: trials whose local server is not ready, or whose configuration waits for a probe; all trials of a
 -- provider with an adaptive limit while the rate control holds its requests.
 -- Isolation: a trial that lost its local server or its lease `isolate_after` times is claimed only while no other trial
@@ -25,7 +25,7 @@
 -- for trials that return from back-off; ahead; spare_requests: requests that must be left for each trial in flight if
 -- trials are claimed ahead; isolated: whether only trials that must run alone are claimed; isolate_after; lease:
 -- seconds; worker: name of the process; first_requests: requests to count for each trial of a run without limits.
--- Returns: the columns of ClaimedTrial; the last is the number of requests that were counted.
+-- Returns: the fields of ClaimedTrial up to `reserved_requests`.
 -- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id. A cell that is
 -- stale already is locked and not written again (store_outcomes.sql).
 WITH busy AS (

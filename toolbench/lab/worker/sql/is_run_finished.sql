@@ -1,4 +1,5 @@
--- Condition on `run`: every trial is done and every cell is counted and, with sequential stopping, decided.
+-- Condition on `run`: every trial is done and every cell is counted and, with sequential stopping, decided. While the
+-- run is being cancelled, cells need not be decided.
 --
 -- A page stops refreshing once its run has ended, so the figures must be final by then.
 state IN ('running', 'paused', 'cancelling')

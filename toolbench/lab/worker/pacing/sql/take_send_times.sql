@@ -1,6 +1,6 @@
 -- Reserve the times of the next `requests` requests of a provider.
 --
--- The first one is now, or as long after the last reserved request as the limits demand.
+-- The first one is as long after the last reserved request as the limits demand, but not before now.
 -- Parameters: provider; requests; request_seconds, token_seconds: seconds between two requests, by the requests and by
 -- the tokens per minute.
 -- Returns: seconds until the first request, by the requests and by the tokens per minute; no row if the provider was
