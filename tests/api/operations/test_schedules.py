@@ -6,7 +6,7 @@ from django.utils import timezone
 from tests.api.requests import ApiClient
 from tests.factories import make_model, make_provider, make_run
 from tests.lab.schedules.scheduled import make_alert_delivery, make_rule, make_schedule
-from toolbench.lab.models import Alert, AlertRule, Run
+from toolbench.lab.models import Alert, AlertRule, AuditEntry, Run
 
 pytestmark = pytest.mark.django_db
 SETTINGS = {"name": "Nightly", "hour_utc": 3, "requests_per_run": 500, "requests_per_month": 9_000}
@@ -76,6 +76,12 @@ def test_alert_rule_api_switches_and_deletes_rule(api: ApiClient) -> None:
     assert "The rule has no address" in api.problem("POST", f"/alert-rules/{rule.pk}/test", status=409)["detail"]
     assert api.send("DELETE", f"/alert-rules/{rule.pk}").status_code == 204
     assert api.problem("POST", "/alert-messages/999999/retry", status=404)
+
+
+def test_alert_rule_api_test_message_is_no_change_in_the_audit_list(api: ApiClient) -> None:
+    rule = make_rule("drift", make_schedule(), email="a@example.test")
+    assert api.post(f"/alert-rules/{rule.pk}/test") == {"sentence": "E-mail: the test was sent."}
+    assert not AuditEntry.objects.exists()
 
 
 def test_alert_api_lists_alerts_by_page_schedule_and_state(api: ApiClient) -> None:

@@ -173,7 +173,6 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
     rule = _get_rule_or_404(rule_id)
     if not list_channels(rule):
         raise ProblemError(409, RULE_WITHOUT_ADDRESS)
-    _record(request, Action.CHANGED, rule.schedule)
     return {"sentence": " ".join(send_test(rule))}
 
 
