@@ -22,7 +22,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import TRIALS, write_search_texts
 
 TRIALS_PER_BATCH = 200
-SECONDS_PER_PASS = 5.0  # the scheduler has other jobs, and has to send heartbeats
+SECONDS_PER_CALL = 5.0  # the scheduler has other jobs, and has to send heartbeats
 SECONDS_BETWEEN_PASSES = 86_400.0
 SAMPLE_SIZE = 200  # trials of a kind whose bodies a preview measures
 
@@ -57,13 +57,13 @@ class DueTrials:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovalPass:
-    """Result of a pass over the trials.
+class RemovalResult:
+    """Result of a call of `remove_due_bodies`.
 
     Attributes:
         removed: number of trials whose bodies were removed.
-        last_id: id of the last trial whose bodies were removed; the start of the pass if there was none.
-        is_complete: False if the pass ended because its time was over.
+        last_id: id of the last trial whose bodies were removed; `after` if there was none.
+        is_complete: False if the call ended because its time was over.
     """
 
     removed: int
@@ -88,7 +88,7 @@ def remove_due_bodies(
     after: int = 0,
     seconds: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> RemovalPass:
+) -> RemovalResult:
     """Remove the bodies that are due, in batches of TRIALS_PER_BATCH, each in a transaction of its own.
 
     Args:
@@ -103,8 +103,8 @@ def remove_due_bodies(
         removed += len(batch_ids)
         last_id = batch_ids[-1]
         if deadline is not None and clock() >= deadline:
-            return RemovalPass(removed, last_id, is_complete=False)
-    return RemovalPass(removed, last_id, is_complete=True)
+            return RemovalResult(removed, last_id, is_complete=False)
+    return RemovalResult(removed, last_id, is_complete=True)
 
 
 def _remove_batches(policy: RetentionPolicy, after: int) -> Iterator[list[int]]:
@@ -131,7 +131,7 @@ def _build_parameters(policy: RetentionPolicy) -> dict[str, str | int | list[str
 class RetentionJob:
     """Job of the scheduler: a pass over all trials once a day, and at once when the rules change.
 
-    A pass that takes longer than SECONDS_PER_PASS continues at the next call.
+    A pass that takes longer than SECONDS_PER_CALL continues at the next call.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -151,7 +151,7 @@ class RetentionJob:
             self._policy, self._last_id, self._due_at = policy, 0, self._clock()
         if self._clock() < self._due_at:
             return 0
-        result = remove_due_bodies(policy, after=self._last_id, seconds=SECONDS_PER_PASS, clock=self._clock)
+        result = remove_due_bodies(policy, after=self._last_id, seconds=SECONDS_PER_CALL, clock=self._clock)
         self._last_id = 0 if result.is_complete else result.last_id
         if result.is_complete:
             self._due_at = self._clock() + SECONDS_BETWEEN_PASSES

@@ -112,7 +112,7 @@ def find_long_locks(statements: Sequence[str], sizes: dict[str, TableSize]) -> t
 def print_long_locks(
     app_config: AppConfig, plan: Sequence[tuple[Migration, bool]], using: str = DEFAULT_DB_ALIAS, **options: Any
 ) -> None:
-    """Print which readers and writers will wait for migrations. Django calls it as receiver of `pre_migrate`."""
+    """Print the lines of `describe_plan` for the migrations to apply. Django calls it as receiver of `pre_migrate`."""
     stdout: TextIO | None = options.get("stdout")
     if using != DEFAULT_DB_ALIAS or stdout is None or not options.get("verbosity"):
         return

@@ -15,8 +15,8 @@ from toolbench.lab.traces.search_text import GATEWAY_TRACES, TRIALS, TextSource,
 from toolbench.lab.worker.health import Health, ProcessStatus
 
 SETTLE_SECONDS = 60  # a sweep runs every 10 s, so what is not repaired after a minute is a problem
-MAX_WAIT_SECONDS = 120  # of a provider's next trial while none of its trials is running
-MAX_CLOCK_SECONDS = 2.0
+MAX_WAIT_SECONDS = 120  # wait of a provider's next trial while none of its trials is running
+MAX_CLOCK_SECONDS = 2.0  # difference of a clock from the database's
 MAX_TEXT_LAG_SECONDS = 300
 MIN_FREE_SHARE = 0.05
 MIN_FREE_BYTES = 1_000_000_000

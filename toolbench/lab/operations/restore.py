@@ -43,7 +43,7 @@ from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT, get_heartbeat_ages
 from toolbench.private_files import replace_file
 
 RESTORED_REASON = "A backup was restored."
-# psql runs all of it in one transaction, so that a failure leaves the old schema.
+# psql runs these statements and the dump in one transaction, so that a failure leaves the old schema.
 _EMPTY_SCHEMA = ("DROP SCHEMA IF EXISTS public CASCADE", "CREATE SCHEMA public AUTHORIZATION pg_database_owner")
 _PAUSE = load_statement("operations/pause_restored")
 

@@ -44,8 +44,8 @@ _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
 # Failure classes of a wrong set-up, such as a missing key.
 SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 
-# Columns that a trial keeps when it is queued again: those that are set when it is created or by users, and the number
-# of its last execution. All others have their default before the first execution.
+# Columns that a trial keeps when it is queued again: those that are set when it is created or by users, the number of
+# its last execution, and how often users retried it. All others have their default before the first execution.
 _PLANNED_COLUMNS = frozenset({
     "id", "run", "config", "cell", "provider", "index", "block", "position", "scenario", "scenario_version",
     "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "queued_at",

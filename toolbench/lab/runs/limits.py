@@ -37,7 +37,7 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
     limits = (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used))
     for name, limit, used in limits:
         if limit is not None and limit <= used:
-            raise RunActionError(f"{used} {name} are used already: the limit has to be higher.")
+            raise RunActionError(f"{used} {name} are used already: the limit has to be higher. Nothing was changed.")
         if limit is not None and limit > MAX_RUN_LIMIT:
             raise RunActionError(
                 f"A limit is at most {MAX_RUN_LIMIT:,} {name}; leave it empty for none. Nothing was changed."

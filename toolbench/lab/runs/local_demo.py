@@ -28,7 +28,7 @@ DEMO_PURPOSES = (WEATHER_DEMO_PURPOSE, INTENT_DEMO_PURPOSE)
 TRIALS_PER_CELL = 10
 INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer than that of the weather task
 EXAMPLE_SET = "weather-1"
-INTENT_START_GRACE = timedelta(minutes=1)  # time in which the intent run is launched after the first run
+INTENT_START_GRACE = timedelta(minutes=1)  # time after the end of the first run in which the intent run starts
 LAUNCH_LOCK_ID = 0x10CA1  # key of the advisory lock that allows one launch at a time
 # Label and hint of a configuration, by method, service and whether examples are sent.
 CONFIG_TEXTS = {

@@ -28,7 +28,7 @@ NOISE_PURPOSE = "aa"  # Run.purpose of a repeat with new sampling seeds
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
-    """Columns of a copied run that may differ from the original."""
+    """Columns of a copied run that the caller of `_copy_trials` chooses."""
 
     title: str
     purpose: str
@@ -40,7 +40,8 @@ def resend_trial(trial_id: int) -> Run:
     """Launch a new run that repeats one trial with its seeds.
 
     Raises:
-        LaunchError: the trial or its provider was deleted, the trial was never sent, or the provider's budget is spent.
+        LaunchError: there is no such trial, its provider was deleted, it was never sent, or the budget of its provider
+            is spent.
     """
     trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
     if trial is None:

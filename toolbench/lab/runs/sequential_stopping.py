@@ -75,7 +75,7 @@ def _decide_locked_cells(run_id: int, before: str, after: str) -> None:
 
 
 def count_further_trials(run: Run) -> Counter[int]:
-    """Return how many trials later rounds may add at most, by cell id; decided cells have no entry."""
+    """Return how many trials later rounds may add at most, by cell id; cells that get none have no entry."""
     undecided = run.cells.filter(error__isnull=False, decided="", config__provider__isnull=False)
     last_indexes = _get_last_indexes(list(undecided))
     return Counter({cell.pk: run.trials_per_cell - last for cell, last in last_indexes if last < run.trials_per_cell})

@@ -1,4 +1,4 @@
--- Count the trials whose bodies are due by kind, and estimate the bytes of their bodies as stored.
+-- Count, by kind, the trials whose bodies are due, and estimate the bytes of their bodies as stored.
 --
 -- The bytes of the newest `sample_size` trials of a kind stand for all of them.
 -- Parts: due: the statement due_trials, with trial.id and rule.kind.

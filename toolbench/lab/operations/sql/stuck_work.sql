@@ -1,7 +1,7 @@
--- Select work that a sweep should have repaired, and the providers whose next trial waits without reason.
+-- Select work that a sweep should have repaired, and the providers whose next trial waits too long.
 --
--- A provider waits if a running run has a queued trial of it that may be claimed, no trial of it is running, and its
--- rate control does not hold its requests.
+-- A provider waits if a running run has a queued trial of it whose configuration awaits no probe, no trial of it is
+-- running, and its rate control does not hold its requests.
 -- Of each run, only the first such trial is read, in the order in which trials are claimed.
 -- Parameters: settle_seconds: time that sweeps have for a repair; wait_seconds: time after which a wait is listed.
 -- Returns: one row: stale cells of ended runs, running trials with an expired lease, waiting providers as JSON, the
