@@ -64,15 +64,15 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
 
     Alerts whose run was deleted are resolved too; apart from those, only a finished run resolves alerts. A run that is
     checked again opens no second alert for a series. If the rule has checked a later run meanwhile, the earlier run
-    resolves no alerts, and conditions that compare runs are not checked. An alert that only says that a run has ended
-    is resolved at once, and replaced when the run has ended in another state.
+    resolves no alerts, and conditions that need a schedule are not checked. An alert that only says that a run has
+    ended is resolved at once, and replaced when the run has ended in another state.
 
     Returns:
         The number of new alerts.
     """
-    compares_runs = CONDITIONS[AlertRule.Kind(rule.kind)].needs_schedule
-    is_newest = ended.run.alerts_checked_at is None or not _has_checked_later_run(rule, ended.run, compares_runs)
-    found = find_conditions(rule, ended) if is_newest or not compares_runs else ()
+    needs_schedule = CONDITIONS[AlertRule.Kind(rule.kind)].needs_schedule
+    is_newest = ended.run.alerts_checked_at is None or not _has_checked_later_run(rule, ended.run, needs_schedule)
+    found = find_conditions(rule, ended) if is_newest or not needs_schedule else ()
     findings = {finding.series: finding for finding in found}
     is_notice = rule.kind == AlertRule.Kind.RUN_ENDED
     if is_notice:
@@ -90,12 +90,12 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     return len(new_findings)
 
 
-def _has_checked_later_run(rule: AlertRule, run: Run, compares_runs: bool) -> bool:
-    """Return whether the rule has checked a later run. Rules that compare runs check no cancelled ones."""
+def _has_checked_later_run(rule: AlertRule, run: Run, needs_schedule: bool) -> bool:
+    """Return whether the rule has checked a later run. A rule that needs a schedule checks no cancelled runs."""
     later = Run.objects.filter(_UNDER_RULES, pk__gt=run.pk, alerts_checked_at__gte=rule.created_at)
     if rule.schedule_id:
         later = later.filter(schedule=rule.schedule_id)
-    return (later.exclude(state=Run.State.CANCELLED) if compares_runs else later).exists()
+    return (later.exclude(state=Run.State.CANCELLED) if needs_schedule else later).exists()
 
 
 def _open_alert(rule: AlertRule, run: Run, finding: ConditionFinding, *, resolved: bool) -> None:

@@ -15,7 +15,7 @@ from toolbench.lab.schedules.rules import RuleSettings, create_rule
 from toolbench.lab.schedules.series import build_series_key
 from toolbench.lab.serving.bindings import load_current_bindings, return_to_last_good
 
-# Rules about the model's results; the others are about hosts, money and the run itself.
+# Rules about success and time. Other answers, infrastructure errors, cost and the end of a run raise no alarm.
 ALARM_KINDS = (AlertRule.Kind.DRIFT, AlertRule.Kind.BELOW_TARGET, AlertRule.Kind.SLOW)
 
 

@@ -60,7 +60,7 @@ class ConditionKind:
         unit: unit of the threshold; empty for a kind without a threshold.
         default: threshold that the form proposes.
         maximum: largest threshold.
-        needs_schedule: whether the condition compares runs of a schedule.
+        needs_schedule: whether the condition is about the series of a schedule.
     """
 
     find: Callable[[EndedRun, float], Iterator[ConditionFinding]]

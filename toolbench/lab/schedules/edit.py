@@ -95,14 +95,15 @@ def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
     """Set the baseline of a schedule to these runs and return their number.
 
     Raises:
-        ScheduleError: a run was deleted, or is neither a finished run of the schedule nor in its present baseline; or
-            there are too many.
+        ScheduleError: a run was deleted or is not finished, or belongs neither to the schedule nor to its present
+            baseline; or there are too many.
     """
     finished = Run.objects.filter(deleted_at=None, state=Run.State.FINISHED, pk__in=run_ids)
     allowed = finished.filter(schedule=schedule) | finished.filter(pk__in=schedule.baseline_runs.values("pk"))
     runs = list(allowed.distinct())
     if len(runs) != len(set(run_ids)):
-        raise ScheduleError({"baseline": ["A baseline consists of finished runs of this schedule."]})
+        sentence = "A baseline consists of finished runs of this schedule, or of its present baseline."
+        raise ScheduleError({"baseline": [sentence]})
     if len(runs) > MAX_BASELINE_RUNS:
         raise ScheduleError({"baseline": [f"A baseline has at most {MAX_BASELINE_RUNS} runs."]})
     schedule.baseline_runs.set(runs)
@@ -156,7 +157,8 @@ def build_schedule_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
         source: a plan, or a run whose plan is used.
 
     Raises:
-        ScheduleError: the run has no plan, or the plan cannot be launched now.
+        ScheduleError: the run was imported, is of the playground, or repeats a single trial; or the plan cannot be
+            launched now.
     """
     try:
         original = _read_run_request(source) if isinstance(source, Run) else source

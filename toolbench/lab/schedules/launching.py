@@ -1,4 +1,4 @@
-"""Launches of the runs of schedules, exactly one for each due time, with any number of schedulers."""
+"""Launches of the runs of schedules, at most one for each due time, with any number of schedulers."""
 
 from dataclasses import replace
 from datetime import datetime

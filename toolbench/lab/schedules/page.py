@@ -30,7 +30,7 @@ class AlertRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether the condition still holds."""
+        """Whether the alert is not resolved."""
         return self.alert.resolved_at is None
 
 
@@ -51,7 +51,7 @@ class RuleRow:
 
     @property
     def has_address(self) -> bool:
-        """Whether the rule sends messages."""
+        """Whether the rule has an address to which it sends messages."""
         return bool(self.rule.webhook_encrypted is not None or self.rule.email)
 
 

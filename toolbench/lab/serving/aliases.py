@@ -32,7 +32,7 @@ class AliasChoice:
         method: as in a plan; "" for that of `config`, or for `native` without `config`.
         config: primary key of the measured configuration whose frozen settings are served; `model`, `profile`,
             `strategy` and `method` may then have no other values. None to serve the settings in these fields.
-        repairs: whether the gateway repairs calls and re-prompts once.
+        repairs: whether the gateway re-prompts once after an invalid call.
         fallbacks: names of the aliases that are tried after a failure, in order.
         keep_percent: share of requests that get a trace, 0 to 100.
         keep_bodies: whether traces contain the bodies.
@@ -53,7 +53,7 @@ class AliasChoice:
 
     @property
     def plan_settings(self) -> tuple[str, str, str]:
-        """Return profile, strategy and method of an alias without a configuration."""
+        """Profile, strategy and method of an alias without a configuration."""
         return self.profile or "default", self.strategy or "production", self.method or "native"
 
 

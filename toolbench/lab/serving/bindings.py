@@ -52,7 +52,7 @@ class BindingRow:
 
 
 def has_settings(alias: ModelAlias, settings: Mapping[str, Any]) -> bool:
-    """Return whether the alias already has these settings; `settings` has a value for each column."""
+    """Return whether the alias already has these settings; `settings` has a value for each of SETTING_COLUMNS."""
     return all(getattr(alias, name) == settings[name] for name in _COMPARED_COLUMNS)
 
 

@@ -70,7 +70,7 @@ class ServedAlias:
 
 
 def load_served_aliases() -> Mapping[str, ServedAlias]:
-    """Return all aliases by name. The number of queries grows with the number of local servers."""
+    """Return all aliases by name, with one query, and one more for each alias of a provider without an address."""
     rows = ModelAlias.objects.select_related("model__provider__pace")
     return {row.name: _build_served_alias(row) for row in rows}
 
