@@ -22,10 +22,10 @@ class SignInLink(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One action of a user.
+    """One action of a user, or of Toolbench without a user.
 
     Attributes:
-        username: the account's name at that time; it stays when the account is deleted.
+        username: the account's name at that time, which stays when the account is deleted; "" without a user.
         subject: the name of the object that the action changed, as pages show it; never a secret.
         url: the page of the subject; "" if it has none.
     """
@@ -88,7 +88,7 @@ class ApiToken(models.Model):
 class LaunchKey(models.Model):
     """An idempotency key of a request that launches a run or adds trials.
 
-    The same key and body lead to the same run.
+    The same key and body lead to the same run or test case.
 
     Attributes:
         body_hash: SHA-256 of the request body; a later request with this key must have the same one.

@@ -48,7 +48,7 @@ class Run(models.Model):
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # from which the seeds of instances and of sampling are derived
     order_seed = models.BigIntegerField(default=0)  # of the order of trials in each block
-    trials_per_cell = models.PositiveIntegerField(default=1)  # with sequential stopping, at most
+    trials_per_cell = models.PositiveIntegerField(default=1)  # with sequential stopping, the maximum
     until = models.JSONField(default=dict)  # StoppingRule of sequential stopping; {} for a fixed number of trials
     trial_count = models.PositiveIntegerField(default=0)
     request_cap = models.PositiveIntegerField(null=True, blank=True)  # limit of requests; None: no limit
@@ -131,7 +131,7 @@ class RunConfig(models.Model):
 
 @add_count_columns(*COUNTERS)
 class Cell(models.Model, CellColumns):
-    """A configuration on one scenario.
+    """A configuration in one scenario.
 
     Its counters and figures are computed from its trials, in one SQL statement (lab/metrics/cells.py).
     """
@@ -149,7 +149,7 @@ class Cell(models.Model, CellColumns):
     compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; "" if they are known
     # error probability of its anytime-valid interval; None: a fixed number of trials
     error = models.FloatField(null=True)
-    decided = models.CharField(max_length=12, blank=True)  # a key of DECISION_TEXTS; "" while undecided
+    decided = models.CharField(max_length=12, blank=True)  # a key of DECISION_TEXTS; "" if it has none
 
     cost = models.FloatField(null=True)  # dollars; None: the cost of a trial is unknown, or no request was sent
     first_token_p50_ms = models.FloatField(null=True)  # of streamed trials

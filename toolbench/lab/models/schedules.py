@@ -16,7 +16,8 @@ class Schedule(models.Model):
         requests_per_run: request limit of each run. Saving the schedule confirms so many paid requests.
         requests_per_month: limit for all its runs of a calendar month (UTC). A run that could exceed it is skipped.
         baseline_runs: the runs that a user chose for comparison with later runs.
-        skip_reason: why the last due run was not launched; "" if it was.
+        skip_reason: why the last due run was not launched; "" if it was, or if the schedule was paused or activated
+            since.
     """
 
     name = models.CharField(max_length=120)
@@ -59,7 +60,7 @@ class AlertRule(models.Model):
 
     Attributes:
         schedule: the schedule whose runs are checked; None for all runs.
-        threshold: in the unit of the kind (lab/schedules/rules.py); None if the kind needs none.
+        threshold: in the unit of the kind (lab/schedules/conditions.py); None if the kind needs none.
         webhook_encrypted: URL to send alerts to, encrypted since it may hold a secret; None for none.
         webhook_host: the part of that URL that pages show.
     """
@@ -129,10 +130,10 @@ class AlertDelivery(models.Model):
     """The message about an alert on one channel.
 
     A delivery is claimed before it is sent. If the process ends before the result is stored, the delivery becomes
-    `unclear` and is not sent again, since it may have arrived.
+    `unclear`. It is sent again only if a user retries it, since it may have arrived.
 
     Attributes:
-        state: `failed` after the last attempt; a user can retry it.
+        state: `failed` after the last attempt. A user can retry a failed or unclear delivery.
         last_error: why the last attempt failed, without the address of the channel.
     """
 

@@ -15,7 +15,8 @@ class ModelAlias(models.Model):
 
     Attributes:
         layers: policy layers as of the last change of a setting, in the form of RunConfig.layers.
-        config: the measured configuration that the alias was created from; None if it was created without one.
+        config: the measured configuration whose settings the alias has; None if the settings were chosen one by one, or
+            the configuration was deleted.
         repairs: whether the gateway re-prompts once after an invalid call.
         fallbacks: names of aliases that are tried in order if the upstream fails.
         keep_percent: percentage of requests that are stored as traces.
