@@ -1,4 +1,6 @@
-"""Maintenance of runs: requeue trials of killed workers, end runs, recompute counts, repeat lost notifications.
+"""Maintenance: requeue trials of killed workers, end runs, recompute counts, repeat lost notifications.
+
+It also writes search texts, refreshes pools and deletes old rows.
 
 Any number of processes may run it at the same time.
 """

@@ -20,7 +20,7 @@ class AuditPage:
 
     Attributes:
         entries: newest first.
-        person: the username whose entries are listed; WITHOUT_SIGN_IN for those without one, "" for all.
+        person: the username whose entries are listed; WITHOUT_SIGN_IN for entries without a username, "" for all.
         persons: (value, label) pairs of the filter, by value.
         next_page: number of the page with older entries; None on the last one.
     """
@@ -35,8 +35,8 @@ def record_action(user: User | None, action: Action, subject: str, url: str = ""
     """Add an entry to the audit list.
 
     Args:
-        user: the person; None without a sign-in, which is recorded as "".
-        action: what the person did.
+        user: the person; None for Toolbench itself or without a sign-in, which is recorded as "".
+        action: what the person or Toolbench did.
         subject: name of what was launched, changed or deleted, cut off at 300 characters; never a secret.
         url: address of the subject's page; empty for none.
     """

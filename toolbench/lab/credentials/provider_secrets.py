@@ -24,7 +24,7 @@ def list_environment_secrets(environment: Mapping[str, str] = os.environ) -> tup
 
 
 def list_provider_secrets(provider: Provider, entered: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the secrets of the environment and of the provider.
+    """Return the secrets of the environment and of the provider, and those in `entered`.
 
     Those of the provider are its key, its secret headers and the password of its proxy, without any that cannot be
     read. A secret with blanks is returned whole and in its parts.

@@ -1,7 +1,7 @@
 """Redaction of known secrets in rows of all tables and in log files, by text of the same length.
 
-Every field with text, JSON or bytes is searched, except those in `_SKIPPED_FIELDS` and `_SKIPPED_TABLES`, so that a new
-table needs no change here.
+Every field with text, JSON or bytes is searched, except those in `_SKIPPED_FIELDS`, `_SKIPPED_TABLES` and
+`_DERIVED_TABLES`, so that a new table needs no change here.
 """
 
 from collections.abc import Iterator

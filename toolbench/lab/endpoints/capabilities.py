@@ -165,7 +165,7 @@ def _build_declared_records(model: Model) -> list[CapabilityRecord]:
 def _load_probed_records(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]]:
     """Return the records of each model's latest probe of each kind, by the model's id, oldest first.
 
-    Only probes that got an answer and finished within the last `PROBE_MAX_AGE` are used.
+    Only probes whose `ok` is True and that finished within the last `PROBE_MAX_AGE` are used.
     """
     since = timezone.now() - PROBE_MAX_AGE
     model_ids = [model.pk for model in models]

@@ -1,6 +1,7 @@
 """Queue and execution of probes: a worker claims a probe, sends its requests and stores each check.
 
-A probe whose worker has stopped is queued again when its lease expires. The exchanges of its finished checks are kept.
+A probe whose worker has stopped is queued again when its lease expires. Its next execution sends all requests again;
+the exchanges of the checks that were finished are kept.
 """
 
 import asyncio
@@ -51,7 +52,8 @@ from toolbench.providers.probing.probes import MAX_REQUESTS, probe_conformance, 
 logger = logging.getLogger(__name__)
 
 SLOT_POLL_SECONDS = 0.2  # pause between two checks for a free slot of the provider
-MAX_EXECUTIONS = 20  # executions of one probe whose local server keeps stopping: the probe may be the cause
+# From this execution on, a probe is no longer interrupted if its local server stops, since the probe may be the cause.
+MAX_EXECUTIONS = 20
 MAX_ANSWER_SECONDS = 60.0  # deadline of one conversation of a probe
 OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)
 

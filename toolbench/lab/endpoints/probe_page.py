@@ -52,7 +52,7 @@ class ProbePage:
     Attributes:
         checks: the results of the checks that are finished.
         total: the number of checks of a probe of this kind.
-        requests: the number of exchanges of all executions, including those of a lost execution.
+        requests: the number of stored exchanges of all executions, including those of a lost execution.
         tokens: the input and output tokens of all executions.
         cost: the cost of all executions in dollars: the sum of the costs that answers state; if no answer states
             one, the cost by the model's price; None if that is unknown.

@@ -34,7 +34,7 @@ class ModelSettingsPage:
         versions: newest first; the next run uses the first.
         difference: difference between the chosen versions; None if there is only one version.
         price: the price of the model; None if it is unknown.
-        is_price_entered: whether `price` was entered.
+        is_price_entered: whether a user entered `price`.
     """
 
     model: Model

@@ -23,8 +23,8 @@ class SamplingOption:
 
     Attributes:
         kind: "number", "whole" (an integer), "flag" or "choice".
-        minimum: smallest value of a number.
-        maximum: largest value of a number.
+        minimum: smallest value of a number or an integer.
+        maximum: largest value of a number or an integer.
         choices: values of a choice.
     """
 

@@ -169,7 +169,7 @@ class Command(BaseCommand):
                 confirmed_requests = error.max_request_count
 
     def _run_sessions(self, run: Run) -> None:
-        """Run worker sessions until no session and no trial of the run is running and none can be started.
+        """Run worker sessions until no session and no trial of the run is running and no session can be started.
 
         The first Ctrl-C pauses the run and lets trials in flight finish. The second stops and requeues them.
 
@@ -194,7 +194,7 @@ class Command(BaseCommand):
             raise CommandError(message, returncode=UNFINISHED_EXIT_CODE)
 
     def _report_result(self, run: Run, options: EvalOptions) -> None:
-        """Print the results and write the report.
+        """Print the results, write the files and check the gates.
 
         Raises:
             CommandError: the run is not finished, a cell is below `--fail-under` or worse than the baseline, or a file
@@ -327,7 +327,7 @@ def _get_unfinished_run(run_id: int) -> Run:
 
 
 def _resume_run(run: Run, options: EvalOptions, confirmed_requests: int) -> Run:
-    """Resume a run with the limits and timeouts of the options.
+    """Resume a run with the limits, timeouts and concurrency limit of the options.
 
     Raises:
         RunActionError: the limits cannot be changed or the run cannot be resumed.

@@ -22,7 +22,9 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict or an end differs")
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
-        """Replay the run and print at most MAX_DIFFERENCES_SHOWN trials that differ or are unknown.
+        """Replay the run and print up to MAX_DIFFERENCES_SHOWN trials: those that differ, then those that are unknown.
+
+        Trials with another verdict by newer rules come last.
 
         Raises:
             CommandError: there is no such run, or with `check`, a verdict or an end differs or is unknown.

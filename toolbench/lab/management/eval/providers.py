@@ -32,7 +32,7 @@ _HEADER_BY_VARIABLE = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 
 
 def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> tuple[str, ...]:
-    """Set the address and headers of the OpenRouter providers to those in the environment.
+    """Set the address, prefix and headers of the OpenRouter providers to those in the environment.
 
     The built-in data is loaded first if there is no OpenRouter provider. Nothing changes if the environment has no key
     or the options select other providers.

@@ -43,7 +43,7 @@ LOCAL_ONLY_OPTIONS = (
     "provider_order",
     "provider_ignore",
 )
-# Options of EvalOptions that are also refused with --resume.
+# Options of EvalOptions that are also refused with --server and --resume together.
 LAUNCH_ONLY_OPTIONS = ("key", "jobs", "timeout", "open_timeout", "read_timeout")
 MAX_NAMES_SHOWN = 12
 
@@ -137,9 +137,10 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
 
 
 def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, *, agreed: int = 0) -> None:
-    """Resume a paused run of another installation; if the options have a limit, set it first.
+    """Resume a paused run of another installation, with the limits of the options, if any.
 
-    Any other run stays as it is, also with a limit, so that the command can wait for its end and check its gates.
+    A run that is not paused stays as it is, also with a limit, so that the command can wait for its end and check its
+    gates.
 
     Args:
         client: client of the installation.
