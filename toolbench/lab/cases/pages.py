@@ -45,7 +45,7 @@ class CaseSetRow:
 
 @dataclass(frozen=True, slots=True)
 class FailedCaseCheck:
-    """Failed check of the trials of a cell, such as `get_weather $.city`.
+    """Failed check of the failed trials of a cell, such as `get_weather $.city`.
 
     Attributes:
         count: number of trials in which it failed.

@@ -61,7 +61,7 @@ def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKe
     `case` to the test case that you save. If you leave both None, or an exception ends the block, the key stays unused.
 
     Args:
-        owner: the user who launches the run.
+        owner: the user who sends the request.
         key: the idempotency key, at most MAX_KEY_CHARACTERS; "" for an empty row, which is not saved.
         body: the request body; a later request with the same key must have an equal one.
 

@@ -1,4 +1,4 @@
--- Count the failed checks of trials by cell and check.
+-- Count the failed checks of failed trials by cell and check.
 --
 -- Parameters: ids of the cells.
 -- Returns: cell id, name of the check, number of trials, id of the first trial, one of the details; the most frequent

@@ -30,10 +30,12 @@ CURVE_SHARE = 0.03
 # Up to this share of the last minute's requests, answers with status 503 or 529 are no overload: they may have reasons
 # other than load.
 MAX_UNAVAILABLE_SHARE = 0.03
-PROVEN_SHARE = 0.9  # share of the most accepted requests in flight; a rejection at or below it is due to the rate
+# Share of the most accepted requests in flight; a rejection at or below it is due to the rate. Also the factor by which
+# a repeated overload lowers the concurrency limit.
+PROVEN_SHARE = 0.9
 REACTION_SECONDS = 0.5  # time until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
-RATE_REPEATED_SECONDS = 30.0
+RATE_REPEATED_SECONDS = 30.0  # a further rejection within this time lowers the rate more and doubles the pause
 # Times the rate. If more requests were accepted in the last minute, some of them were sent before the rate was learned,
 # or the rate is wrong.
 ACCEPTED_MARGIN = 1.02

@@ -146,7 +146,8 @@ class Pacer:
     async def report(self) -> None:
         """Share reports with the other sessions and follow the limits, until the task is cancelled.
 
-        A report is due REPORT_SECONDS after the last one, or at once if the limits may have to change.
+        A report is due REPORT_SECONDS after the last one, or at once if the limits may have to change. Without
+        activity, no report is shared.
         """
         while True:
             with suppress(TimeoutError):
