@@ -13,13 +13,13 @@ from tests.factories import make_model, make_run
 from tests.lab.scripted_runs import make_scripted_model
 from tests.worker_process import WorkerProcess
 from toolbench.client import ToolbenchClient, connection
-from toolbench.client.documents import RemoteCounts, RemoteRun
+from toolbench.client.documents import RemoteCounts, RemotePlan, RemoteRun
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.management.eval.names import choose_models, choose_profiles, choose_strategies
 from toolbench.lab.management.eval.options import EvalOptions
-from toolbench.lab.management.eval.remote import plan_remotely
+from toolbench.lab.management.eval.remote import RemoteRequest, plan_remotely
 from toolbench.lab.models import Run
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, json_reply
 
@@ -64,6 +64,12 @@ def evaluate(options: dict[str, Any]) -> str:
     out = StringIO()
     call_command("eval", **options, stdout=out)
     return out.getvalue()
+
+
+def test_remote_request_lines_count_what_they_do_not_name() -> None:
+    skipped = [{"what": f"profile {number}", "why": "It is unknown."} for number in range(1, 8)]
+    lines = RemoteRequest({}, RemotePlan([], 0, skipped, 0, 0, 0, {}, 0, None)).lines
+    assert lines[-2:] == ("left out: profile 5. It is unknown.", "left out: 2 more")
 
 
 def test_eval_server_waits_for_the_run_and_checks_the_gates(

@@ -12,7 +12,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, Strategy
 from toolbench.evals.name_filter import ALL_WORDS, filter_by_names, find_similar_words, list_unmatched_words
-from toolbench.lab.management.eval.options import EvalOptions
+from toolbench.lab.management.eval.options import EvalOptions, split_words
 from toolbench.lab.models import Case, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND, parse_strategy
 from toolbench.lab.scenarios.case_sets import SET_PREFIX, find_slugs_by_word, list_nonempty_sets
@@ -102,7 +102,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
     presets = [*list_preset_names(), *Preset.objects.filter(archived_at=None).values_list("name", flat=True)]
     study_names = [strategy.name for strategy in STRATEGIES]
     by_name = {name.lower(): name for name in (*presets, *ENGINE_STRATEGIES) if name not in study_names}
-    words = [word.strip() for word in text.split(",") if word.strip()]
+    words = split_words(text)
     expressions = [word for word in words if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
     study_words = [word for word in words if word.lower() not in by_name and word not in expressions]
     unknown = [
@@ -127,7 +127,7 @@ def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
     Raises:
         EvalError: a word names no scenario, set or test case.
     """
-    all_words = [word.strip() for word in options.scenarios.split(",") if word.strip()]
+    all_words = split_words(options.scenarios)
     case_slugs = find_slugs_by_word(all_words)
     words = [word for word in all_words if word not in case_slugs]
     if unknown := scenarios.list_unknown_words(words):

@@ -122,13 +122,14 @@ def _parse_object(text: str) -> JsonObject:
     return value
 
 
-def _parse_words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
+    """Return the words of a comma list without outer white space; blank ones are left out."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _parse_rule(text: str) -> JsonObject:
     """Parse a stopping rule such as `width,width=15,error=0.1` to the JSON of a StoppingRule."""
-    name, *values = _parse_words(text)
+    name, *values = split_words(text)
     rule: JsonObject = {}
     for value in values:
         key, _, number = value.partition("=")
@@ -156,7 +157,7 @@ def _parse_percent(text: str) -> float:
 
 TEXT = OptionKind("a text", str, "TEXT")
 FILTER = OptionKind("a comma-separated list of words", str, "WORDS")
-WORDS = OptionKind("a comma-separated list of names", _parse_words, "NAMES")
+WORDS = OptionKind("a comma-separated list of names", split_words, "NAMES")
 COUNT = OptionKind("a whole number from 1", _parse_count, "N")
 RETRIES = OptionKind("a whole number from 0", _parse_zero_or_more, "N")
 WHOLE = OptionKind("a whole number", int, "N")

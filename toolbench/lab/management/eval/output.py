@@ -1,7 +1,7 @@
 """Lines that `manage.py eval` prints about a plan and about the success rates of a run."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, tally_cells
@@ -26,10 +26,19 @@ def render_plan_lines(plan: Plan) -> Iterator[str]:
         yield f"up to {requests:,} of them to {name}, which may charge for them"
     if inapplicable := sum(not cell.applicable for cell in plan.cells):
         yield f"{_format_count(inapplicable, 'cell')} not applicable: tools are disabled, so no request is sent"
-    for skipped in plan.skipped[:_MAX_SKIPPED_SHOWN]:
-        yield f"left out: {skipped.what}. {skipped.why}"
-    if len(plan.skipped) > _MAX_SKIPPED_SHOWN:
-        yield f"left out: {len(plan.skipped) - _MAX_SKIPPED_SHOWN} more"
+    yield from render_skipped_lines([(skipped.what, skipped.why) for skipped in plan.skipped])
+
+
+def render_skipped_lines(skipped: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield lines about what a plan leaves out.
+
+    Args:
+        skipped: pairs of what is left out and why. The lines name the first _MAX_SKIPPED_SHOWN of them.
+    """
+    for what, why in skipped[:_MAX_SKIPPED_SHOWN]:
+        yield f"left out: {what}. {why}"
+    if len(skipped) > _MAX_SKIPPED_SHOWN:
+        yield f"left out: {len(skipped) - _MAX_SKIPPED_SHOWN} more"
 
 
 def _render_shared_models(plan: Plan) -> Iterator[str]:

@@ -33,7 +33,7 @@ class InterruptCounter:
     _received: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the time has passed or the next Ctrl-C arrives."""
+        """Wait until the time has passed, or until there was a Ctrl-C since the last wait."""
         self._received.wait(seconds)
         self._received.clear()
 

@@ -21,11 +21,13 @@ from toolbench.lab.management.eval.baseline import BaselineGate, build_gate
 from toolbench.lab.management.eval.gate_files import GateResults
 from toolbench.lab.management.eval.names import (
     DEFAULT_PROVIDERS,
+    MAX_NAMES_SHOWN,
     EvalError,
     build_name_lister,
     describe_ambiguous_word,
 )
-from toolbench.lab.management.eval.options import OPTIONS, VARIABLE_PREFIX, EvalOptions
+from toolbench.lab.management.eval.options import OPTIONS, VARIABLE_PREFIX, EvalOptions, split_words
+from toolbench.lab.management.eval.output import render_skipped_lines
 from toolbench.lab.management.eval.request import build_overrides, build_run_limits, list_allowed_tools
 from toolbench.lab.management.eval.results import CellResult
 from toolbench.lab.metrics.export_table import ExportTable
@@ -45,7 +47,6 @@ LOCAL_ONLY_OPTIONS = (
 )
 # Options of EvalOptions that are also refused with --server and --resume together.
 LAUNCH_ONLY_OPTIONS = ("key", "jobs", "timeout", "open_timeout", "read_timeout")
-MAX_NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,11 @@ class RemoteRequest:
         """The lines about the plan that the command prints."""
         plan = self.plan
         paid = (f"up to {count:,} of them to {name}, which may charge" for name, count in plan.paid_requests.items())
-        skipped = (f"left out: {row['what']}. {row['why']}" for row in plan.skipped[:MAX_NAMES_SHOWN])
         return (
             f"{len(plan.configs)} configurations, {plan.cells} cells, {plan.trials:,} trials",
             f"{plan.least_requests:,} to {plan.most_requests:,} requests",
             *paid,
-            *skipped,
+            *render_skipped_lines([(row["what"], row["why"]) for row in plan.skipped]),
         )
 
 
@@ -165,10 +165,6 @@ def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, 
         client.resume(run_id)
 
 
-def _split(words: str) -> list[str]:
-    return [word.strip() for word in words.split(",") if word.strip()]
-
-
 def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[RemoteModel]:
     """Return the models that --provider and --models select; names are accepted as in a local run.
 
@@ -239,7 +235,7 @@ def _choose_strategies(text: str) -> list[str]:
     Raises:
         EvalError: an unknown word is not a plain name.
     """
-    words = _split(text)
+    words = split_words(text)
     unknown = list_unmatched_words(STRATEGIES, words, names=lambda strategy: strategy.names)
     unchanged = [word for word in words if word.lower() in unknown]
     _check_plain_names("strategies", unchanged)
@@ -256,7 +252,7 @@ def _choose_scenarios(text: str) -> list[str]:
     Raises:
         EvalError: an unknown word is not a plain name.
     """
-    words = _split(text)
+    words = split_words(text)
     unknown = list(scenarios.list_unknown_words(words))
     _check_plain_names("scenarios", unknown)
     code_words = [word for word in words if word not in unknown]

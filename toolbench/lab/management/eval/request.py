@@ -17,7 +17,7 @@ from toolbench.lab.management.eval.names import (
     choose_scenarios,
     choose_strategies,
 )
-from toolbench.lab.management.eval.options import EvalOptions
+from toolbench.lab.management.eval.options import EvalOptions, split_words
 from toolbench.lab.models import Model
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND
@@ -136,7 +136,7 @@ def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
         EvalError: routing is set and a model of another provider is selected.
     """
     words = options.transforms.strip().lower()
-    names = [word.strip() for word in options.transforms.split(",") if word.strip()]
+    names = list(split_words(options.transforms))
     patch = build_openrouter_routing(
         route=options.route,
         transforms=None if words in ("", "auto") else [] if words == "none" else names,
