@@ -182,7 +182,7 @@ def _delete_old_rows() -> None:
 
 
 def _recompute_stale_cells() -> int:
-    """Recompute up to _CELLS_PER_CHECK cells and return their number; correct request counts if there were any."""
+    """Recompute up to _CELLS_PER_CHECK stale cells and return their number; then correct request counts if it is not 0."""
     recomputed = recompute_stale(_CELLS_PER_CHECK)
     if recomputed:
         correct_request_counts()

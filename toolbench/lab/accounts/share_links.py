@@ -1,4 +1,4 @@
-"""Share links: signed, expiring, revocable links to one run, comparison or trial that need no account."""
+"""Share links, which show one run, comparison or trial without an account. They expire and can be revoked."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -59,7 +59,7 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
 
 
 def load_trial_scenario(trial: Trial) -> Scenario:
-    """Return the scenario of a trial in its version.
+    """Return the scenario of a trial in the version that the trial has.
 
     Raises:
         CaseNotCreatedError: the scenario or its version no longer exists.

@@ -1,4 +1,4 @@
-"""Simulated providers: the built-in one, and others with the same simulated models.
+"""Simulated providers: a built-in one for each wire format, and those that users connect.
 
 All of them are labelled as simulated.
 """

@@ -1,4 +1,4 @@
-"""Test cases of users: sets, cases, and all versions of each case."""
+"""Tables of test cases: sets, cases, and all versions of each case."""
 
 from django.db import models
 

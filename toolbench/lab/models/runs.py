@@ -34,7 +34,7 @@ class Run(models.Model):
 
     ENDED = (State.FINISHED, State.CANCELLED)
     PLAYGROUND = "playground"  # purpose of a run that the playground launched
-    COUNTED = ~models.Q(purpose=PLAYGROUND)  # runs that results count even if they are not selected explicitly
+    COUNTED = ~models.Q(purpose=PLAYGROUND)  # results count runs of the playground only if these are selected
 
     title = models.CharField(max_length=200, blank=True)
     label = models.CharField(max_length=80, blank=True)

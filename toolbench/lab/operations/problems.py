@@ -1,4 +1,7 @@
-"""Problems of an installation in words: what is wrong, and what to do. `find_problems` reads all of them."""
+"""Problems of an installation in words: what is wrong, and what to do.
+
+`find_problems` finds all but those that `Health` states itself.
+"""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Metrics of an installation in the text format of Prometheus, read from the database at each scrape.
+"""Metrics of an installation in the text format of Prometheus, read from database and disks at each scrape.
 
 No process counts anything itself: several processes on any number of hosts do the work, and the database has the
 results of all of them.
@@ -30,7 +30,7 @@ def render_metrics() -> bytes:
 
 
 class InstallationCollector:
-    """Collector that reads all metrics from the database at each scrape."""
+    """Collector that reads all metrics at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""

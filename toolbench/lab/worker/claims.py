@@ -90,7 +90,8 @@ class ClaimedTrial:
 def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
     """Claim queued trials of running runs, within the provider's concurrency limit over all workers.
 
-    The first requests of the trials are counted here if the limits of their run allow it.
+    Trials that are claimed ahead (`hints`) come in addition and hold no slot. The first requests of the trials are
+    counted here if the limits of their run allow it.
 
     Args:
         provider_id: the id of the provider.
@@ -140,7 +141,7 @@ def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTri
 
 
 def _claim_isolated(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Claim one trial that must run alone, if no other trial of the provider is running."""
+    """Claim one trial that must run alone, if it may run now (worker/sql/claim_trials.sql)."""
     with connection.wrap_database_errors:
         return (
             database_thread.open_cursor()

@@ -103,7 +103,7 @@ class TrialFetcher:
         return self._access
 
     def get_pace(self) -> PaceSettings | None:
-        """Return the settings of the rate, read with the access, also while the provider cannot be used.
+        """Return the settings of the rate control, read with the access, also while the provider cannot be used.
 
         Returns:
             None if the provider was deleted.
