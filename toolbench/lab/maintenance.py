@@ -182,7 +182,10 @@ def _delete_old_rows() -> None:
 
 
 def _recompute_stale_cells() -> int:
-    """Recompute up to _CELLS_PER_CHECK stale cells and return their number; then correct request counts if it is not 0."""
+    """Recompute up to _CELLS_PER_CHECK stale cells and return their number.
+
+    If there were any, request counts are corrected afterwards.
+    """
     recomputed = recompute_stale(_CELLS_PER_CHECK)
     if recomputed:
         correct_request_counts()

@@ -130,7 +130,8 @@ def get_model_capabilities(model: Model) -> EffectiveCapabilities:
 def get_template_slug(provider: Provider) -> str:
     """Return the slug of the template whose declared capabilities apply to the provider's models.
 
-    It is "" for a provider without a template. The local servers that Toolbench installs run llama.cpp.
+    It is "llama-cpp" for a local provider, since the local servers that Toolbench installs run llama.cpp. It is "" for
+    any other provider without a template.
     """
     return "llama-cpp" if provider.kind == Provider.Kind.LOCAL else provider.template
 

@@ -34,7 +34,7 @@ class ProviderRow:
         state: an outcome mark: "pass", "infra" or "na". A wrong key is not detected before it is used.
         state_text: the state in words.
         models: the number of models that are not retired.
-        runs: the number of runs that use the provider; 0 in the list of providers.
+        runs: the number of runs that use the provider, deleted ones included; 0 in the list of providers.
         rate_control: the rate control; None in the list of providers, or if requests are never paced.
         budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
         plan_query: query string of the plan of a first run of its models; "" in the list of providers, and without
