@@ -1,7 +1,7 @@
 """Repeats of stored trials and runs, with the frozen settings of the run.
 
-The policy is resolved by the installed engine, which may be newer. The plan hashes of two trials show whether they sent
-the same requests.
+The policy is resolved by the installed engine, which may be newer. The plan hashes of two trials show whether their
+plans are equal, apart from the seeds.
 """
 
 import secrets
