@@ -21,7 +21,7 @@ class Conversation:
     """A conversation with a model. It holds no connection and runs nothing itself.
 
     `say` returns the plan of one run of the loop, which the caller runs. Pass the result of that run to `take`, which
-    keeps its history for the next plan.
+    keeps the history of a complete run for the next plan.
 
     Attributes:
         model: the name of the model in requests.

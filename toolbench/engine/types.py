@@ -25,9 +25,9 @@ class ReadArguments:
 
     Attributes:
         status: ok, invalid_json or too_large.
-        size_bytes: UTF-8 bytes of the trimmed text without a code fence, of the inner text if it is double-encoded, or
-            of an object or list as compact JSON; 0 for other values, and for objects and lists that are nested too
-            deeply or cannot be written as JSON.
+        size_bytes: UTF-8 bytes of the text that was read, without white space and a code fence around it; of the inner
+            text if it is double-encoded; of an object or list as compact JSON. 0 for other values, and for objects and
+            lists that are nested too deeply or cannot be written as JSON.
         arguments: the object; None unless the status is ok.
         problem: why there is no object; "" if the status is ok.
     """
@@ -40,12 +40,12 @@ class ReadArguments:
 
 @light(frozen=True, slots=True)
 class ToolCall:
-    """A call as received from the model.
+    """A call of the model.
 
     Attributes:
-        id: the call's id; "" if the model sent none.
-        name: the tool's name as the model wrote it.
-        arguments: the arguments as received: a text, an object or anything else.
+        id: the call's id, trimmed; "" if the model sent none, which does not occur in `Turn.calls`.
+        name: the tool's name in the call, trimmed.
+        arguments: a text, an object or anything else; in `Turn.calls` after tool call transforms and repairs.
         read_arguments: the result of `read_arguments`; None if the arguments were not read yet.
     """
 

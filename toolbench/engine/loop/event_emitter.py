@@ -46,7 +46,7 @@ class EventEmitter:
         Args:
             request: the request.
             history_count: number of messages of the conversation without the system text.
-            attempts_left: the policy's number of repetitions of the turn without tools that are not used yet.
+            attempts_left: how many repetitions of this turn without tools the policy still allows.
         """
         if self._is_brief:
             return
@@ -98,7 +98,7 @@ class EventEmitter:
 
         Args:
             turn: number of the turn, from 0.
-            attempts_left: the policy's number of repetitions that remain after this one.
+            attempts_left: how many repetitions the policy allows after this one.
         """
         self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 

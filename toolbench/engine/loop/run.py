@@ -288,7 +288,11 @@ class _LoopRun:
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
 
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
-        """Return whether to re-prompt because a call could not run: at most once per run, never after the last turn."""
+        """Return whether to re-prompt because a call could not run.
+
+        The policy has to have `repair_request`. It is done at most once per run, and not after the last turn that
+        `max_turns` allows.
+        """
         policy = self.setup.policy
         may_reprompt = (
             policy.repair_request and not self.state.reprompt_count and not self.is_turn_limit_reached(turn + 1)
@@ -304,7 +308,10 @@ class _LoopRun:
         self.emitter.emit_tool_not_executed(turn, answer)
 
     def should_reprompt_for_text(self, answer: Turn) -> bool:
-        """Return whether to re-prompt for a blank answer after calls, at most once for each user message."""
+        """Return whether to re-prompt for a blank answer after calls.
+
+        The policy has to have `fix_empty_final`. It is done at most once for each user message.
+        """
         policy = self.setup.policy
         may_reprompt = policy.fix_empty_final and not self._has_reprompted_for_text
         return may_reprompt and self._has_called and is_blank(answer.text)

@@ -282,7 +282,7 @@ def _build_tool_call(call: JsonObject, arguments_read: ReadArguments | None = No
 
 
 def _render_scalar(value: Any) -> str:
-    """Return a string or an integer as trimmed text; "" for other values."""
+    """Return a string, an integer or a boolean as trimmed text; "" for other values."""
     return str(value).strip() if isinstance(value, (str, int)) else ""
 
 
