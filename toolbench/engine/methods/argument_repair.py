@@ -107,7 +107,9 @@ def repair_calls(
 def refuse_blank_last_call(
     repaired_calls: RepairedCalls, received_calls: Sequence[JsonObject], mode: str
 ) -> RepairedCalls:
-    """Refuse the last call of an answer that the token limit cut before the arguments of this call.
+    """Refuse the last call of an answer if the token limit truncated the answer before the arguments of this call.
+
+    Call it only for an answer that was truncated at the token limit.
 
     Args:
         repaired_calls: the calls of the answer.

@@ -47,7 +47,7 @@ class KeySpec:
 
 
 def normalise_name(text: str) -> str:
-    """Return a name in its canonical form: trimmed, in lower case, with underscores."""
+    """Return a name in its canonical form: trimmed, in lower case, with underscores instead of hyphens."""
     return text.strip().lower().replace("-", "_")
 
 

@@ -48,7 +48,7 @@ class LayeredValue:
     def merge_layer(self, layer: str, raw_value: Any) -> list[OverriddenSetting]:
         """Merge the value of the next layer and return the settings that it replaced.
 
-        None and, for list keys, an empty list reset the value to the default.
+        None and, for a key with the merge rule UNION, an empty list reset the value to the default.
 
         Raises:
             ValueError: the value is not accepted; the message says what is accepted.

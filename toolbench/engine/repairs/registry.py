@@ -100,7 +100,7 @@ def check_repairs(names: Iterable[str], *, strict: bool = False) -> tuple[str, .
 
 
 def describe_repair(name: str) -> str:
-    """Return in one sentence what a repair does.
+    """Return the description of a repair, as plain text in one line.
 
     Raises:
         UnknownTransformError: there is no such repair.

@@ -79,7 +79,7 @@ def python_tool(
 def _get_docstring(function: Callable[..., object]) -> str:
     """Return the docstring of the function; for a callable object that of `__call__`, else of its class.
 
-    A partial has the docstring of its function.
+    For a partial, return the docstring of its function.
     """
     if isinstance(function, partial):
         return _get_docstring(function.func)

@@ -43,7 +43,7 @@ def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
 def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
     """Yield the calls that a call of the invented tool lists.
 
-    A call of another tool, or without a readable list, is yielded itself.
+    A call of another tool, or whose list is empty or unreadable, is yielded itself.
     """
     name, arguments = _get_name_and_arguments(call)
     tool_uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
@@ -59,7 +59,7 @@ def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
 
 
 def _list_tool_uses(arguments: object) -> list[JsonObject]:
-    """Return the listed calls; [] if one of them has no name, so that the call that lists them is kept."""
+    """Return the listed calls; [] if there is no readable list, or if a listed call has no name."""
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
     except InvalidJsonError:
