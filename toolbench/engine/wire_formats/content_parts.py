@@ -19,7 +19,7 @@ def get_thinking_text(content: Any) -> str:
 
 
 def split_content_parts(message: Message) -> Message:
-    """Return the message with its text as content and its thinking as reasoning.
+    """Return the message with its text as content, its thinking as reasoning and its parts in PARTS_FIELD.
 
     A message without thinking parts, or with other parts than thinking and text, is returned unchanged.
     """
@@ -38,8 +38,8 @@ def split_content_parts(message: Message) -> Message:
 def restore_content_parts(message: Message) -> Message:
     """Return the message with its received parts as content; the inverse of `split_content_parts`.
 
-    If a transform changed the text, one part with the changed text follows the thinking. Thinking that a transform
-    removed stays removed; without any, the content stays text.
+    A message without received parts is returned unchanged. If a transform changed the text, one part with the changed
+    text follows the thinking. Thinking that a transform removed stays removed; without any, the content stays text.
     """
     parts = message.get(PARTS_FIELD)
     if not isinstance(parts, list) or not all(_is_part(part, _THINKING) or _is_part(part, _TEXT) for part in parts):

@@ -86,7 +86,7 @@ class CallAssembler:
     def _add_arguments(self, arguments: Any) -> str:
         """Add received arguments and return them if they are text, else "".
 
-        Another value replaces the arguments so far, unless a text with an object or a list has begun.
+        Another value but null replaces the arguments so far, unless a text with an object or a list has begun.
         """
         if isinstance(arguments, str):
             self.arguments_chunks = [] if self.arguments_chunks is None else self.arguments_chunks

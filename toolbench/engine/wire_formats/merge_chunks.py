@@ -12,9 +12,9 @@ _FIXED_FIELDS = ("type", "id", "index", "format", "role")
 def merge_chunks(chunks: Sequence[Any], key: str = "") -> Any:
     """Return the value of a field from its chunks; nulls are ignored.
 
-    Texts are joined. Objects are merged, and so are list items with equal `index` and `type`. Of other or mixed values
-    the last one is returned. Texts of a fixed field (`type`, `id` …), and equal texts of a field outside of
-    JOINED_FIELDS, are not joined: the last one that is not empty is returned.
+    Texts are joined. Objects are merged. Lists are joined, and their items with equal `index` and `type` are merged. Of
+    other or mixed values the last one is returned. Texts of a fixed field (`type`, `id` …), and equal texts of a field
+    outside of JOINED_FIELDS, are not joined: the last one that is not empty is returned.
 
     Args:
         chunks: the received values, in order.
@@ -42,7 +42,7 @@ def _join_text(texts: Sequence[str], key: str) -> str:
 
 
 def _merge_items(items: Sequence[Any]) -> list[Any]:
-    """Merge items with the same `index` and `type`, in the order of their first occurrence; keep others."""
+    """Merge items with the same `index` and `type`, in the order of their first occurrence; keep others as they are."""
     groups: dict[object, list[Any]] = {}
     for position, item in enumerate(items):
         index = item.get("index") if isinstance(item, dict) else None

@@ -23,7 +23,7 @@ FINISH_REASONS = {
 }
 PAUSED_STOP_REASON = "pause_turn"
 _CACHE_TOKEN_FIELDS = ("cache_read_input_tokens", "cache_creation_input_tokens")
-# Fields that are converted; all others are kept in the message as received.
+# Fields that are converted or left out; all others are kept in the message as received, unless they are null.
 _READ_FIELDS = ("id", "type", "role", "model", "content", "stop_reason", "usage")
 
 

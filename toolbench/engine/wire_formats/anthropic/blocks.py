@@ -76,7 +76,7 @@ def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: W
     Args:
         message: the message in chat format.
         wire_ids: ids of its calls as they are sent to the endpoint.
-        changes: records what is left out.
+        changes: records reasoning that is left out and arguments that are sent under INVALID_JSON_KEY.
     """
     call_blocks = [
         _build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), wire_ids, strict=True)
@@ -95,7 +95,8 @@ def _update_kept_blocks(
 ) -> Iterator[JsonObject]:
     """Yield the received blocks with the current calls, and with the text if a transform changed it.
 
-    Calls take the places of the received calls in order; further ones follow at the end. Blank texts are left out.
+    Calls take the places of the received calls in order; further ones follow at the end. A changed text takes the place
+    of the first text block; the other text blocks are left out, as are blank ones.
     """
     blocks = [block for block in kept_blocks if isinstance(block, dict)]
     text = get_message_text(message)

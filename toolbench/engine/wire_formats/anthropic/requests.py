@@ -36,7 +36,7 @@ _RENAMED_KEYS = ("stop", "user", "seed", "response_format", "reasoning_effort", 
 def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
     """Return the body in Anthropic's format, and the changes beyond the conversion.
 
-    Options that Messages does not have are left out; unknown options are sent.
+    Options that Messages is known not to have are left out; options of unknown names are sent.
     """
     changes = WireChanges()
     unsupported_options = MESSAGES_DATA["left_out"]
@@ -151,7 +151,7 @@ def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) ->
 
 
 def _build_tool_choice(chat_choice: Any) -> JsonObject:
-    """Return the tool choice, {} for none; a choice in Anthropic's format is unchanged."""
+    """Return the tool choice, {} if it is missing or an unknown word; one in Anthropic's format is unchanged."""
     if not isinstance(chat_choice, dict):
         return dict(TOOL_CHOICES.get(chat_choice, {}))
     function = chat_choice.get("function")

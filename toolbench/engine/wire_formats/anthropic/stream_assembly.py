@@ -137,7 +137,7 @@ class MessagesAssembler:
         self._usage |= {name: value for name, value in get_object(usage).items() if value is not None}
 
     def _add_block_event(self, event_type: str, payload: JsonObject) -> Iterator[Delta]:
-        """Add an event of a content block, by its index or else to the last block, and yield its deltas."""
+        """Add an event of a content block, without an index to the last block, and yield its deltas."""
         index = payload.get("index")
         index = index if isinstance(index, int) else None
         if index is None:

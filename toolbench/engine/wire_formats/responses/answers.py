@@ -73,7 +73,10 @@ def _get_wire_hint(root: JsonObject) -> str:
 
 
 def _get_finish_reason(root: JsonObject, message: Message) -> str | None:
-    """Return the finish reason in OpenAI's chat terms; None if the answer has no status."""
+    """Return the finish reason in OpenAI's chat terms; None if the answer has no status.
+
+    An unknown status, or an unknown reason for an incomplete answer, is returned unchanged.
+    """
     status = get_text(root.get("status"))
     if status == "incomplete":
         reason = get_text(get_object(root.get("incomplete_details")).get("reason"))

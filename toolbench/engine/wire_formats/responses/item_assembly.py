@@ -61,7 +61,8 @@ class ItemAssembler:
     def close(self, final_item: JsonObject | None = None) -> Iterator[Delta]:
         """End the item and yield its last Deltas for the listener.
 
-        If no delta was received before, one Delta has the whole content. For a call, one more marks the end.
+        If no delta was received before, one Delta has the whole content of `final_item`. For a call, one more marks the
+        end, unless the item was ended before.
 
         Args:
             final_item: the complete item; None if the event has none.

@@ -15,7 +15,7 @@ RESPONSES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "r
 # Smallest limit of output tokens that OpenAI accepts.
 MIN_TOKEN_LIMIT: int = RESPONSES_DATA["lowest_max_output_tokens"]
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
-# Keys that Responses has under another name, in another place or not at all.
+# Keys that are converted or copied one by one.
 _CONVERTED_KEYS = (
     "model",
     "messages",
@@ -36,8 +36,8 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
     """Return the body in the format of Responses, and the changes beyond the conversion.
 
     Unless the option `store` is true, the endpoint is asked not to store the answer. Reasoning is then received
-    encrypted and is sent again with the next request. Options that Responses does not have are left out; unknown
-    options are sent.
+    encrypted and is sent again with the next request. Options that Responses is known not to have are left out; options
+    of unknown names are sent.
     """
     changes = WireChanges()
     unsupported_options = RESPONSES_DATA["left_out"]
@@ -53,7 +53,7 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
 
 
 def _build_limit(body: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the token limit, raised to the smallest that OpenAI accepts; {} for none."""
+    """Return the token limit, raised if it is below the smallest that OpenAI accepts; {} for none."""
     limit = body.get("max_tokens", body.get("max_completion_tokens"))
     if limit is None:
         return {}

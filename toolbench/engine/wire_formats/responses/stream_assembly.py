@@ -95,7 +95,7 @@ class ResponsesAssembler:
             yield from item.add(delta_kind, payload)
 
     def _find_item(self, payload: JsonObject, final_item: JsonObject) -> ItemAssembler | None:
-        """Return the item that an event belongs to: by its id, else by its index, else the last one."""
+        """Return the item that an event belongs to: by its id, else by its index, or the last one without an index."""
         item_id = get_text(payload.get("item_id")) or get_text(final_item.get("id"))
         item_with_id = next((item for item in reversed(self._items) if item_id and item.item_id == item_id), None)
         index = payload.get("output_index")
