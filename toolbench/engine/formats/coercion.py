@@ -62,7 +62,7 @@ def convert_value(text: str, tool_name: str, parameter_name: str, offered_tools:
 
 
 def convert_items(text: str, tool_name: str, parameter_name: str, offered_tools: ToolSchemas) -> list[Any]:
-    """Return the items in the text of a list parameter: those of a list, or the text as the only item."""
+    """Return the items in the text of a list parameter: those of a list, or the converted text as the only item."""
     value = convert_value(text, tool_name, parameter_name, offered_tools)
     if isinstance(value, list):
         return value

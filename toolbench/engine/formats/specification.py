@@ -88,7 +88,7 @@ class Block:
         ends_after_values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
         allows_many_values: whether several values may follow one another.
         skipped_markers: markers that contain brackets, and may occur before the first value.
-        value_markers: start and end marker of a value, between which end markers of the block are plain text.
+        value_markers: start and end marker of a value, between which `end_markers` and `next_markers` are plain text.
         is_bare: the block has no markers of its own (`start_marker` is a bracket, a code fence or a tool's name), and
             counts only if all its names are those of offered tools.
         must_be_whole_answer: the block counts only if it is the whole answer.

@@ -224,7 +224,7 @@ def _render_turn(message: PromptMessage, format: str, turn_spec: TurnSpec, *, fo
 def _render_reasoning(message: PromptMessage, format: str, turn_spec: TurnSpec, *, follows_results: bool) -> str:
     """Render the assistant's reasoning, or the text that replaces it where there is none.
 
-    That text is "" if the turn continues after results.
+    That text is "" after results if the turn format has `start_after_results`.
     """
     if not message.reasoning:
         text_before_calls = turn_spec.missing_reasoning_before_calls if message.calls else None

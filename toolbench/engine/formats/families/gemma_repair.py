@@ -42,7 +42,8 @@ def repair_gemma_calls(
 
     Returns:
         The calls of the only possible reading; () if there is none or more than one, if one is uncertain, if the block
-        is too long, or if it contains a delimiter with one character missing.
+        is too long or has more than MAX_CANDIDATES positions to try, or if it contains a delimiter with one character
+        missing.
     """
     parts = body.split(quote)
     if len(body) > MAX_BODY_LENGTH or any(fragment in text for text in parts for fragment in _list_fragments(quote)):
