@@ -64,8 +64,8 @@ def find_format_grammar(format: str) -> FormatGrammar:
 def _find_text_end(text_format: TextFormat, call: str) -> str | None:
     """Return the value of `FormatGrammar.text_end` for a format in which `call` is the text of a call.
 
-    A format with tool names before its start markers requires a separator, so that the last word of the free text is
-    not read as a part of the name.
+    A format whose calls begin a line requires a line break. A format with tool names before its start markers requires
+    a separator, so that the last word of the free text is not read as a part of the name.
     """
     named_blocks = text_format.build_named_blocks(("f",))
     matching_blocks = [block for block in (*text_format.blocks, *named_blocks) if block.start_marker in call]

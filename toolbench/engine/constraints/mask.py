@@ -97,7 +97,7 @@ class Mask:
 
     @property
     def stopped(self) -> bool:
-        """Whether the answer is complete and no token may follow."""
+        """Whether the answer is complete, so that no token but the ending one may follow."""
         return self._ended or self._matcher.is_stopped()
 
     def allowed(self) -> bytes:

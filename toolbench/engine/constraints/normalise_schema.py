@@ -351,7 +351,7 @@ class SchemaNormaliser:
     def _build_key_counts(
         self, schema: JsonObject, path: str, additional: Any, *, are_keys_required: bool
     ) -> JsonObject:
-        """Return the enforced bounds of the number of keys, and record the other keywords as dropped.
+        """Return the enforced bounds of the number of keys, and record other keywords about keys as dropped.
 
         Args:
             schema: the schema without references.

@@ -38,7 +38,7 @@ class SchemaReferences:
         """Return whether the target of a pointer contains the same reference again, directly or indirectly.
 
         Raises:
-            PlanError: a reference in the target refers to another document or to a missing part.
+            PlanError: the pointer, or a reference in its target, refers to another document or to a missing part.
         """
         if pointer not in self._is_recursive_by_pointer:
             self._is_recursive_by_pointer[pointer] = pointer in self._find_reachable_pointers(pointer)
