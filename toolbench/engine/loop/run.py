@@ -87,7 +87,7 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, is_brief: bool = False) -> Loop
     Args:
         plan: the plan.
         emit: called with each event; its exceptions are suppressed.
-        is_brief: leave out events as EventEmitter does.
+        is_brief: whether fewer events are emitted; see EventEmitter.
 
     Raises:
         PlanError: the plan cannot be run; raised before the first request only.

@@ -19,7 +19,7 @@ def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
 
     Returns:
         The text, and a copy of the message with this text and the reasoning in `reasoning_content`. The copy is None if
-        the text has no closed reasoning.
+        the text has no closed reasoning, or only an empty one.
     """
     text, reasoning = split_text_reasoning(get_message_text(message))
     return text, {**add_reasoning(message, reasoning), "content": text} if reasoning else None

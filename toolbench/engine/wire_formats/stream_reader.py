@@ -1,6 +1,7 @@
-"""Decoder of a streamed answer, whose result is the same Turn as for an unstreamed answer.
+"""Decoder of a streamed answer.
 
-A listener gets each Delta when it is received; `partial` is the message so far.
+Its result is the Turn of the same answer without streaming, with findings on the stream. A listener gets each Delta
+when it is received; `partial` is the message so far.
 """
 
 from collections.abc import Callable, Iterator
