@@ -212,6 +212,15 @@ def test_text_method_keeps_results_of_calls_in_several_messages(call_method: Cal
     assert contents == [f"Result of get_weather ({name}" for name in ("e1):\na", "e2):\nb", "e1):\nc")]
 
 
+@pytest.mark.parametrize("no_id", [{}, {"tool_call_id": None}, {"tool_call_id": ""}], ids=["missing", "null", "blank"])
+@pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
+def test_text_method_pairs_result_and_call_without_id(call_method: CallMethod, no_id: JsonObject) -> None:
+    call = {name: value for name, value in CALL.items() if name != "id"}
+    messages = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", **no_id, "content": "4 degrees"}]
+    rendered = call_method.render_history(messages)
+    assert [message["content"] for message in rendered[1:]] == ["Result of get_weather ():\n4 degrees"]
+
+
 class CountingHistory(list[Message]):
     """History that counts how often a message was read."""
 

@@ -126,6 +126,17 @@ def test_template_method_with_anthropic_wire_is_refused() -> None:
         run_script(replace(build_template_plan(), wire="anthropic"), [])
 
 
+@pytest.mark.parametrize("ids", [("e1", "e1"), (None, None), ("", None)], ids=["equal", "missing", "blank"])
+def test_template_prompt_pairs_results_of_calls_with_one_id_in_order(ids: tuple[str | None, str | None]) -> None:
+    call_id, result_id = ids
+    calls = [{"id": call_id, "function": {"name": name, "arguments": "{}"}} for name in ("first", "second")]
+    results = [{"role": "tool", "tool_call_id": result_id, "content": text} for text in ("one", "two")]
+    body = {"messages": [{"role": "assistant", "tool_calls": calls}, *results]}
+    prompt = TemplateMethod("kimi_k2").prepare_body(body, TOOLS.list_exposed(), [], "auto")["prompt"]
+    assert "first<|im_middle|>## Return of functions.first:0\none<|im_end|>" in prompt
+    assert "second<|im_middle|>## Return of functions.second:1\ntwo<|im_end|>" in prompt
+
+
 def test_template_prompt_renders_result_without_call_as_user_text() -> None:
     body = {"messages": [{"role": "tool", "tool_call_id": "gone", "content": "4 degrees"}]}
     prepared = TemplateMethod().prepare_body(body, TOOLS.list_exposed(), [], "auto")

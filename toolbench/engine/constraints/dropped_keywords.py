@@ -35,7 +35,8 @@ class DroppedKeyword:
     def build_change(self) -> TransformChange:
         """Return the dropped keyword as a change of the tools."""
         name = f"constraint_{self.constraint}"
-        return TransformChange("tool", name, self.path, f"{self.keyword}: {self.value}", self.replacement or "not held")
+        after = self.replacement or "not enforced"
+        return TransformChange("tool", name, self.path, f"{self.keyword}: {self.value}", after)
 
 
 def render_value_start(value: Any) -> str:

@@ -6,8 +6,7 @@ from urllib.parse import unquote
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.json_paths import find_list_index
-
-VALUE_KEYWORDS = ("enum", "const", "default", "examples", "example")  # their values are data, not schemas
+from toolbench.engine.tools.typed_schemas import SCHEMAS_BY_NAME, VALUE_KEYWORDS
 
 
 class SchemaReferences:
@@ -68,12 +67,16 @@ class SchemaReferences:
 
 
 def _iterate_references(schema: Any) -> Iterator[str]:
-    pending_values = [schema]
+    pending_values = [(schema, False)]  # a value, and whether its keys are names instead of keywords
     while pending_values:
-        inner_value = pending_values.pop()
+        inner_value, has_names = pending_values.pop()
         if isinstance(inner_value, dict):
             if isinstance(inner_value.get("$ref"), str):
                 yield inner_value["$ref"]
-            pending_values += [value for name, value in inner_value.items() if name not in VALUE_KEYWORDS]
+            pending_values += [
+                (value, key in SCHEMAS_BY_NAME and not has_names)
+                for key, value in inner_value.items()
+                if has_names or key not in VALUE_KEYWORDS
+            ]
         elif isinstance(inner_value, list):
-            pending_values += inner_value
+            pending_values += [(item, False) for item in inner_value]

@@ -33,10 +33,7 @@ def is_marker_mentioned(marker: str, next_text: str, names: Collection[str], *, 
     if not after_spaces:
         return False if is_all_text else None
     if after_spaces[0] in _CLOSING_CHARACTERS:
-        return not (
-            after_spaces[0] == "["
-            or (after_spaces[0] in "-'\"" and len(after_spaces) < len(next_text) and marker.endswith("]"))
-        )
+        return not (after_spaces[0] in "-'\"" and len(after_spaces) < len(next_text) and marker.endswith("]"))
     next_word = _WORD.match(next_text)
     if next_word is None:
         return False

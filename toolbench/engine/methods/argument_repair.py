@@ -197,11 +197,9 @@ def build_repair_finding(repaired_arguments: RepairedArguments, path: str) -> Fi
     """Return the finding that names the repairs of a call, and says if the call was truncated."""
     names = ", ".join(repaired_arguments.repair_names)
     if repaired_arguments.is_truncated:
-        message = (
-            f"The arguments break off; to read them their end had to be made up ({names}), so they were not executed."
-        )
+        message = f"The arguments break off, and repairs added their end ({names}), so the call was not executed."
         return Finding("arguments_truncated", message, path)
-    return Finding("arguments_repaired", f"The arguments were no JSON object and were repaired: {names}.", path)
+    return Finding("arguments_repaired", f"The arguments were not a JSON object and were repaired: {names}.", path)
 
 
 def build_repair_changes(

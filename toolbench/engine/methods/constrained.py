@@ -169,7 +169,7 @@ def _build_off_schema_answer(message: Message, text: str, *, has_tools: bool) ->
             (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), has_unexecuted_call=True
         )
     if text.lstrip().startswith("{"):
-        description = f"The answer is not of the schema it was held to; nothing was executed: {truncate_snippet(text)}"
+        description = f"The answer does not match its schema; nothing was executed: {truncate_snippet(text)}"
         return ParsedAnswer(
             (), text, "text", (Finding("parse_error", description, "$.content"),), has_unexecuted_call=True
         )

@@ -114,14 +114,14 @@ def render_history_as_text(
 def _pair_results(messages: Sequence[Message]) -> dict[tuple[int, int], str]:
     """Return the result of each call that has one, by the index of its message and its index in the message.
 
-    A result belongs to the last earlier message that has a call with the id of the result. If several calls of that
-    message have this id, the results are assigned to them in order.
+    A result belongs to the last earlier message that has a call with the id of the result, or, for a result without an
+    id, a call without one. If several calls of that message have this id, the results are assigned to them in order.
     """
     results: dict[tuple[int, int], str] = {}
     open_calls: dict[str, deque[tuple[int, int]]] = {}
     for index, message in enumerate(messages):
         if message.get("role") == "tool":
-            if calls := open_calls.get(str(message.get("tool_call_id"))):
+            if calls := open_calls.get(str(message.get("tool_call_id") or "")):
                 results[calls.popleft()] = get_message_text(message)
         elif message.get("role") == "assistant":
             message_calls: dict[str, deque[tuple[int, int]]] = defaultdict(deque)

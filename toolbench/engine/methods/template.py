@@ -138,22 +138,31 @@ def _to_openai_call(call: TextCall) -> JsonObject:
 def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
     """Yield messages in OpenAI's format as messages of a prompt.
 
-    A result whose call is not in an earlier message, and a message of any other role, becomes a user message.
+    Results of calls that share an id, or have none, belong to these calls in order. A result whose call is not in an
+    earlier message, and a message of any other role, becomes a user message.
     """
-    calls_by_id: dict[str, TextCall] = {}
+    calls_by_id: dict[str, list[TextCall]] = {}
     for message in messages:
         text = get_message_text(message)
         match message.get("role"):
             case "assistant":
                 calls = tuple(_to_text_call(call) for call in list_structured_calls(message))
-                calls_by_id |= {call.id: call for call in calls}
+                calls_by_id |= _group_by_id(calls)
                 yield PromptMessage("assistant", text, _get_reasoning(message) if calls else "", calls)
-            case "tool" if (answered_call := calls_by_id.get(str(message.get("tool_call_id")))) is not None:
+            case "tool" if answered_calls := calls_by_id.get(str(message.get("tool_call_id") or "")):
+                answered_call = answered_calls.pop(0) if len(answered_calls) > 1 else answered_calls[0]
                 yield PromptMessage("result", text, calls=(answered_call,))
             case "system" | "developer":
                 yield PromptMessage("system", text)
             case _:
                 yield PromptMessage("user", text)
+
+
+def _group_by_id(calls: Iterable[TextCall]) -> dict[str, list[TextCall]]:
+    calls_by_id: dict[str, list[TextCall]] = {}
+    for call in calls:
+        calls_by_id.setdefault(call.id, []).append(call)
+    return calls_by_id
 
 
 def _get_reasoning(message: Message) -> str:

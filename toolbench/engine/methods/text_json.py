@@ -138,9 +138,9 @@ def _render_fenced_call(name: str, arguments: str) -> str:
 
 def _build_findings(block: JsonBlock, call: JsonCall, other_text: str, call_count: int) -> Iterator[Finding]:
     if not block.is_fenced or not block.is_closed:
-        yield Finding("fence_missing", "The call stands without its fence; it was read all the same.", "$.content")
+        yield Finding("fence_missing", "The call is not in a closed fence; it was read nevertheless.", "$.content")
     if not call.is_exact:
-        yield Finding("call_shape", "The call has another shape than the one asked for.", "$.content")
+        yield Finding("call_shape", "The call does not have the form that was requested.", "$.content")
     if call_count > 1:
         yield Finding("calls_ignored", f"{call_count} calls in one answer; only the first counts.", "$.content")
     if other_text:

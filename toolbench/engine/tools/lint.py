@@ -11,6 +11,7 @@ import jsonschema_rs
 
 from toolbench.engine.strict_json import encode_json, is_too_deep
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.typed_schemas import SCHEMAS_BY_NAME
 from toolbench.engine.types import Finding
 
 _DATA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.json").read_text("utf-8"))
@@ -20,8 +21,7 @@ MAX_BYTES = 200_000  # of all definitions as compact JSON in OpenAI's format
 STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters: OpenAI's limit; the highest known limit
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
-# Keywords of JSON Schema by their value: an object of schemas by name, a list of schemas, one schema.
-SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+# Keywords of JSON Schema by their value: a list of schemas, one schema.
 SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 

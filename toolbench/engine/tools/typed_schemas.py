@@ -17,8 +17,9 @@ from toolbench.engine.json_paths import render_json_path
 from toolbench.engine.types import JsonObject
 
 _REFERENCE = "#/$defs/"
-_VALUE_KEYWORDS = ("default", "const", "enum", "examples")  # keywords whose content is a value, not a schema
-_SCHEMAS_BY_NAME = ("properties", "patternProperties")  # keywords whose content is an object of schemas by name
+VALUE_KEYWORDS = ("enum", "const", "default", "examples", "example")  # keywords whose content is data, not a schema
+# Keywords whose content is an object of schemas by name.
+SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
 def build_schema(python_type: Any) -> JsonObject:
@@ -145,9 +146,9 @@ def _tidy_part(schema: Any, inlined_definitions: Mapping[str, JsonObject]) -> An
 
 def _tidy_member(key: str, value: Any, inlined_definitions: Mapping[str, JsonObject]) -> Any:
     """Return the value of a keyword, with the schemas in it tidied."""
-    if key in _VALUE_KEYWORDS:
+    if key in VALUE_KEYWORDS:
         return value
-    if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
+    if key in SCHEMAS_BY_NAME and isinstance(value, dict):
         return {name: _tidy_part(inner_schema, inlined_definitions) for name, inner_schema in value.items()}
     return _tidy_part(value, inlined_definitions)
 

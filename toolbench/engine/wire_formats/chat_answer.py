@@ -144,7 +144,7 @@ def _get_first_choice(root: JsonObject) -> JsonObject:
     for container in (choice, root):
         error = container.get("error") if isinstance(container, dict) else None
         if error:
-            raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
+            raise MalformedAnswerError("error_object", f"the answer contains an error: {get_error_text(error)}")
     if not isinstance(choice, dict):
         raise MalformedAnswerError("no_choices", "the answer has no choices")
     return choice
@@ -169,5 +169,9 @@ def _join_content(message: Message) -> tuple[Message, tuple[Finding, ...]]:
     content = message.get("content")
     if content is None or isinstance(content, str):
         return {**message, "content": content or ""}, ()
-    finding = Finding("content_not_text", f"content came as {type(content).__name__}", "$.choices[0].message.content")
+    finding = Finding(
+        "content_not_text",
+        f"The content is of the type {type(content).__name__} instead of text.",
+        "$.choices[0].message.content",
+    )
     return {**message, "content": get_message_text(message)}, (finding,)

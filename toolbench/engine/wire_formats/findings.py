@@ -19,22 +19,28 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
     """
     if not calls:
         if finish_reason in _CALL_FINISH_REASONS[:2]:
-            message = f"The finish reason is {finish_reason} and there is no call."
+            message = f"The finish reason is {finish_reason}, but there is no call."
             yield Finding("finish_without_calls", message, "$.choices[0].finish_reason")
         return
     if finish_reason not in _CALL_FINISH_REASONS:
-        message = f"There are calls and the finish reason is {finish_reason or 'missing'}; they count all the same."
+        message = (
+            f"There are calls, but the finish reason is {finish_reason or 'missing'}; the calls count nevertheless."
+        )
         yield Finding("finish_mismatch", message, "$.choices[0].finish_reason")
     if text.strip():
         yield Finding("content_beside_calls", "There is text beside the calls.", "$.choices[0].message.content")
     call_ids = [call.get("id") for call in calls]
     if any(not isinstance(call_id, str) or not call_id.strip() for call_id in call_ids):
-        yield Finding("call_id_missing", "A call has no id and was given one.", "$.choices[0].message.tool_calls")
+        yield Finding("call_id_missing", "A call has no id; it got one.", "$.choices[0].message.tool_calls")
     elif len(set(call_ids)) < len(call_ids):
-        yield Finding("call_id_repeated", "Calls share an id and were told apart.", "$.choices[0].message.tool_calls")
+        yield Finding(
+            "call_id_repeated",
+            "Calls have the same id; the later ones got other ids.",
+            "$.choices[0].message.tool_calls",
+        )
     complete_calls = calls[:-1] if finish_reason == "length" else calls
     if any(get_called_function(call).get("arguments") is None for call in complete_calls):
-        message = "A call has no arguments and was given an empty object."
+        message = "A call has no arguments; it got an empty object."
         yield Finding("arguments_missing", message, "$.choices[0].message.tool_calls")
     if any(call.get("type") != "function" for call in calls):
         message = "A call has another type than function, or none."

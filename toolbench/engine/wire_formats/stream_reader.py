@@ -23,14 +23,14 @@ from toolbench.engine.wire_formats.usage import find_usage
 _SINGLE_FIELDS = ("model", "provider", "system_fingerprint")
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _FINDING_MESSAGES = {
-    "stream_index_missing": "Parts of tool calls came without an index.",
-    "stream_index_reused": "Several calls came under one index; their ids, or arguments that ended, told them apart.",
-    "stream_name_repeated": "A call's name came again with later parts; it was taken once.",
+    "stream_index_missing": "Parts of tool calls have no index.",
+    "stream_index_reused": "Several calls have one index; ids or complete arguments showed where each begins.",
+    "stream_name_repeated": "Later parts of a call repeat its name; it was read once.",
     "stream_done_missing": "The stream ended without [DONE].",
     "stream_unfinished": "The stream ended without a finish reason and without [DONE].",
     "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
-    "stream_usage_missing": "The stream did not say how many tokens were used.",
-    "stream_not_streamed": "A stream was asked for and the answer came in one piece.",
+    "stream_usage_missing": "The stream has no token counts.",
+    "stream_not_streamed": "A stream was requested, but the answer was not streamed.",
 }
 
 
@@ -224,7 +224,7 @@ class ChatAssembler:
                 was not truncated.
         """
         if self._error:
-            raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
+            raise MalformedAnswerError("error_object", f"the stream contains an error: {get_error_text(self._error)}")
         fault_codes = [*self._calls.fault_codes, *self._list_end_fault_codes()]
         is_truncated = "stream_cut" in fault_codes
         if self._unreadable_text and not is_truncated:

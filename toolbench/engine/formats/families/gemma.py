@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import InvalidJsonError
@@ -26,6 +26,7 @@ from toolbench.engine.formats.specification import (
     TextFormat,
 )
 from toolbench.engine.formats.types import TextCall, ToolSchemas, get_function
+from toolbench.engine.tools.typed_schemas import SCHEMAS_BY_NAME, VALUE_KEYWORDS
 from toolbench.engine.types import JsonObject
 
 _HEADING = re.compile(r"\s*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*(?=\{)")
@@ -33,6 +34,7 @@ _STRING_OR_KEY = re.compile(r'\\.|"(?:[^"\\]|\\.)*+"|(?P<before>[{,]\s*)(?P<key>
 _OPEN_APOSTROPHE = re.compile(r"'(?P<text>[^']*)\Z")
 _PYTHON_INFO_STRING = re.compile(r"(?:tool_code|python|tool_call)?\s*")
 _TOOL_CODE_INFO_STRING = re.compile(r"tool_code\s*")
+_DELIMITER_MISSING = ("delimiter_missing",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +49,25 @@ class GemmaCallReader:
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        parsed_block = self._read_strictly(body, is_truncated=is_truncated)
+        parsed_block = self._read_without_repair(body, is_truncated=is_truncated)
         if not parsed_block.problem_code or is_truncated:
             return parsed_block
         repaired_calls = repair_gemma_calls(body, self.quote, offered_tools, self._list_calls)
-        return ParsedBlock(repaired_calls, deviation_codes=("delimiter_missing",)) if repaired_calls else parsed_block
+        return ParsedBlock(repaired_calls, deviation_codes=_DELIMITER_MISSING) if repaired_calls else parsed_block
 
     def _list_calls(self, body: str) -> tuple[ParsedCall, ...]:
         """Return the calls of a block that needs no repair; () for any other block."""
-        parsed_block = self._read_strictly(body, is_truncated=False)
+        parsed_block = self._read_without_repair(body, is_truncated=False)
         return () if parsed_block.problem_code else parsed_block.calls
 
-    def _read_strictly(self, body: str, *, is_truncated: bool) -> ParsedBlock:
-        """Read the calls without `repair_gemma_calls`. Of a string, the opening quote may be an apostrophe."""
+    def _read_without_repair(self, body: str, *, is_truncated: bool) -> ParsedBlock:
+        """Read the calls without `repair_gemma_calls`. Of one string, the opening quote may be an apostrophe."""
         calls: list[ParsedCall] = []
-        parts = body.split(self.quote)
-        if not is_truncated and any(not part.strip() for part in parts[2:-1:2]):
+        quoted_parts = body.split(self.quote)
+        parts = list(_iterate_parts(quoted_parts))
+        if not is_truncated and any(not is_string and not part.strip() for part, is_string in parts[1:-1]):
             return UNREADABLE_BLOCK  # two strings without a separator, which Python would join
-        text, start = _convert_to_json(parts), 0
+        text, start = "".join(json.dumps(part) if is_string else _quote_keys(part) for part, is_string in parts), 0
         while heading := _HEADING.match(text, start):
             end = find_value_end(text, heading.end())
             arguments = _parse_object(text[heading.end() : end]) if end is not None else None
@@ -74,7 +77,8 @@ class GemmaCallReader:
             start = end
         if text[start:].strip(" \n,") or not calls:
             return ParsedBlock(tuple(calls), "call_cut" if is_truncated else "call_unreadable")
-        return ParsedBlock(tuple(calls))
+        has_apostrophe = len(parts) > len(quoted_parts)
+        return ParsedBlock(tuple(calls), deviation_codes=_DELIMITER_MISSING if has_apostrophe else ())
 
 
 def _parse_object(text: str) -> JsonObject | None:
@@ -84,25 +88,23 @@ def _parse_object(text: str) -> JsonObject | None:
         return None
 
 
-def _convert_to_json(parts: Sequence[str]) -> str:
-    """Join the parts of a body to JSON, with keys and strings in double quotes.
+def _iterate_parts(quoted_parts: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a body, and whether each is a string; the others are the text between strings.
 
     The body was split at its quote tokens, so that every second part is a string. If the number of quotes is odd and a
     part ends in an open apostrophe, the next quote closes that string. Otherwise the last string was not closed.
     """
-    has_unpaired_quote = len(parts) % 2 == 0
-    json_parts, is_in_string = [], False
-    for part in parts:
-        apostrophe = _OPEN_APOSTROPHE.search(part) if has_unpaired_quote and not is_in_string else None
-        if is_in_string:
-            json_parts.append(json.dumps(part))
-        elif apostrophe:
-            json_parts += [_quote_keys(part[: apostrophe.start()]), json.dumps(apostrophe["text"])]
-            has_unpaired_quote, is_in_string = False, True
+    has_unpaired_quote = len(quoted_parts) % 2 == 0
+    is_string = False
+    for part in quoted_parts:
+        apostrophe = _OPEN_APOSTROPHE.search(part) if has_unpaired_quote and not is_string else None
+        if apostrophe:
+            yield part[: apostrophe.start()], False
+            yield apostrophe["text"], True
+            has_unpaired_quote = False
         else:
-            json_parts.append(_quote_keys(part))
-        is_in_string = not is_in_string
-    return "".join(json_parts)
+            yield part, is_string
+            is_string = not is_string
 
 
 def _quote_keys(code: str) -> str:
@@ -130,18 +132,30 @@ def _render_value(value: object, quote: str) -> str:
 
 
 def _convert_types_to_upper(schema: object) -> object:
-    """Return a schema with the name of each type in capitals, as Gemma's declarations require.
+    """Return a schema with its type names in capitals, as Gemma's declarations require.
 
-    A list of type names stays unchanged.
+    Values in the schema, such as defaults, stay unchanged.
     """
     if isinstance(schema, list):
         return [_convert_types_to_upper(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: value.upper() if key == "type" and isinstance(value, str) else _convert_types_to_upper(value)
-        for key, value in schema.items()
-    }
+    return {keyword: _convert_keyword_to_upper(keyword, value) for keyword, value in schema.items()}
+
+
+def _convert_keyword_to_upper(keyword: str, value: object) -> object:
+    """Return the value of a schema's keyword with the type names in it in capitals."""
+    if keyword == "type":
+        return [_to_upper(name) for name in value] if isinstance(value, list) else _to_upper(value)
+    if keyword in VALUE_KEYWORDS:
+        return value
+    if keyword in SCHEMAS_BY_NAME and isinstance(value, dict):
+        return {name: _convert_types_to_upper(schema) for name, schema in value.items()}
+    return _convert_types_to_upper(value)
+
+
+def _to_upper(name: object) -> object:
+    return name.upper() if isinstance(name, str) else name
 
 
 def _build_declarations_writer(start_marker: str, quote: str, end_marker: str) -> Callable[[Sequence[JsonObject]], str]:

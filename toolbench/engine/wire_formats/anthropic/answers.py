@@ -50,7 +50,7 @@ def parse_messages_answer(
         MalformedAnswerError: the object is not an answer.
     """
     if error := root.get("error"):
-        raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
+        raise MalformedAnswerError("error_object", f"the answer contains an error: {get_error_text(error)}")
     blocks = root.get("content")
     if not isinstance(blocks, list):
         hint = CHAT_COMPLETION_HINT if "choices" in root else ""
@@ -73,10 +73,10 @@ def _list_findings(blocks: list[Any], stop_reason: str | None) -> Iterator[Findi
     """Yield a finding for each call whose input is text, and one for a paused turn."""
     for index, block in enumerate(blocks):
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
-            message = "A call's input is a text instead of an object; what it holds was taken for the arguments."
+            message = "A call's input is a text instead of an object; the text was read as the arguments."
             yield Finding("input_is_text", message, f"$.content[{index}].input")
     if stop_reason == PAUSED_STOP_REASON:
-        yield Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
+        yield Finding("turn_paused", "The endpoint paused a long turn; the next request continues it.", "$.stop_reason")
 
 
 def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:

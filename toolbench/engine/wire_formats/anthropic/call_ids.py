@@ -7,7 +7,7 @@ from collections.abc import Iterable
 _MESSAGES_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-class CallIdMap:
+class CallIdAssigner:
     """Assigner of call ids for one conversation, turn by turn.
 
     Args:

@@ -12,7 +12,7 @@ from toolbench.engine.wire_formats.anthropic.blocks import (
     build_user_blocks,
     is_blank_block,
 )
-from toolbench.engine.wire_formats.anthropic.call_ids import CallIdMap
+from toolbench.engine.wire_formats.anthropic.call_ids import CallIdAssigner
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 
@@ -48,7 +48,7 @@ class _TurnBuilder:
 
     def __init__(self, changes: WireChanges) -> None:
         self._changes = changes
-        self._ids = CallIdMap()
+        self._id_assigner = CallIdAssigner()
         self._turns: list[JsonObject] = []
         self._unanswered_calls: list[tuple[object, str]] = []  # (chat id, wire id), of the last assistant turn
         self._results_by_wire_id: dict[str, Message] = {}
@@ -79,7 +79,7 @@ class _TurnBuilder:
     def _add_assistant(self, message: Message) -> None:
         """Add an assistant's turn and note the ids of its calls, whose results have to follow."""
         chat_ids = [call.get("id") for call in list_structured_calls(message)]
-        wire_ids = self._ids.assign_ids(chat_ids)
+        wire_ids = self._id_assigner.assign_ids(chat_ids)
         blocks = build_assistant_blocks(message, wire_ids, self._changes)
         if not blocks:
             return

@@ -13,12 +13,12 @@ from toolbench.engine.wire_formats.parse_answer import truncate_snippet
 from toolbench.engine.wire_formats.sse import Payload, is_broken_event
 
 _FINDING_MESSAGES = {
-    "stream_index_missing": "Parts of content blocks came without an index; the last block was meant.",
-    "stream_index_reused": "Several content blocks came under one index; their beginnings told them apart.",
+    "stream_index_missing": "Parts of content blocks have no index; they were added to the last block.",
+    "stream_index_reused": "Several content blocks have one index; events showed where each begins.",
     "stream_stop_missing": "The stream ended without message_stop.",
     "stream_unfinished": "The stream ended without a reason to stop and without message_stop.",
     "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
-    "stream_usage_missing": "The stream did not say how many tokens were used.",
+    "stream_usage_missing": "The stream has no token counts.",
 }
 
 
@@ -178,7 +178,7 @@ class MessagesAssembler:
                 was not truncated.
         """
         if self._error:
-            raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
+            raise MalformedAnswerError("error_object", f"the stream contains an error: {get_error_text(self._error)}")
         fault_codes = [*self._fault_codes, *self._list_end_fault_codes()]
         is_truncated = "stream_cut" in fault_codes
         if self._unreadable_text and not is_truncated:
@@ -186,7 +186,7 @@ class MessagesAssembler:
                 "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
             )
         if not self._root:
-            raise MalformedAnswerError("no_message", "the stream holds no message_start")
+            raise MalformedAnswerError("no_message", "the stream contains no message_start")
         blocks = [block.to_json() for block in self._blocks]
         root = {**self._root, "content": blocks, "usage": self._usage or None}
         return parse_messages_answer(

@@ -44,7 +44,7 @@ def parse_responses_answer(
         MalformedAnswerError: the object is not an answer.
     """
     if error := root.get("error"):
-        raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
+        raise MalformedAnswerError("error_object", f"the answer contains an error: {get_error_text(error)}")
     if root.get("status") == "failed":
         raise MalformedAnswerError("error_object", "the answer has the status failed and names no error")
     items = root.get("output")

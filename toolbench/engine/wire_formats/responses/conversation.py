@@ -7,7 +7,7 @@ call id that is sent to the endpoint in its place.
 import re
 
 from toolbench.engine.types import JsonObject, Message
-from toolbench.engine.wire_formats.anthropic.call_ids import CallIdMap
+from toolbench.engine.wire_formats.anthropic.call_ids import CallIdAssigner
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 from toolbench.engine.wire_formats.responses.items import (
@@ -37,7 +37,7 @@ class _InputBuilder:
 
     def __init__(self, changes: WireChanges) -> None:
         self._changes = changes
-        self._ids = CallIdMap(_CALL_ID, "call_")
+        self._id_assigner = CallIdAssigner(_CALL_ID, "call_")
         self._items: list[JsonObject] = []
         self._unanswered_calls: list[tuple[object, str]] = []  # (chat id, wire id), of the last assistant turn
         self._results_by_wire_id: dict[str, Message] = {}
@@ -62,7 +62,7 @@ class _InputBuilder:
         """Add the items of an assistant's turn, after the outputs and later items of the turn before it."""
         self._add_results()
         chat_ids = [call.get("id") for call in list_structured_calls(message)]
-        wire_ids = self._ids.assign_ids(chat_ids)
+        wire_ids = self._id_assigner.assign_ids(chat_ids)
         self._unanswered_calls = list(zip(chat_ids, wire_ids, strict=True))
         for chat_id, wire_id in self._unanswered_calls:
             if chat_id != wire_id:

@@ -16,11 +16,11 @@ from toolbench.engine.wire_formats.sse import Payload, is_broken_event
 END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _START_EVENTS = ("response.created", "response.queued", "response.in_progress")
 _FINDING_MESSAGES = {
-    "stream_index_missing": "Events of output items came without an index; the last item was meant.",
-    "stream_index_reused": "Several output items came under one index; their ids or beginnings told them apart.",
+    "stream_index_missing": "Events of output items have no index; they were assigned to the last item.",
+    "stream_index_reused": "Several output items have one index; ids or events showed where each begins.",
     "stream_unfinished": "The stream ended without response.completed or response.incomplete.",
     "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
-    "stream_usage_missing": "The stream did not say how many tokens were used.",
+    "stream_usage_missing": "The stream has no token counts.",
 }
 
 
@@ -125,7 +125,7 @@ class ResponsesAssembler:
                 was not truncated.
         """
         if self._error:
-            raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
+            raise MalformedAnswerError("error_object", f"the stream contains an error: {get_error_text(self._error)}")
         fault_codes = [*self._fault_codes, *self._list_end_fault_codes()]
         is_truncated = "stream_cut" in fault_codes
         if self._unreadable_text and not is_truncated:
@@ -133,7 +133,7 @@ class ResponsesAssembler:
                 "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
             )
         if not self._root and not self._items:
-            raise MalformedAnswerError("no_message", "the stream holds no event of a response")
+            raise MalformedAnswerError("no_message", "the stream contains no event of a response")
         root = {**self._root, "output": self._list_items()}
         if not self._has_end:
             root.pop("status", None)
