@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from toolbench.lab.models import Model
+from toolbench.lab.models import Cell, Model
 from toolbench.lab.planning.earlier_cells import MAX_CELLS_PER_KIND, PlannedTrials, find_similar_cells
 
 pytestmark = pytest.mark.django_db
@@ -57,3 +57,13 @@ def test_find_similar_cells_uses_newest_sent_cells_of_kept_runs() -> None:
     (found,) = find_similar_cells([plan_trials(model)])
     assert found is not None
     assert found.cells == tuple(cell.pk for cell in reversed(cells[1:-1]))
+
+
+def test_find_similar_cells_skips_cells_without_results() -> None:
+    model = make_model()
+    tried, started = (make_cell(make_config(make_run(), model)) for _ in range(2))
+    make_trials(tried, **{"pass": 1})
+    Cell.objects.filter(pk=started.pk).update(requests=3)
+    (found,) = find_similar_cells([plan_trials(model)])
+    assert found is not None
+    assert found.cells == (tried.pk,)

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from toolbench.evals.prices import Price
 from toolbench.lab.models import Cell
 
@@ -28,7 +30,7 @@ class PlannedTrials:
     """Planned trials of one cell.
 
     Attributes:
-        model: id of the model; None if it was deleted.
+        model: id of the model.
         provider: id of the provider.
         kind: kind of the provider.
         scenario: slug of the scenario.
@@ -40,7 +42,7 @@ class PlannedTrials:
         may_cost: whether its requests may cost money.
     """
 
-    model: int | None
+    model: int
     model_name: str
     provider: int
     kind: str
@@ -127,15 +129,16 @@ def _build_keys(
 def _iter_cells(planned: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
     """Yield earlier cells of the planned models, then those of the planned scenarios, both newest first.
 
-    A cell of both is yielded twice.
+    A cell of both is yielded twice. Only cells with a trial that passed, failed or had an infrastructure error count.
 
     Yields:
         Id of the cell, id of the model, provider kind, method, strategy, scenario.
     """
-    cells_with_requests = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
+    has_results = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
+    cells = Cell.objects.filter(has_results, run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     columns = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
-    models = {trials.model for trials in planned if trials.model is not None}
-    yield from cells_with_requests.filter(config__model_id__in=models).values_list(*columns)[:_MAX_CELLS_READ]
+    models = {trials.model for trials in planned}
+    yield from cells.filter(config__model_id__in=models).values_list(*columns)[:_MAX_CELLS_READ]
     scenarios, kinds = {trials.scenario for trials in planned}, {trials.kind for trials in planned}
-    scenario_cells = cells_with_requests.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
+    scenario_cells = cells.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
     yield from scenario_cells.values_list(*columns)[:_MAX_CELLS_READ]
