@@ -1,10 +1,11 @@
 """Choice of the method for configurations with method `auto`, at launch or after a probe.
 
-The method is chosen at launch if tool support is known, else when the probe is done. A configuration with another
-method keeps it; if the probe shows that the endpoint refuses this method, its queued trials end as not applicable.
+The method is chosen at launch or, if the model has to be probed first, when the probe is done. A configuration with
+another method keeps it; if the probe shows that the endpoint refuses this method, its queued trials end as not
+applicable.
 
 `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known: {field: {value, source,
-who}}}; {} for other methods than `auto` and until the method is chosen.
+who}}}; {} for other methods than `auto`, until the method is chosen, and if an error prevented the choice.
 """
 
 import logging
@@ -33,8 +34,8 @@ from toolbench.lab.worker.queue import notify_workers
 logger = logging.getLogger(__name__)
 
 ROUTING_LAYER = "routing"
-NO_METHOD = "none"  # RunConfig.method if the endpoint supports no method
-# Layers that users set; the layers of capabilities lie below them.
+NO_METHOD = "none"  # RunConfig.method if the endpoint supports no method of the policy, or after an error
+# Names of the layers above those of capabilities, and beginnings of such names.
 _USER_LAYERS = ("profile", "run", "scenario")
 _USER_LAYER_PREFIXES = ("preset ", "workaround ")
 _ENDING_STATES = (*Run.ENDED, Run.State.CANCELLING)
@@ -60,9 +61,9 @@ def choose_available_method(layers: Layers, effective: EffectiveCapabilities) ->
 
 
 def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
-    """Return the layers with the chosen method in a layer above the lowest one, which the launch sets.
+    """Return the layers with a layer of the chosen method, and of its constraint if it has one.
 
-    A routing layer among `layers` is replaced.
+    The new layer lies directly above the lowest one, which the launch sets. A routing layer among `layers` is replaced.
     """
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
@@ -75,8 +76,8 @@ def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCap
     """Return the layers and, among them, new ones that adapt requests to the capabilities of the endpoint.
 
     The lowest layer gets the first constraint that holds and the text format, if they are known. The new layers lie
-    below everything that users set: presets, workarounds, profile, overrides. Capability layers in `layers` are
-    removed. Strategies raw and wire_standard get no capability layers.
+    below those of presets, workarounds, profile and overrides. Capability layers in `layers` are removed. Strategies
+    raw and wire_standard get no capability layers.
 
     Args:
         layers: the policy layers, lowest first; the launch sets the lowest one.
@@ -133,11 +134,13 @@ def queue_first_probes(run: Run) -> None:
 
 
 def decide_waiting_methods(model_id: int) -> int:
-    """Complete the configurations that wait for this model's probe, unless a probe is queued or running.
+    """Complete the configurations that wait for this model's probe, unless a probe of it is queued or running.
+
+    Configurations of runs that have ended or are being cancelled are left out.
 
     Method auto is replaced by the chosen method, and tool support and capability layers are stored. Then the trials can
-    start; they end if no method can be used. After an inconclusive probe, tool support stays unknown, and method native
-    counts as possible.
+    start; they end if the method cannot be used. After an inconclusive probe, tool support stays unknown, and method
+    native counts as possible.
 
     Returns:
         The number of configurations; 0 if a probe is queued or running.

@@ -80,7 +80,8 @@ def build_plan(request: RunRequest) -> Plan:
 def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[ConfigChoice], list[SkippedItem]]:
     """Return the requested configurations, and the profiles that do not apply to a model.
 
-    A model without any profile that applies gets the default profile.
+    If the request has `configs`, these are returned unchanged. Otherwise, a model without any profile that applies gets
+    the default profile.
     """
     if request.configs:
         return list(request.configs), []
@@ -177,7 +178,8 @@ def _choose_config_method(
 def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: EffectiveCapabilities) -> bool:
     """Return whether the trials of the configuration wait for a probe.
 
-    Limits of the run do not apply to probes. So if the run has a limit, only method auto is probed, which needs it.
+    Limits of the run do not apply to probes. So if the run has a limit, a model is probed only for method auto, which
+    needs the result.
     """
     has_limit = request.request_cap is not None or request.token_cap is not None
     may_probe = choice.method == AUTO or (request.probe_unknown and not has_limit)
@@ -205,7 +207,7 @@ def _plan_cells(
     """Return the cells of a configuration, and the scenarios that cannot be tried with it."""
     cells: list[PlannedCell] = []
     skipped: list[SkippedItem] = []
-    policies: dict[str, Policy] = {}  # by the layer of a scenario; most scenarios have the same
+    policies: dict[str, Policy] = {}  # by layer of the scenario; most scenarios have the same layer
     capabilities, provider = lookup.effective[config.model].capabilities, lookup.models[config.model].provider
     sends_tools = config.method in ("native", AUTO)
     for planned in lookup.scenarios:

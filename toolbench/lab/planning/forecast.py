@@ -1,6 +1,6 @@
 """Estimates of requests, tokens, cost and time of planned trials, from earlier trials.
 
-Each estimate is a range with its source. A figure that earlier trials do not show is unknown, not 0.
+Each estimate is a range with its source. A figure that none of the earlier trials shows is unknown, not 0.
 """
 
 from collections import defaultdict

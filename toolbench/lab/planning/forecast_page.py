@@ -12,7 +12,7 @@ from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
 def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
-    """Estimate a plan, with four queries; return None if no cell applies, or as in `estimate_trials`."""
+    """Estimate a plan, with up to four queries; return None if no cell applies, or as in `estimate_trials`."""
     models = Model.objects.select_related("provider").in_bulk({config.model for config in plan.configs})
     if not any(cell.applicable for cell in plan.cells):
         return None
@@ -27,7 +27,7 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
 
 
 def estimate_remaining(run: Run) -> Estimate | None:
-    """Estimate the open trials of a run, with four queries; with none if it is neither running nor paused.
+    """Estimate the open trials of a run, with up to four queries.
 
     Returns:
         The estimate; None if the run is neither running nor paused, no trial is open, or as in `estimate_trials`.
@@ -67,7 +67,7 @@ def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
     """Yield the open trials of each cell.
 
     For a cell that sequential stopping has not decided, the maximum includes trials that may still be added. Cells
-    without open trials and cells whose model was deleted are left out.
+    without either, and cells whose model was deleted, are left out.
     """
     for cell in run.cells.select_related("config__model__provider"):
         tally = tally_cells([cell])

@@ -105,8 +105,8 @@ class ProviderChoices:
         If the search has a word, all remaining models are shown.
 
         Args:
-            words: the search; all words have to be in name or hint, in any case.
-            keep: values of models to keep in any case.
+            words: the search; all words have to be in name or hint, in upper or lower case.
+            keep: values of models that are kept even if they do not match.
         """
         lower_words = words.casefold().split()
         groups = (
@@ -177,7 +177,10 @@ def _list_providers() -> tuple[ProviderChoices, ...]:
 
 
 def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
-    """Return simulated models in the groups of their data file, in its order; other models are one group."""
+    """Return simulated models in the groups of their data file, in its order; other models are one group.
+
+    Simulated models that the file lacks are the last group.
+    """
     if provider.kind != Provider.Kind.SIMULATED:
         return (ModelGroup("", tuple(_build_model_choice(model) for model in models)),)
     personas = load_personas()
@@ -199,7 +202,7 @@ def _build_model_choice(model: Model) -> FormChoice:
 
 
 def list_strategy_choices() -> tuple[ChoiceList, ...]:
-    """Return the strategies and presets, with one query."""
+    """Return the strategies, and the presets that are not archived, with one query."""
     presets = tuple(
         FormChoice(preset.name, preset.name, preset.description) for preset in Preset.objects.filter(archived_at=None)
     )
@@ -209,7 +212,7 @@ def list_strategy_choices() -> tuple[ChoiceList, ...]:
 
 
 def list_profile_choices() -> tuple[ChoiceList, ...]:
-    """Return the sampling profiles, with one query."""
+    """Return the sampling profiles that are not archived, with one query."""
     first: list[FormChoice] = []
     others: list[FormChoice] = []
     for profile in SamplingProfile.objects.filter(archived_at=None):

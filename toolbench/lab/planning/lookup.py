@@ -27,7 +27,7 @@ class PlannedScenario:
     """A scenario with the data from which each of its cells is planned.
 
     Attributes:
-        instance: the published instance.
+        instance: its instance in the published wording.
         tools: the tools of all messages of the instance.
         version: scenario version of the instance kind that the run uses.
     """
@@ -119,7 +119,7 @@ def _draw_scenario(scenario: Scenario, instance_kind: str) -> PlannedScenario:
 
 
 def _add_value_errors(request: RunRequest, errors: dict[str, list[str]]) -> None:
-    """Add an error for each number, stopping rule or instance kind that is invalid."""
+    """Add an error for an invalid number of trials, stopping rule, limit, deadline or instance kind."""
     if not 1 <= request.trials <= MAX_RUN_TRIALS:
         errors["trials"].append(f"Trials per cell must be between 1 and {MAX_RUN_TRIALS}.")
     if request.until:

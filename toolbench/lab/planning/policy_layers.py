@@ -12,8 +12,8 @@ from toolbench.lab.planning.strategies import parse_strategy
 def build_config_layers(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> Layers:
     """Build the layers of a configuration, lowest first.
 
-    Settings of the whole run are the lowest layer; `add_rules_layer` later repeats those that presets change. The
-    user's overrides are the highest layer; the scenario's layer is added later, above them.
+    The lowest layer has the settings of the run and of the configuration; `add_rules_layer` later repeats two of them
+    if presets change them. The user's overrides are the highest layer; the scenario's layer is added later, above them.
 
     Raises:
         LaunchError: a workaround of the model is unknown.

@@ -79,7 +79,8 @@ class PolicyPage:
     """Data of the policy page.
 
     Attributes:
-        title: name of the configuration; "" if it is unknown.
+        title: name of the configuration, or of the model if the configuration cannot be launched; "" if neither is
+            known.
         layers: names of the layers with their patches as JSON, lowest first.
         keys: the settings; those that a layer sets come first. Empty if there are errors.
         overridden: values that a higher layer replaced.

@@ -26,6 +26,6 @@ def flatten_policy(policy: JsonObject) -> dict[str, Any]:
 def hash_policy(policy: Policy) -> str:
     """Return the SHA-256 of the settings as hexadecimal text.
 
-    It does not depend on the layers that set them.
+    The hash does not depend on the layers that set them.
     """
     return hashlib.sha256(json.dumps(build_policy_json(policy), sort_keys=True).encode()).hexdigest()

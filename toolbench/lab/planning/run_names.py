@@ -23,7 +23,7 @@ def build_run_title(plan: Plan) -> str:
 
 
 def _describe_scenarios(slugs: Collection[str]) -> str:
-    """Return the name of the set with exactly these scenarios, or else their slugs."""
+    """Return the name of the set with exactly these scenarios, or else the first slugs and the number of others."""
     chosen = set(slugs)
     set_name = next(
         (name for name in scenarios.SETS if {scenario.slug for scenario in scenarios.select_scenarios(name)} == chosen),

@@ -108,7 +108,8 @@ class RunRequest:
         """Read a request from JSON.
 
         Raises:
-            LaunchError: a field is unknown or has a value of the wrong type.
+            LaunchError: a field is unknown or has a value of the wrong type. The elements of lists of names and ids are
+                not checked.
         """
         unknown = sorted(set(value) - {field.name for field in fields(cls)})
         if unknown:

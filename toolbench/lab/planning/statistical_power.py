@@ -22,7 +22,7 @@ class PowerHint:
             maximum.
         detectable_points: the detectable difference in percentage points; None if no difference is detectable.
         points: the difference to detect, in percentage points.
-        needed_trials: number of trials per scenario that detect it.
+        needed_trials: number of trials of each configuration per scenario that detect it.
     """
 
     trials: int
@@ -32,14 +32,14 @@ class PowerHint:
 
 
 def compute_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
-    """Return the power of a plan.
+    """Return the detectable difference of a plan, and the trials that a difference of `points` needs.
 
     Args:
         plan: the plan; its configuration with the fewest tool scenarios counts.
         points: the difference to detect, in percentage points; None or 0 for DEFAULT_POINTS.
 
     Returns:
-        The power; None without applicable tool scenarios.
+        The hint; None without applicable tool scenarios.
     """
     scenario_counts = Counter(cell.config for cell in plan.cells if cell.applicable and not cell.control)
     if not scenario_counts:

@@ -1,4 +1,4 @@
-"""Tool support of a model as known at launch, with its source; every configuration stores it.
+"""Tool support of a model as known at launch or after a probe, with its source, as configurations store it.
 
 `RunConfig.support` holds {field, value, source, who, at, ok, error}; {} without a source. `field` is the capability
 that decides, `at` an ISO time or "". `ok` and `error` are those of the probe if it was inconclusive, else true and "".
@@ -33,7 +33,8 @@ def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
     """Return the columns `support` and `probe_id` after a probe.
 
-    If the newest probe was inconclusive, `support` says so, with the error of the probe.
+    If no source says whether the model supports tools, the newest finished probe, if there is one, was inconclusive:
+    both columns then name it, and `support` has its error.
     """
     support, probe = build_support(effective), find_deciding_probe(effective)
     last_probe = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
