@@ -1,4 +1,4 @@
-"""Ablation: replays that omit one transform or repair, to show which verdicts depend on it."""
+"""Ablation: replays that omit one transform or repair, or all, to show which verdicts depend on them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,13 @@ ALL_TRANSFORMS = "all"
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The result of a replay without one transform or repair.
+    """The result of a replay without one transform or repair, or without all of them.
 
     Attributes:
         name: the omitted transform or repair; ALL_TRANSFORMS if all are omitted.
         totals: totals of this replay, compared with the stored verdicts.
-        changed: changes of the trials whose outcome differs from that under the chosen settings.
+        changed: the trials whose outcome, if it is known in both replays, differs from that under the chosen settings;
+            `before` is the stored outcome.
         unsure: number of trials whose outcome is unknown in exactly one of the two replays.
     """
 

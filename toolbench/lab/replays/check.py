@@ -16,8 +16,8 @@ class ReplayCheck:
     """Result of replaying the trials of a run under their own settings.
 
     Attributes:
-        same: number of trials with the stored verdict and end. For trials judged by older rules, only the decisive
-            columns are compared.
+        same: number of trials with the stored verdict and end. For trials judged by another version of the rules, only
+            the decisive columns are compared.
         not_replayable: number of trials that sent no request, were ended without a verdict, or lost their bodies.
         by_newer_rules: one sentence for each trial whose verdict differs because of newer judging rules: they added
             its new failure class or its pass, or changed only its verdict by the case study rule.
@@ -79,8 +79,8 @@ def check_replay(run_id: int) -> ReplayCheck:
 def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
     """Return the columns that differ.
 
-    For a trial judged by older rules, only decisive columns are compared, since newer rules may word sentences
-    differently.
+    For a trial judged by another version of the rules, only decisive columns are compared, since sentences may be
+    worded differently.
     """
     changed = list_differences(replayed)
     if read_judging_version(replayed.trial.verdict) == read_judging_version(replayed.columns["verdict"]):

@@ -48,7 +48,7 @@ class ReplayKind:
 
     Attributes:
         job: the name under which /health/ shows failures.
-        abandoned_text: the reason stored in a row that MAX_ATTEMPTS workers have not finished.
+        abandoned_text: the reason stored in a row that was claimed MAX_ATTEMPTS times and not finished.
         work: processes a row. The query set finds the row only while this worker has its lease.
         clean_up: deletes the files of a row that ends because of MAX_ATTEMPTS. Otherwise `work` has to delete them.
     """
@@ -142,15 +142,16 @@ def find_rejudging(run: Run) -> Replay | None:
 
 
 def list_waiting_replays() -> tuple[int, ...]:
-    """Return the ids of the rows that are queued or whose lease has expired, in order."""
+    """Return the ids of the rows that are queued or whose lease has expired, the lowest first."""
     return tuple(Replay.objects.filter(_build_unclaimed_filter()).order_by("pk").values_list("pk", flat=True))
 
 
 def run_replay(replay_id: int, kinds: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
     """Claim a row and process it; return at once if another worker has claimed it or it is done.
 
-    Exceptions are logged and counted. If the database is unavailable, the row stays claimed, and the sweep notifies
-    workers once its lease has expired. Any other exception ends the row.
+    A row that was claimed MAX_ATTEMPTS times before ends as failed. Exceptions are logged and counted. If the database
+    is unavailable, the row stays claimed, and the sweep notifies workers once its lease has expired. Any other
+    exception ends the row.
 
     Args:
         replay_id: the row.

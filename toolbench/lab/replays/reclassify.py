@@ -56,7 +56,7 @@ def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, 
         again: also classify trials that the current table classified.
 
     Returns:
-        The number of trials that were classified, and of those whose cause changed.
+        The number of trials that were classified, and of those whose cause or cause signature changed.
     """
     trials = Trial.objects.filter(WITH_BODIES, state=Trial.State.DONE, run__imported=False)
     if run_id is not None:
@@ -93,7 +93,7 @@ def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
 
 
 def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
-    """Store the causes of these trials and return how many changed."""
+    """Store the causes of these trials; return how many have another cause or cause signature."""
     steps = load_wire_steps([row["pk"] for row in rows])
     find_scenario = cache(_find_scenario)
     columns = [
@@ -111,7 +111,7 @@ def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
-    """Return the columns of causes.
+    """Return the columns of causes. In a trial without a verdict, no call counts as expected.
 
     Args:
         row: the stored columns of the trial.

@@ -82,7 +82,8 @@ class ReplayedTrial:
         columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
         counts: the trial's counts by column; {} if the replay did not use all stored answers, and so counted too few.
         version: the scenario version that judged; 0 without columns.
-        unknown_from: 1-based number of the first step that could not be replayed; None if all were.
+        unknown_from: 1-based number of the first step that could not be replayed; None if all were, and if the trial
+            is not replayable.
         reason: why the replay stopped early or was not possible; "" otherwise.
         is_not_replayable: whether the trial sent no request, was ended without a verdict, or lost its bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
@@ -135,7 +136,7 @@ def replay_trials(
         transform_config: returns the configuration to replay with; None for the settings of the trial's run.
         use_current_scenarios: True: a test case is used in its newest version, a scenario in code in the version at
             launch or, if that no longer exists, in its newest. False: the scenario version of the trial's current
-            verdict is used.
+            verdict is used or, if that no longer exists, the version at launch.
 
     Raises:
         PolicyError: `transform_config` raised it.
@@ -147,12 +148,12 @@ def replay_trials(
         missing = {trial.config_id for trial in trials} - configs.keys()
         for config_id, config in load_frozen_configs(missing).items():
             configs[config_id] = transform_config(config) if transform_config else config
-        scenarios = _find_newest_scenarios(trials) if use_current_scenarios else _find_scenarios_of_verdicts(trials)
+        scenarios = _find_judging_scenarios(trials) if use_current_scenarios else _find_scenarios_of_verdicts(trials)
         options = _ReplayOptions(transform_config is None, scenarios)
         yield from run_in_virtual_time(_replay_batch(trials, configs, _load_steps(trials), options))
 
 
-def _find_newest_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
+def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """Return the scenario that judges each trial now, by trial id, without scenarios that no longer exist."""
     return _map_scenarios(
         {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, load_judging_scenario
@@ -227,7 +228,10 @@ async def _replay_trial(
 
 
 async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
-    """Run the loop on recorded answers and judge the result, which is unknown if a request was not recorded."""
+    """Run the loop on recorded answers and judge the result.
+
+    The result is unknown if a request was not recorded, or if the engine raises an error.
+    """
     collector = _StepCollector()
     cancellation = CancellationToken()
     transport = RecordedTransport(recording, cancellation)

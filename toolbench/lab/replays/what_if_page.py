@@ -22,7 +22,7 @@ from toolbench.lab.replays.what_if import (
 from toolbench.lab.replays.what_if_settings import CONTRADICTION_TEXT, LIMIT_KEYS, WhatIfSettings, get_all_presets
 
 MAX_TRIALS_AT_ONCE = 100  # trials that are replayed during a page view
-MAX_ABLATION_REPLAYS = 400  # replays of single trials during a page view, for the ablation
+MAX_ABLATION_REPLAYS = 400  # trials times transforms and repairs, for the ablation during a page view
 TOO_MANY_TRIALS_TEXT = (
     "There are too many trials to leave out each transform in turn. Open “What if” of a cell or a trial instead."
 )
@@ -44,10 +44,11 @@ class WhatIfPage:
         changes: changed trials, then unknown ones, then the others, each with its configuration; the configuration is
             "" if all have the same one. () if there is no result.
         totals: None if there is no result.
-        ablations: results of leaving out transforms and repairs; () if they were not requested.
+        ablations: results of leaving out transforms and repairs; () if they were not requested, or if `hint` says why
+            there are none.
         assumed: names of fields in which requests differ without an effect on the model.
         refused: why the trials cannot be replayed; "" if they can.
-        hint: a sentence that says why the page has no ablation or not all changes; "" for none.
+        hint: why the page has no result, no ablation or not all changes, and what to do; "" for none.
         waiting: the row that a worker has not finished; None without one.
         failed: the row that failed; None without one.
     """

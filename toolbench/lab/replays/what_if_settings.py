@@ -33,8 +33,8 @@ TRANSFORM_KEYS = (
     "argument_repairs",
 )
 MAX_LIMIT = 10_000_000  # largest value of a limit
-MAX_IGNORED_SHOWN = 5  # unknown values that the page lists
-MAX_IGNORED_CHARS = 60  # characters of an unknown value that the page shows
+MAX_IGNORED_SHOWN = 5  # unknown and invalid values that the page lists
+MAX_IGNORED_CHARS = 60  # characters of such a value that the page shows
 CONTRADICTION_TEXT = "These settings contradict each other: {}"
 WHAT_IF_LAYER = "what-if"
 _TRANSFORM_NAMES = frozenset(
@@ -55,7 +55,7 @@ class WhatIfSettings:
         without: names of transforms and repairs to omit.
         text_format: "" keeps the text format of the run.
         limits: policy keys of changed limits, with their values.
-        ignored: unknown values of the URL, at most MAX_IGNORED_SHOWN, each with its key.
+        ignored: unknown and invalid values of the URL, at most MAX_IGNORED_SHOWN, each with its key.
     """
 
     strategy: str = ""
