@@ -13,7 +13,7 @@ from toolbench.lab.results.run.index import RunRow
 from toolbench.lab.sql import load_statement
 from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT
 
-PROBE_AGE = timedelta(days=30)  # capabilities that were probed earlier may have changed
+PROBE_AGE = timedelta(days=30)  # capabilities that were last probed longer ago may have changed
 MAX_STALE_MODELS = 3
 
 
@@ -38,7 +38,7 @@ class AttentionItem:
 
 @dataclass(frozen=True, slots=True)
 class StaleModel:
-    """Model in use whose newest probe is older than `PROBE_AGE`."""
+    """Model that is not retired and whose newest probe ended longer ago than `PROBE_AGE`."""
 
     id: int
     name: str
@@ -53,7 +53,7 @@ class SiteState:
     Attributes:
         has_worker: whether a worker sent a heartbeat within `HEARTBEAT_TIMEOUT`.
         uncomputed_cells: number of cells that could not be computed.
-        stale_models: the models with the oldest probes, at most `MAX_STALE_MODELS`.
+        stale_models: models with old probes, the oldest first, at most `MAX_STALE_MODELS`.
     """
 
     has_worker: bool

@@ -12,7 +12,7 @@ from toolbench.lab.results.trial_list.index import choose_mark
 from toolbench.lab.scenarios.catalogue import load_scenario
 
 MAX_CONVERSATIONS = 50
-MAX_TRIALS = 200  # of one conversation
+MAX_TRIALS = 200  # newest trials of one conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _build_next_draft(case: Case, shown: Trial | None, *, is_sent: bool) -> Case
     """Return the fields of the form.
 
     They are those of the newest message if it was not sent, those of the shown message if its trial has not ended or
-    gave no answer, and else those of an empty next message, with the tools of the shown trial.
+    gave no answer, and else those of an empty next message, with the tools and the other settings of the shown trial.
     """
     scenario = load_scenario(case.slug, shown.scenario_version if shown and is_sent else case.current)
     assert isinstance(scenario, UserCaseScenario)

@@ -41,8 +41,8 @@ def asks_for_traces(search: str) -> bool:
 def search_traces(search: str, limit: int) -> TraceSearch:
     """Return the newest traces that match the words beside SOURCE_FILTER, with at most five queries.
 
-    Words are found as in the search of trials. If the search is a number, the trace with this id is found too; if it is
-    a number with "#" before it, only this trace is found.
+    Without such words, the newest of all traces are returned. Words are found as in the search of trials. If the search
+    is a number, the trace with this id is found too; if it is a number with "#" before it, only this trace is found.
     """
     words = _FILTER_WORD.sub(" ", search).strip()
     condition = build_search_condition(words, prefix="")

@@ -99,7 +99,8 @@ def match_sides(
     """Group the counts of both sides by the strata in which they can be compared.
 
     Groups of scenarios are never pooled, nor are drawn instances with the published wording. If the sides have a
-    scenario's version in common, versions are separate strata; otherwise each side counts the newest version of each.
+    scenario's version in common, versions are separate strata; otherwise each side counts the newest version of each
+    scenario.
 
     Args:
         first: counts of the first side.
@@ -146,7 +147,7 @@ def match_sides(
 
 
 def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
-    """Return the values that both have, the most frequent first."""
+    """Return the values that both have, the one that is most frequent in `first` first."""
     counts, other_counts = Counter(first), set(second)
     return tuple(name for name, _ in counts.most_common() if name in other_counts)
 

@@ -39,7 +39,8 @@ def build_launch_query(
 ) -> str:
     """Return the query string that prefills the launch form with the settings of these configurations.
 
-    Settings of which a run has only one value are taken from the first configuration.
+    Streaming, and settings of which a run has only one value, are those of the first configuration. Examples are left
+    out, since the launch form does not have them.
 
     Args:
         configs: at least one configuration, with their runs; each has a model.

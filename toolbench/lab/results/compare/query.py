@@ -1,6 +1,6 @@
 """Query of the compare page: the sides, each with values of any axes. The first side is the baseline.
 
-Unreadable values are ignored and listed in the query; no value raises an error.
+Unreadable values are ignored and, except for `demo` and `scope`, listed in the query. No value raises an error.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -63,7 +63,7 @@ class CompareQuery:
         demo: whether sides without a run or configuration have simulated trials.
         chosen: filter for all sides: scenarios, dates, and models, profiles and strategies if several are chosen. A
             single model, profile or strategy is in `both`.
-        ignored: names of the parameters that could not be read.
+        ignored: names of the parameters that could not be read, without `demo` and `scope`.
     """
 
     both: Mapping[str, str] = field(default_factory=dict)

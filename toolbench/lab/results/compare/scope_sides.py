@@ -142,7 +142,7 @@ def _sum_by_axes(
 
     Args:
         rows: cells or pools.
-        query: filters by the values that hold for all sides.
+        query: its values for all sides select the rows.
         config_prefix: prefix of the columns of a configuration.
         count_prefix: prefix of the columns of counts.
     """

@@ -31,7 +31,7 @@ class OutcomeChanges:
         fixed: passes on the second side only.
         new: instances that only the second side has.
         removed: instances that only the first side has.
-        unsettled: instances for which the metric counts no trial on at least one side.
+        unsettled: instances on both sides for which the metric counts no trial on at least one side.
     """
 
     regressed: int = 0

@@ -1,4 +1,4 @@
-"""Counts of the sides of a comparison by stratum and instance. One query reads them for all sides."""
+"""Counts and sums of the sides of a comparison by stratum. One query reads each kind for all sides."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
