@@ -209,7 +209,7 @@ def _read_sums(query: DecideQuery) -> list[SumRow]:
 def _merge_candidate_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow]:
     """Return a row for each candidate and scenario version, without confirmation runs.
 
-    A candidate without a name that contains `query.q` has no row.
+    Candidates of which neither model nor provider contains `query.q` have no row.
     """
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
     matching_rows = (row for row in sums if contains_name(row, query.q) and not row["confirming"])

@@ -74,7 +74,9 @@ def _find_config_id(record: DecisionRecord) -> int | None:
 
 
 def _build_canary_plan(config: RunConfig) -> RunRequest:
-    """Return the plan that repeats the scenarios of the configuration with as many trials per cell.
+    """Return the plan that repeats the scenarios of the configuration with the trials per cell of its run.
+
+    The number of trials is at most MAX_CELL_TRIALS.
 
     Raises:
         NewTrialsError: the run of the configuration has not finished or was deleted, or its settings cannot be measured

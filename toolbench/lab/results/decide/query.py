@@ -76,13 +76,13 @@ class DecideQuery:
 
     @property
     def rule(self) -> DecisionRule:
-        """Return the decision rule, with the time limit in milliseconds."""
+        """Return the decision rule, with the time limit in milliseconds; the cheapest is its goal if none is named."""
         limit_ms = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
         return DecisionRule(self.want or CHEAPEST, float(self.success), limit_ms)
 
     @property
     def demo(self) -> bool:
-        """Return whether simulated runs are in scope."""
+        """Return whether the scope is that of simulated runs."""
         return self.scope == "demo"
 
     def with_default_goal(self, *, has_cost: bool) -> "DecideQuery":

@@ -56,8 +56,8 @@ def save_record(
     Args:
         query: scope and rule.
         owner: user who saves it, or None.
-        title: its title; "" for one that names the rule and the leader. Longer texts are truncated.
-        note: a text of the user. Longer texts are truncated.
+        title: its title, truncated to MAX_TITLE_CHARACTERS; "" for one that names the rule and the leader.
+        note: a text of the user, truncated to MAX_NOTE_CHARACTERS.
     """
     page = get_decide_page(query)
     decision, rule = page.decision, page.decision.rule
@@ -215,7 +215,7 @@ def _estimate_to_json(estimate: IntervalEstimate | None) -> dict[str, float] | N
 
 
 def describe_row(row: Mapping[str, Any] | None) -> str:
-    """Return the state and the main figures of a row of evidence in one line; None is a missing row."""
+    """Return the state and the main figures of a row of evidence in one line; "not there" for None."""
     if row is None:
         return "not there"
     rate, p95 = build_frozen_rate(row), row["p95_ms"]

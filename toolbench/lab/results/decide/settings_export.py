@@ -1,6 +1,6 @@
 """Export of the frozen settings of a configuration for other programs.
 
-API keys and header values are never exported; only the name of a key's environment variable is.
+API keys and header values are never exported, only the names of headers and of a key's environment variable.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def build_exported_settings(config: RunConfig) -> ExportedSettings:
 def _build_base_url(config: RunConfig) -> str:
     """Return the base URL without user name, password, query and known secrets.
 
-    Without a stored base URL, that is the current address of the local server, or DEFAULT_BASE_URL if none is known.
+    Without a stored base URL, the current address of the local server is used, or DEFAULT_BASE_URL if none is known.
     """
     base_url = config.provider.base_url if config.provider else ""
     if not base_url:

@@ -33,8 +33,8 @@ class FailureCounts:
         version: version of the table of causes: the current one if it has results or no version has any, else the
             newest with results.
         uncounted_failures: number of failed trials that `version` has not classified; 0 if failure classes are counted.
-        reclassifiable: number of failed trials that reclassification would classify by the current version; 0 if
-            failure classes are counted.
+        reclassifiable: number of failed trials, without imported ones, that the current version has not classified; 0
+            if failure classes are counted.
         omitted: versions of scenarios that are not the newest of all models.
         models: versions of scenarios that each model's column omits, or counts although another model has a newer one.
     """

@@ -23,7 +23,8 @@ class HeatCause:
     """A cause or failure class, with its sentence.
 
     Attributes:
-        is_known: whether the table of causes or failure classes has the code. Trials of other versions may have others.
+        is_known: whether the table of causes or failure classes has the code. Trials that another version classified
+            may have other codes.
     """
 
     code: str
@@ -86,7 +87,8 @@ class HeatRow:
         count: number of trials with the cause in the newest version of each scenario.
         is_infra: whether all of its trials, in any version, had an infrastructure error.
         query: query string that lists the trials.
-        cells: one cell for each column, counted in the newest versions that the model has; None without failures.
+        cells: one cell for each column, counted in the newest versions that the model has; None for a
+            model without the cause.
     """
 
     cause: HeatCause
@@ -183,7 +185,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
 
 
 def _list_causes(query: FailuresQuery, codes: Set[str]) -> list[HeatCause]:
-    """Return the causes with these codes in the order of their table, then those that it lacks by code."""
+    """Return the causes with these codes in the order of their table, then those that it lacks, sorted by code."""
     causes = load_heat_causes(query)
     unknown_codes = sorted(codes - causes.keys())
     return [

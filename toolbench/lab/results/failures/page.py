@@ -1,6 +1,6 @@
 """The failures page: a heat map of causes by model, and groups of similar failures.
 
-All counts are of trials that one version of the table of causes has classified.
+Causes are counted for the trials that one version of the table of causes has classified.
 """
 
 from collections import defaultdict
@@ -58,7 +58,7 @@ class FailuresPage:
         version: version of the table of causes by which all shown causes were classified.
         current_version: current version of the table of causes.
         uncounted_failures: number of failed trials that `version` has not classified; they are not counted.
-        can_reclassify: whether reclassification would classify any failed trial by the current version.
+        can_reclassify: whether the current version has not classified some failed trial that was not imported.
         omission_notice: sentences about the scenario versions that the heat map does not count; "" for none.
     """
 
@@ -75,7 +75,7 @@ class FailuresPage:
 
     @property
     def simulated(self) -> bool:
-        """Return whether all trials shown are of simulated models."""
+        """Return whether all chosen runs are simulated or, without chosen runs, whether the scope is."""
         chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
@@ -134,7 +134,10 @@ def _describe_versions(counts: FailureCounts, heat_map: HeatMap) -> str:
 
 
 def _list_seen_causes(query: FailuresQuery, counts: FailureCounts) -> tuple[SeenCause, ...]:
-    """Return at most MAX_SEEN_CAUSES causes found in the run of the query; () unless it is a single run."""
+    """Return at most MAX_SEEN_CAUSES causes found in the run of the query; () unless it is a single run.
+
+    Codes that the table of causes lacks are left out.
+    """
     if not query.run:
         return ()
     with connection.cursor() as cursor:

@@ -57,7 +57,7 @@ class LatencyRow:
         first_token: median milliseconds to the first token; None without streamed trials.
         counts: counts of the trials in the shown scenarios.
         trials_query: query string of the list of the trials.
-        is_partial: whether times of older runs were not read.
+        is_partial: whether times of older runs may not have been read.
     """
 
     config_id: int
@@ -89,7 +89,7 @@ class LatencyPage:
         group: the shown scenario group; "" if there are none.
         groups: the scenario groups in scope, the default first and controls last.
         rows: the configurations of this page, the smallest p95 of the whole trial first.
-        total: number of configurations on all pages.
+        total: number of configurations with an answer on all pages; one without a time of the metric has no row.
         page: number of this page, from 1.
         total_is_more: always False, since `total` is exact; the pager of lists reads it.
     """
@@ -110,13 +110,13 @@ class LatencyPage:
 
     @property
     def simulated(self) -> bool:
-        """Return whether all shown runs are simulated."""
+        """Return whether all chosen runs are simulated or, without chosen runs, whether the scope is."""
         chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
     @property
     def is_partial(self) -> bool:
-        """Return whether, for any row, only the newest runs were read."""
+        """Return whether, for any row, times of older runs may not have been read."""
         return any(row.is_partial for row in self.rows)
 
     @property

@@ -42,7 +42,8 @@ class LatencyQuery:
         runs: primary keys of the only runs to show, of any scope; () for all runs of the scope.
         metric: a key of TIME_METRICS.
         by: "scenario" adds figures by scenario to the table; "" does not.
-        group: a scenario group; "" and a group that is not in scope stand for the default group.
+        group: a scenario group; "" and a group that is not in scope stand for the default group or, if that is not in
+            scope, for the first one.
         page: number of the page, from 1.
         chosen: models, profiles, strategies, scenarios and times.
         ignored: names of the parameters that could not be read, without `page`.

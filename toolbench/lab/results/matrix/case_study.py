@@ -40,7 +40,7 @@ class CaseStudyFigures:
     failure_categories: Counter[str] = field(default_factory=Counter)
 
     def list_values(self) -> tuple[Value, ...]:
-        """Return the values of the columns after model and profile; None for a figure without trials.
+        """Return the values of the columns after model and profile; None for a rate, a control or a p95 without trials.
 
         The last value names the two scenarios and the category with the most failures; it is "-" without failures.
         """

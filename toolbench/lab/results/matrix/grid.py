@@ -196,7 +196,8 @@ def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -
 def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
     """Return one row for rows that differ only in their profile.
 
-    Counts, times and configurations of the tool scenarios are pooled; everything else is that of the first row.
+    Counts, times and configurations are pooled, and the filter of the trials names no profile; everything else, such
+    as `scenarios`, is that of the first row.
     """
     if len(rows) == 1:
         return rows[0]

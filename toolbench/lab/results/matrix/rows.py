@@ -118,7 +118,7 @@ class MatrixRow:
 
     @property
     def ranked(self) -> bool:
-        """Return whether the row is compared: it has a value, and no other row has a newer scenario version."""
+        """Return whether the row is compared: it is applicable, has a value, and no other row has a newer version."""
         has_value = bool(self.rate.n) if self.rate else self.value.is_known
         return self.applicable and has_value and not self.outdated
 
