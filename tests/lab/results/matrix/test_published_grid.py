@@ -70,3 +70,14 @@ def test_published_profile_grid_has_one_row_for_each_model() -> None:
     assert sum(cell is not None for row in grid.rows for cell in row.cells) == 29
     overall = [row.overall.rate.share for row in grid.rows if row.overall.has_value and row.overall.rate]
     assert overall == sorted(overall)
+
+
+def test_published_summary_counts_every_row_that_overlaps_the_best() -> None:
+    builtin_data.load_builtin_data()
+    published = get_published_matrix(90)
+    assert published is not None
+    matrix, _ = build_published_grid(published, MatrixQuery(), published.rows)
+    rates = [row.tool for row in published.rows if not row.not_applicable]
+    best_low = max(rate.low for rate in rates)
+    assert matrix.summary.overlapping == sum(rate.high >= best_low for rate in rates) - 1
+    assert matrix.summary.overlapping > published.perfect

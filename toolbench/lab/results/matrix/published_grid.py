@@ -14,7 +14,7 @@ from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridColumn, 
 from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.sorting import sort_grid
-from toolbench.lab.results.matrix.table import Matrix, MatrixSummary
+from toolbench.lab.results.matrix.table import Matrix, MatrixSummary, count_overlapping
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow
 
 NOT_PUBLISHED = "not published"
@@ -49,7 +49,7 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         clears=published.clear,
         undecided=published.undecided,
         below=published.below,
-        overlapping=max(0, published.perfect - 1),
+        overlapping=count_overlapping([row.tool for row in published.rows if not row.not_applicable]),
         control_success=published.control,
         infra=0,
     )

@@ -289,8 +289,6 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     ranked, newest = [row for row in rows if row.ranked], find_newest_versions(rows)
     rates = [row.rate for row in ranked if row.rate]
     statuses = [rate.target_status for rate in rates]
-    best_low = max((rate.low for rate in rates if not rate.withheld), default=0.0)
-    best_or_overlapping = sum(rate.withheld or rate.high >= best_low for rate in rates)
     controls = (
         scenario.tally
         for row in rows
@@ -303,10 +301,20 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
         clears=statuses.count("clears"),
         undecided=statuses.count("open"),
         below=statuses.count("below"),
-        overlapping=max(best_or_overlapping - 1, 0),
+        overlapping=count_overlapping(rates),
         control_success=add_tallies(controls).compute_answered_success(),
         infra=sum(row.tally.infra for row in rows),
     )
+
+
+def count_overlapping(rates: Sequence[Rate]) -> int:
+    """Return how many of these rates but the best may be as good as the best, which has the highest lower bound.
+
+    Their intervals overlap with that of the best, or are withheld.
+    """
+    best_low = max((rate.low for rate in rates if not rate.withheld), default=0.0)
+    best_or_overlapping = sum(rate.withheld or rate.high >= best_low for rate in rates)
+    return max(best_or_overlapping - 1, 0)
 
 
 def _list_prompt_versions(query: MatrixQuery, sum_rows: list[SumRow]) -> tuple[str, ...]:
