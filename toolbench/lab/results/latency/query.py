@@ -111,6 +111,10 @@ class LatencyQuery:
         """
         values = {name: getattr(self, name) for name in ("scope", "metric", "by", "group")}
         values |= {"run": ",".join(map(str, self.runs))}
-        defaults = (None, "", "real", "trial")
-        pairs = [(name, value) for name, value in (values | changes).items() if value not in defaults]
+        defaults: Mapping[str, object] = {"scope": "real", "metric": "trial", "page": 1}
+        pairs = [
+            (name, value)
+            for name, value in (values | changes).items()
+            if value not in (None, "") and value != defaults.get(name)
+        ]
         return urlencode([*pairs, *self.chosen.pairs], safe=",")
