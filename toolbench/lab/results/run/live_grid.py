@@ -33,11 +33,12 @@ class RunGrid:
 def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
     """Return the grid of a run with at most two queries.
 
-    It has the columns RUN_COLUMNS unless the URL chooses others. Links to the matrix do not choose them.
+    It has the columns RUN_COLUMNS unless the URL chooses others. Links to the matrix do not name RUN_COLUMNS.
 
     Args:
         source: the run with its cells.
-        params: URL parameters of the matrix; its scope, name part, prompt version and filter are ignored.
+        params: URL parameters of the matrix; its scope, name part, prompt version, filter and open row are ignored, and
+            the view "bars" stands for the default view.
     """
     url_query = MatrixQuery.from_query(params)
     view = "" if url_query.view == "bars" else url_query.view

@@ -66,8 +66,8 @@ def get_missing_trials_page(
 
     Args:
         run_id: primary key of the run.
-        target: number of trials that each cell should have. None stands for the run's number of trials per cell or,
-            if it is larger, the largest number of trials that a cell has; at most MAX_CELL_TRIALS.
+        target: number of trials that each cell should have. None or 0 stands for the run's number of trials per cell
+            or, if it is larger, the largest number of trials that a cell has; at most MAX_CELL_TRIALS.
         chosen: ids of the chosen cells; None for all cells that lack trials.
 
     Raises:

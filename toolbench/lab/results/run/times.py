@@ -68,7 +68,7 @@ def get_pace(run: Run, run_tally: Tally) -> Pace:
 
 
 def measure_active_seconds(run: Run) -> float | None:
-    """Return the seconds during which at least one trial of the run was running; None if no trial ran.
+    """Return the seconds during which at least one trial of the run was running; None if no trial has ended.
 
     Only the last execution of each trial counts, so that pauses and the time before a retry are not included.
     """

@@ -90,12 +90,12 @@ class DiffPage:
 
     @property
     def has_difference(self) -> bool:
-        """Return whether a turn differs."""
+        """Return whether a shown turn differs."""
         return any(turn.is_first_difference for turn in self.turns)
 
     @property
     def has_unread_turn(self) -> bool:
-        """Return whether a turn was not read completely."""
+        """Return whether too little of a shown turn was read to find a difference."""
         return any(turn.kind == "unread" for turn in self.turns)
 
 

@@ -83,7 +83,7 @@ class TrialPage:
         first_bad_key: key of the timeline row with the first problem; empty if it is unknown.
         rendered_prompt: prompt that the server rendered; empty if it is unknown.
         steps_truncated: whether the trial has more than MAX_STEPS steps.
-        step: the open step; None in another view.
+        step: the open step; None in another view, and without steps.
         conversation: messages of the conversation; None in another view.
         earlier: earlier executions, the first one first.
         repeats: the first MAX_REPEATS trials of the cell; this one is absent if it comes after them.

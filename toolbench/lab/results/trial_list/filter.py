@@ -222,7 +222,8 @@ class TrialFilter:
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed.
 
-        Empty fields and the default order are left out. A change of `layout` replaces columns and density.
+        Empty fields and the default order are left out. A change of `layout` replaces columns and density; a change of
+        a field also replaces its values in `chosen`.
         """
         layout = changes.pop("layout", self.layout)
         values = self._get_values() | changes
@@ -369,7 +370,10 @@ def _selects_most_trials(trial_filter: TrialFilter) -> bool:
 
 
 def _build_scope_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the scope: imported runs, simulated runs or runs of real providers."""
+    """Return the condition of the scope: imported runs, simulated runs, runs of real providers, or all runs.
+
+    Only all runs include those of the playground.
+    """
     if trial_filter.scope == ALL_SCOPES:
         return Q()
     counted = ~Q(run__purpose=Run.PLAYGROUND)

@@ -82,7 +82,7 @@ class TrialQuery:
 
     Attributes:
         terms: the terms that filter.
-        words: the text without its terms.
+        words: the text without its terms and without the ignored ones.
         ignored: texts of terms whose operator or value does not fit the field; they do not filter.
     """
 

@@ -47,8 +47,8 @@ class MessageText:
 
     Attributes:
         head: its beginning.
-        whole: the whole text; empty if `head` is the whole text.
-        lines: number of lines of the whole text.
+        whole: the text up to MAX_TEXT_CHARS; empty if `head` is all of it.
+        lines: number of lines of the text up to MAX_TEXT_CHARS.
     """
 
     head: str
@@ -161,7 +161,7 @@ def build_plain_conversation(steps: Sequence[Step], stored: Mapping[int, StoredB
 
     Args:
         steps: the exchanges, in order; the messages of the first one's request come first.
-        stored: step details by key of the step, and the request of the first exchange.
+        stored: step details by step id, and the request of the first exchange.
     """
     builder = _ConversationBuilder(Trial(outcome=Trial.Outcome.PASS), stored, {})  # no step is the first problem
     return TrialConversation((*_build_first_messages(steps, stored), *builder.iter_messages(steps)))
@@ -193,7 +193,7 @@ def _build_made_call(step: Step, facts: JsonObject) -> MadeCall:
 
 
 def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodies]) -> Iterator[ConversationMessage]:
-    """Yield the messages of the first request."""
+    """Yield the messages of the first request; if it was not read, a message that says so."""
     first = next((step for step in steps if step.kind == Step.Kind.EXCHANGE), None)
     if first is None:
         return
