@@ -102,19 +102,23 @@ def _iter_request_texts(request: dict[str, Any]) -> Iterator[str]:
 
     A rendered prompt is one text, with what the model wrote in earlier turns.
     """
-    yield from _iter_content_texts(request.get("prompt"))
-    yield from _iter_content_texts(request.get("system"))
-    messages = request.get("messages")
+    for name in ("prompt", "system", "instructions"):
+        yield from _iter_content_texts(request.get(name))
+    messages = request.get("messages", request.get("input"))
+    if isinstance(messages, str):
+        yield messages
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and message.get("role") in GIVEN_ROLES:
             yield from _iter_content_texts(message.get("content"))
+        elif isinstance(message, dict) and message.get("type") == "function_call_output":
+            yield from _iter_content_texts(message.get("output"))
 
 
 def _iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
     """Yield the content if it is a text, or else the texts of its blocks down to MAX_DEPTH.
 
     Args:
-        content: value of a field `content`, `prompt` or `system`.
+        content: value of a field `content`, `prompt`, `system`, `instructions` or `output`.
         depth: number of lists and objects around the content.
     """
     if isinstance(content, str):
