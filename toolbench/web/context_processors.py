@@ -1,4 +1,4 @@
-"""Context of the frame of every page: theme, role, sections and tabs of the navigation."""
+"""Context of every page: theme, role, sections and tabs of the navigation, and the menu of saved views."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -100,7 +100,8 @@ def send_message(
 def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
     """Save a trial as a test case, run it and redirect to the run, once for each launch key.
 
-    If paid requests must be confirmed or a setting must be corrected, redirect to the plan of the run.
+    If paid requests must be confirmed or a setting must be corrected, redirect to the plan of the run. If the launch
+    key cannot be used, redirect to the trial with a message that says so.
 
     Args:
         request: the request of an operator.

@@ -30,7 +30,7 @@ class ForestRow:
         value: position of the difference from the baseline; None without a difference.
         pin_query: query string with this side as the baseline; "" for the baseline.
         remove_query: query string without this side; "" for the baseline, and if only two sides are compared.
-        pair_query: query string that compares only the baseline and this side; "" like `remove_query`.
+        pair_query: query string that compares only the baseline and this side; "" if `remove_query` is.
     """
 
     side: ComparedSide

@@ -106,7 +106,7 @@ class PanelLine:
     Attributes:
         y: coordinate of the line.
         p50, p95: coordinates of the quantiles on the time axis.
-        is_open: whether the upper bound of p95 is open.
+        is_open: whether a bound of p95 is open.
     """
 
     y: int

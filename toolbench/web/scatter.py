@@ -34,7 +34,8 @@ class ScatterPoint:
 
     Attributes:
         x, y: coordinates of p95 and of end-to-end success.
-        left, right: ends of the interval of p95; the right one is the edge of the drawing where the bound is open.
+        left, right: ends of the interval of p95; at an open bound, the left one is p95 itself, and the right one is the
+            edge of the field.
         is_open: whether p95 has no upper bound.
         top, bottom: ends of the interval of success.
         number: number of the row, shown beside the point; "" after the first MAX_NUMBERED points.

@@ -225,7 +225,7 @@ class LaunchForm(forms.Form):
     def is_advanced_expanded(self) -> bool:
         """Return whether the advanced fields are expanded.
 
-        This is so if one of these fields has an error or a value other than its default.
+        This is so if one of these fields has an error, or a value that is neither blank nor its default.
         """
         return any(
             name in self.errors or self[name].value() not in (self.fields[name].initial, None, "")
@@ -233,6 +233,7 @@ class LaunchForm(forms.Form):
         )
 
     def _filter_providers(self) -> tuple[ProviderChoices, ...]:
+        """Return the providers with the models that match `find` or are chosen, without those that have none."""
         search_text, chosen = str(self["find"].value() or ""), self._list_chosen("models")
         filtered = (provider.filter_models(search_text, chosen) for provider in self.choices.providers)
         return tuple(provider for provider in filtered if provider.groups)
@@ -256,7 +257,7 @@ class LaunchForm(forms.Form):
         return completed
 
     def read_points(self) -> int | None:
-        """Return the difference to detect in percentage points; None if the form does not have it."""
+        """Return the difference to detect in percentage points; None if it is blank or the form is not valid."""
         return self.cleaned_data.get("points") if self.is_valid() else None
 
     def to_request(self) -> RunRequest | None:

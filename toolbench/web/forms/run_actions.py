@@ -116,7 +116,7 @@ def _release_bodies(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _parse_agreed(values: Mapping[str, str]) -> int:
-    """Return the number of paid requests that the user has confirmed."""
+    """Return the number of paid requests that the user has confirmed; 0 for an empty field."""
     return _parse_count(values, "agreed") or 0
 
 

@@ -28,7 +28,7 @@ class RunListAction:
 
     @classmethod
     def parse(cls, values: QueryDict) -> "RunListAction":
-        """Parse the sent form; values that are not ids are ignored."""
+        """Parse the sent form; values of `run` that are not ids are ignored."""
         parsed_ids = (parse_whole_number(value) for value in values.getlist("run"))
         run_ids = tuple(dict.fromkeys(run_id for run_id in parsed_ids if run_id is not None))
         return cls(values.get("action", ""), run_ids, values.get("label", ""), "confirmed" in values)
