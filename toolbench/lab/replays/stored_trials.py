@@ -82,8 +82,7 @@ class ReplayedTrial:
         columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
         counts: the trial's counts by column; {} if the replay did not use all stored answers, and so counted too few.
         version: the scenario version that judged; 0 without columns.
-        unknown_from: 1-based number of the first step that could not be replayed; None if all were, and if the trial
-            is not replayable.
+        unknown_from: 1-based number of the first step that could not be replayed; None if all were, and if none can be.
         reason: why the replay stopped early or was not possible; "" otherwise.
         is_not_replayable: whether the trial sent no request, was ended without a verdict, or lost its bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
@@ -228,10 +227,7 @@ async def _replay_trial(
 
 
 async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
-    """Run the loop on recorded answers and judge the result.
-
-    The result is unknown if a request was not recorded, or if the engine raises an error.
-    """
+    """Run the loop on recorded answers and judge it; the result is unknown if one is missing, or after an error."""
     collector = _StepCollector()
     cancellation = CancellationToken()
     transport = RecordedTransport(recording, cancellation)

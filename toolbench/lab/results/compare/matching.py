@@ -99,8 +99,7 @@ def match_sides(
     """Group the counts of both sides by the strata in which they can be compared.
 
     Groups of scenarios are never pooled, nor are drawn instances with the published wording. If the sides have a
-    scenario's version in common, versions are separate strata; otherwise each side counts the newest version of each
-    scenario.
+    scenario's version in common, versions are separate strata; otherwise each side counts each scenario's newest one.
 
     Args:
         first: counts of the first side.
