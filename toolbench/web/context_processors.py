@@ -180,7 +180,7 @@ class SavedViews:
     """Menu of a page of results: saved views, and addresses of the page to share.
 
     Attributes:
-        user_id: id of the user, whose own views have a button that deletes them.
+        user_id: id of the user, by which the menu finds the views that the user owns.
         address: path and query string of the page.
         live_address: address of the page without ?upto=, which also shows later runs.
         frozen_address: address that shows only runs up to `last_run`; empty if the page cannot be limited.

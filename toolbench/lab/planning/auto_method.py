@@ -75,9 +75,9 @@ def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
 def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
     """Return the layers and, among them, new ones that adapt requests to the capabilities of the endpoint.
 
-    The lowest layer gets the first constraint that holds and the text format, if they are known. The new layers lie
-    below those of presets, workarounds, profile and overrides. Capability layers in `layers` are removed. Strategies
-    raw and wire_standard get no capability layers.
+    The lowest layer gets the first constraint that the endpoint enforces and the text format, if they are known. The
+    new layers lie below those of presets, workarounds, profile and overrides. Capability layers in `layers` are
+    removed. Strategies raw and wire_standard get no capability layers.
 
     Args:
         layers: the policy layers, lowest first; the launch sets the lowest one.
@@ -98,7 +98,7 @@ def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCap
 
 
 def _build_endpoint_patch(capabilities: Capabilities) -> JsonObject:
-    """Return the patch with the first constraint that holds and the text format, as far as they are known."""
+    """Return the patch with the first constraint that the endpoint enforces and the text format, if known."""
     known_settings = {
         "constraint": next(iter(capabilities.constrained or ()), ""),
         "text_format": capabilities.text_format,

@@ -101,7 +101,7 @@ class SideRow:
             possible.
         how: "paired" or "stratified"; "" without a comparison.
         figures: figures of all trials in the strata of `rate`, also of instances that are not shared.
-        left_out: number of strata that only this side or only the baseline has.
+        left_out: number of strata that only this side or only the baseline has, as in ComparisonCounts.
         shared_trials: number of trials that the baseline has too. If it is not 0, nothing is compared.
     """
 

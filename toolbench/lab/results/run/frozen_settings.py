@@ -8,6 +8,7 @@ from toolbench.engine.policy.layered_key import ENGINE_LAYER
 from toolbench.engine.policy.settings import build_policy_json, resolve_policy
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.types import Finding
+from toolbench.evals.types import PUBLISHED_WORDING
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.query_params import parse_whole_number
@@ -71,7 +72,7 @@ def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
     lint: tuple[Finding, ...] = ()
     if loaded_scenario := find_scenarios([scenario] if scenario else ()).get(scenario):
         # The published wording with a fixed seed, so that the page does not change between visits.
-        instance = loaded_scenario.draw_instance(0, kind="parity")
+        instance = loaded_scenario.draw_instance(0, kind=PUBLISHED_WORDING)
         layers.append((f"scenario {loaded_scenario.slug}", instance.layer))
         lint = lint_tools(instance.tools)
     try:
