@@ -63,6 +63,14 @@ def test_build_plan_skips_constrained_method_without_support() -> None:
     assert plan.skipped[0].why == "The endpoint is not known to constrain answers."
 
 
+def test_build_plan_names_streaming_of_skipped_configurations() -> None:
+    model = make_model()
+    configs = tuple(ConfigChoice(model.pk, method="constrained", stream=stream) for stream in (False, True))
+    plan = build_plan(RunRequest(configs=(*configs, ConfigChoice(model.pk)), scenarios=("happy_path",)))
+    whole, streamed = (item.what for item in plan.skipped)
+    assert streamed == f"{whole} · streamed"
+
+
 def test_build_plan_skips_examples_missing_in_scenario() -> None:
     request = build_request(make_model(), examples=("", "weather-1"), scenarios=("happy_path", "weather"))
     plan = build_plan(request)

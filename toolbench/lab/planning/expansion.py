@@ -118,7 +118,9 @@ def _find_method_error(choice: ConfigChoice, lookup: LookupResult) -> str:
 
 
 def _describe_choice(choice: ConfigChoice, lookup: LookupResult) -> str:
-    parts = (lookup.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
+    streamed = "streamed" if choice.stream else ""
+    names = (choice.profile, choice.strategy, choice.method, choice.examples, streamed)
+    parts = (lookup.models[choice.model].name, *names)
     return " · ".join(part for part in parts if part)
 
 
