@@ -125,8 +125,9 @@ def test_alert_rule_is_added_tested_switched_and_deleted(owner_client: Client) -
         answer = owner_client.post(f"/schedules/rules/{rule.pk}/act/", {"action": action}, follow=True)
         assert words in read_html(answer), action
     assert not AlertRule.objects.exists()
-    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
-    assert list(actions) == ["added", "changed", "changed", "deleted"]
+    entries = AuditEntry.objects.order_by("pk").values_list("action", "subject")
+    rule_name = f"alert rule of schedule {schedule}"
+    assert list(entries) == [(action, rule_name) for action in ("added", "changed", "changed", "deleted")]
 
 
 def test_test_of_alert_rule_without_address_is_an_error(owner_client: Client) -> None:

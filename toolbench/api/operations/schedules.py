@@ -37,7 +37,7 @@ from toolbench.lab.schedules.page import (
     get_schedules_page,
     list_alerts_before,
 )
-from toolbench.lab.schedules.rules import RuleSettings, create_rule
+from toolbench.lab.schedules.rules import RuleSettings, create_rule, name_rule
 from toolbench.lab.schedules.trend import TrendLine, get_trend_page
 
 router = Router()
@@ -145,7 +145,7 @@ def add_rule(request: HttpRequest, body: AlertRuleBody) -> Status[dict[str, Any]
     """Add an alert rule; it applies to runs that end from now on."""
     schedule = _get_schedule_or_404(body.schedule) if body.schedule is not None else None
     rule = create_rule(schedule, RuleSettings(body.kind, body.threshold, body.webhook, body.email))
-    _record(request, Action.ADDED, schedule)
+    _record_rule(request, Action.ADDED, schedule)
     return Status(201, _build_rule(build_rule_row(rule)))
 
 
@@ -154,7 +154,7 @@ def switch_rule(request: HttpRequest, rule_id: int, body: ActiveBody) -> dict[st
     """Turn an alert rule on or off."""
     rule = _get_rule_or_404(rule_id)
     AlertRule.objects.filter(pk=rule_id).update(active=body.active)
-    _record(request, Action.CHANGED, rule.schedule)
+    _record_rule(request, Action.CHANGED, rule.schedule)
     return {"sentence": f"The rule is {'on' if body.active else 'off'}."}
 
 
@@ -163,7 +163,7 @@ def delete_rule(request: HttpRequest, rule_id: int) -> Status[None]:
     """Delete an alert rule and its alerts."""
     rule = _get_rule_or_404(rule_id)
     rule.delete()
-    _record(request, Action.CHANGED, rule.schedule)
+    _record_rule(request, Action.DELETED, rule.schedule)
     return Status(204, None)
 
 
@@ -218,10 +218,14 @@ def _get_rule_or_404(rule_id: int) -> AlertRule:
     return rule
 
 
-def _record(request: HttpRequest, action: Action, schedule: Schedule | None) -> None:
-    """Add the change of a schedule to the audit list; None stands for the change of a rule for all runs."""
-    url = f"/schedules/{schedule.pk}/" if schedule else "/schedules/"
-    record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
+def _record(request: HttpRequest, action: Action, schedule: Schedule) -> None:
+    """Add an action on a schedule to the audit list."""
+    record(request, action, f"schedule {schedule}", f"/schedules/{schedule.pk}/")
+
+
+def _record_rule(request: HttpRequest, action: Action, schedule: Schedule | None) -> None:
+    """Add an action on a rule of a schedule, or on one for all runs, to the audit list."""
+    record(request, action, name_rule(schedule), f"/schedules/{schedule.pk}/" if schedule else "/schedules/")
 
 
 def _build_rule(row: RuleRow) -> dict[str, Any]:

@@ -52,6 +52,11 @@ def create_rule(schedule: Schedule | None, chosen: RuleSettings) -> AlertRule:
     )
 
 
+def name_rule(schedule: Schedule | None) -> str:
+    """Return the name of an alert rule in the audit list; a rule without a schedule is for all runs."""
+    return f"alert rule of schedule {schedule}" if schedule else "alert rule for all runs"
+
+
 def _check_settings(schedule: Schedule | None, chosen: RuleSettings) -> None:
     errors: dict[str, list[str]] = {}
     kind = CONDITIONS.get(Kind(chosen.kind)) if chosen.kind in Kind.values else None

@@ -12,7 +12,7 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.schedules.delivery import retry_delivery
 from toolbench.lab.schedules.edit import ScheduleError, create_schedule, edit_schedule
 from toolbench.lab.schedules.page import get_new_schedule, get_schedule_page, get_schedules_page
-from toolbench.lab.schedules.rules import RuleError, create_rule
+from toolbench.lab.schedules.rules import RuleError, create_rule, name_rule
 from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.schedule_actions import ScheduleActionError, act_on_rule, act_on_schedule
 from toolbench.web.forms.schedules import PlanIncompleteError, RuleForm, ScheduleForm, read_plan_source
@@ -107,7 +107,8 @@ def add_rule(request: HttpRequest) -> HttpResponse:
     try:
         rule = create_rule(schedule, form.build_settings()) if is_valid else None
         if rule is not None:
-            _announce(request, Action.ADDED, schedule, "The rule is saved. It applies to runs that end from now on.")
+            sentence = "The rule is saved. It applies to runs that end from now on."
+            _announce(request, Action.ADDED, schedule, sentence, name=name_rule(schedule))
     except RuleError as error:
         add_form_errors(form, error)
     if form.errors:
@@ -129,7 +130,8 @@ def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
     if name == "test":
         messages.success(request, sentence)
     else:
-        _announce(request, Action.DELETED if name == "delete" else Action.CHANGED, schedule, sentence)
+        action = Action.DELETED if name == "delete" else Action.CHANGED
+        _announce(request, action, schedule, sentence, name=name_rule(schedule))
     return _redirect_to_rules(schedule)
 
 
@@ -144,15 +146,22 @@ def retry(request: HttpRequest, delivery_id: int) -> HttpResponse:
     return _redirect_to_rules(delivery.alert.rule.schedule)
 
 
-def _announce(request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str) -> None:
+def _announce(
+    request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str, *, name: str = ""
+) -> None:
     """Show the result of an action and add it to the audit list.
 
-    `schedule` is None for an action on rules for all runs.
+    Args:
+        request: the request with the action.
+        action: what was done.
+        schedule: the schedule whose page the entry links to; None links to the list of schedules.
+        sentence: the result.
+        name: name of what was changed; "" for the schedule.
     """
     messages.success(request, sentence)
     has_page = schedule is not None and schedule.pk is not None  # a deleted schedule has no primary key
     url = reverse("schedule", args=[schedule.pk]) if schedule and has_page else reverse("schedules")
-    record(request, action, f"schedule {schedule}" if schedule else "alert rules for all runs", url)
+    record(request, action, name or f"schedule {schedule}", url)
 
 
 def _redirect_to_rules(schedule: Schedule | None) -> HttpResponse:
