@@ -89,7 +89,7 @@ def _set_limits(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
     agreed = _parse_agreed(values)
     limits.set_limits_and_resume(run_id, request_cap=requests, token_cap=tokens, confirmed_requests=agreed)
-    return "The limit is raised and the run continues."
+    return "The limits are changed and the run continues."
 
 
 def _add_trials(run_id: int, values: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The compare page: instances whose outcome changed, figures of runs in progress, and the title."""
+"""The compare page: changed instances, the plan of missing trials, figures of runs in progress, and the title."""
 
 import pytest
 from django.http import QueryDict
@@ -32,6 +32,16 @@ def test_compare_page_links_trials_of_the_changed_stratum() -> None:
     for pk in (changed.first, changed.second):
         trial = Trial.objects.select_related("config").get(pk=pk)
         assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)
+
+
+@pytest.mark.parametrize(("examples", "has_plan"), [("", True), ("one_call", False)])
+def test_sides_page_plans_no_trials_of_configurations_with_examples(examples: str, has_plan: bool) -> None:
+    run = make_run()
+    for name in ("one", "two"):
+        make_trial(make_cell(make_config(run, make_model(name), examples=examples)))
+    recompute_stale_cells()
+    query = CompareQuery.from_query(QueryDict("a_model=one&b_model=two"))
+    assert bool(get_sides_page(query).plan_query) == has_plan
 
 
 def test_sides_page_counts_new_trials_of_a_running_run() -> None:

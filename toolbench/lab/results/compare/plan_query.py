@@ -17,8 +17,9 @@ def build_plan_query(comparison: BaselineComparison) -> str:
     """Return the query string of a run with the trials that the sides lack, with one SQL query.
 
     Returns:
-        The query string; "" if the sides lack no trials, the model of a configuration was deleted, or the plan is too
-        large: more than MAX_CELL_TRIALS per cell, or a query string of more than MAX_QUERY_CHARACTERS.
+        The query string; "" if the sides lack no trials, a configuration has examples, which the launch form does not
+        have, or its model was deleted, or the plan is too large: more than MAX_CELL_TRIALS per cell, or a query string
+        of more than MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
     cell_ids = collect_cell_ids(chain.from_iterable(strata_by_side))
@@ -27,7 +28,9 @@ def build_plan_query(comparison: BaselineComparison) -> str:
     trials_per_cell = math.ceil(comparison.required_trials.more / comparison.scenarios)
     rows = RunConfig.objects.filter(cells__in=cell_ids).select_related("run").defer("layers", "options", "routing")
     configs = list(rows.distinct().order_by("pk"))
-    if trials_per_cell > MAX_CELL_TRIALS or not configs or any(config.model_id is None for config in configs):
+    if trials_per_cell > MAX_CELL_TRIALS or not configs:
+        return ""
+    if any(config.model_id is None or config.examples for config in configs):
         return ""
     scenarios = sorted({stratum.scenario for stratum in strata_by_side[0]})
     query = build_launch_query(configs, {config.strategy for config in configs}, scenarios, trials_per_cell)
