@@ -110,7 +110,7 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
     cell_columns = [column if column == "scenario" else f"config__{column}" for column in columns]
     if runs:
-        # A cell belongs to the run of its configuration. Without the second filter, PostgreSQL reads all configurations.
+        # The second filter, which changes no result, saves PostgreSQL reading all configurations.
         rows = set(cells.filter(run__in=runs, config__run__in=runs).values_list(*cell_columns).distinct())
     else:
         scope = {"simulated": simulated, "imported": imported}
