@@ -51,13 +51,16 @@ def test_toolbench_verb_has_help(arguments: list[str], expected: str) -> None:
     assert expected in result.stdout
 
 
-def test_toolbench_worker_without_an_instance_says_how_to_start_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("empty_variables", [{}, {"DATABASE_URL": "", "REDIS_URL": ""}])
+def test_toolbench_worker_without_an_instance_says_how_to_start_one(
+    tmp_path: Path, empty_variables: dict[str, str]
+) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "toolbench.cli", "worker"]
     result = subprocess.run(
         command,
         cwd=ROOT,
-        env={**environment, "TOOLBENCH_VAR": str(tmp_path)},
+        env={**environment, **empty_variables, "TOOLBENCH_VAR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

@@ -30,6 +30,15 @@ def test_start_options_bracket_an_ipv6_address() -> None:
     assert StartOptions.from_environment({"HOST": "::1"}).base == "http://[::1]:8000"
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_start_options_listen_on_all_addresses_with_an_ipv6_host() -> None:
+    with (
+        StartOptions(host="::", port=0).listen() as server,
+        socket.create_connection(("127.0.0.1", server.getsockname()[1]), timeout=5) as client,
+    ):
+        assert client.getpeername()[0] == "127.0.0.1"
+
+
 @pytest.mark.parametrize(("name", "text"), [("PORT", "http"), ("PORT", "0"), ("PORT", "70000"), ("WORKERS", "-1")])
 def test_start_options_refuse_an_invalid_number(name: str, text: str) -> None:
     with pytest.raises(RunnerError, match=f"{name} must be a number"):

@@ -72,7 +72,7 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
 
 
 def is_running(paths: Paths) -> bool:
-    """Return whether `up` runs for these folders: whether it holds their lock."""
+    """Return whether a process holds the lock of these folders, as `up` does while it runs."""
     if not paths.var.is_dir():
         return False
     lock = Lock(paths.var / "up.lock")
@@ -145,7 +145,7 @@ def _check_local_model(environment: Mapping[str, str]) -> InstallationFinding:
 
 
 def _check_ports(environment: Mapping[str, str]) -> Iterator[InstallationFinding]:
-    """Yield a finding for the port of the site and, if that port is free, one for the port of the gateway."""
+    """Yield a finding for the port of the site and, if only the port of the gateway is taken, a note about it."""
     try:
         options = StartOptions.from_environment(environment)
         options.listen().close()

@@ -74,12 +74,12 @@ def _build_management_verb(name: str, help_text: str) -> Verb:
 def _build_database_verb(name: str, help_text: str) -> Verb:
     """Build a verb for the management command of the same name that also works while Toolbench is stopped.
 
-    Without DATABASE_URL and a running instance, the verb serves the database in the data folder until it ends.
+    If DATABASE_URL is not set and Toolbench does not run, the verb serves the database in the data folder meanwhile.
     """
 
     def run(arguments: Sequence[str]) -> int:
         paths = Paths(get_var_folder())
-        if "DATABASE_URL" in os.environ or is_running(paths) or not {"-h", "--help"}.isdisjoint(arguments):
+        if os.environ.get("DATABASE_URL") or is_running(paths) or not {"-h", "--help"}.isdisjoint(arguments):
             return _manage([name, *arguments])
         try:
             with serve_database(paths) as url:

@@ -18,8 +18,8 @@ def up() -> None:
     """Start all processes and supervise them until a stop signal.
 
     Raises:
-        RunnerError: Toolbench runs already, an option is invalid, the port or the database cannot be used, the disk is
-            nearly full, or a process cannot start.
+        RunnerError: Toolbench runs already, processes of an earlier start still run, an option is invalid, the port or
+            the database cannot be used, the disk is nearly full, or a process cannot start.
     """
     paths = Paths(get_var_folder())
     paths.create()
@@ -60,7 +60,7 @@ def reset() -> None:
     """Delete all data after a confirmation. The environment variable YES=1 skips the question.
 
     Raises:
-        RunnerError: Toolbench still runs, or the user did not confirm.
+        RunnerError: Toolbench or one of its processes still runs, or the user did not confirm.
     """
     paths = Paths(get_var_folder())
     if not paths.var.exists():
@@ -77,7 +77,7 @@ def reset() -> None:
 
 
 def _try_install_weights() -> None:
-    """Install the weights of the local model; without them, Toolbench runs without that model."""
+    """Install the weights of the local model, or print why that failed; Toolbench then runs without the model."""
     try:
         install_weights()
     except RunnerError as error:
@@ -98,8 +98,8 @@ def _exec_with_servers(arguments: list[str]) -> None:
     state = read_state(paths.state)
     if state and not Lock(paths.var / "up.lock").acquire():
         environment = state.environment
-    elif "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
-        check_database(os.environ["DATABASE_URL"])
+    elif (database_url := os.environ.get("DATABASE_URL")) and os.environ.get("REDIS_URL"):
+        check_database(database_url)
         environment = {"TOOLBENCH_BASE": StartOptions.from_environment(os.environ).base}
     else:
         raise RunnerError(

@@ -22,7 +22,7 @@ class ChildSpec:
         folder: folder in which the child starts.
         stop_signal: signal that asks the child to stop.
         stop_seconds: time that the child may take to stop before it is killed.
-        has_ready_line: whether the child is a local server that prints a ready line first.
+        has_ready_line: whether the first line of the child's standard output is a ready line.
         has_heartbeats: whether the child writes heartbeats to the database.
         depends_on: names of the children without which it cannot write heartbeats.
         inherited_handles: file descriptors that the child inherits.
@@ -43,7 +43,8 @@ class ChildSpec:
 class ChildProcess:
     """Process that is started from a specification.
 
-    Its output goes to `<logs>/<name>.log`. A log of more than `_MAX_LOG_BYTES` is renamed to `.log.1` before the start.
+    Its output goes to `<logs>/<name>.log`, except for the standard output of a child with a ready line, which goes to a
+    pipe. A log of more than `_MAX_LOG_BYTES` is renamed to `.log.1` before the start.
     """
 
     def __init__(self, spec: ChildSpec, logs: Path, inherited_handles: tuple[int, ...] = ()) -> None:
@@ -90,7 +91,7 @@ class ChildProcess:
     def stop(self) -> None:
         """Request a stop and wait for the end; kill the child if it still runs after `spec.stop_seconds`.
 
-        Processes that the child had started and that still run are killed.
+        Processes of its group that still run are killed.
         """
         self.request_stop()
         try:
@@ -105,7 +106,7 @@ class ChildProcess:
         self.process.wait()
 
     def close(self) -> None:
-        """Close the pipe of a child that has ended, and kill the processes that it had started."""
+        """Close the pipe of a child that has ended, and kill the processes of its group that still run."""
         self._kill_group()
         if self.process.stdout:
             self.process.stdout.close()

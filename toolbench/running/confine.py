@@ -1,4 +1,4 @@
-"""Script that runs a command so that it ends with its parent process, as another user if an option says so.
+"""Script that runs a command so that, on Linux, it ends with its parent process; options choose another user.
 
 Usage: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] -- COMMAND…`
 The command replaces the script in the same process and keeps its number.
@@ -15,7 +15,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def enter_namespace(uid: int) -> None:
-    """Enter a user namespace in which this process has the user number `uid`; outside of it the user does not change.
+    """Enter a user namespace in which `uid` is the user and group number of this process.
+
+    Outside of the namespace, user and group do not change.
 
     Raises:
         OSError: user namespaces are forbidden.
@@ -56,7 +58,7 @@ def _write_file(path: str, text: str) -> None:
 
 
 def main() -> None:
-    """Change the user if an option says so, then run the command."""
+    """Change the user if an option says so, then replace this process by the command."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--signal", type=int, required=True)

@@ -70,7 +70,7 @@ def ensure_program_reachable(folder: Path, user: ProcessUser, *, program: str) -
     Args:
         folder: folder with the programs.
         user: the user.
-        program: path inside the folder of the program to try.
+        program: path of the program to try, relative to the folder.
     """
     if _can_run(user, folder / program, "--version"):
         return folder

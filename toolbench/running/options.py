@@ -73,7 +73,7 @@ class StartOptions:
 
     @property
     def gateway_port(self) -> int:
-        """Port of the gateway: the port after that of the site, or 1 after the last one."""
+        """Port of the gateway: the next one after that of the site; 1 if the site has port 65535."""
         return self.port % 65535 + 1
 
     @property
@@ -98,8 +98,11 @@ class StartOptions:
             RunnerError: the host is not an address of this machine, or the port cannot be used.
         """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        is_dual_stack = self.host == "::" and socket.has_dualstack_ipv6()
         try:
-            return socket.create_server((self.host, self.port), family=family, backlog=256)
+            return socket.create_server(
+                (self.host, self.port), family=family, backlog=256, dualstack_ipv6=is_dual_stack
+            )
         except OSError as error:
             is_unknown_name = (error.errno or 0) < 0
             if is_unknown_name or error.errno == errno.EADDRNOTAVAIL:

@@ -21,7 +21,7 @@ WORKER_DEPENDENCIES = frozenset({"scheduler", "valkey"})
 
 
 def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
-    """Build the environment of all processes.
+    """Build the environment of all processes except PostgreSQL and Valkey.
 
     It contains the variables of this process, among them keys of providers. Those in `shared` replace them.
     """

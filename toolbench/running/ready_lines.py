@@ -90,9 +90,10 @@ class _Registration:
             stdin.write(self.line.encode())
 
     def reap(self, now: float) -> bool:
-        """Reap the process if it has ended or its deadline has passed, and return whether the registration succeeded.
+        """Reap the process if it has ended, and return whether the registration succeeded.
 
-        After a failure, set the time of the next attempt; the pause doubles up to `_MAX_RETRY_SECONDS`.
+        A process whose deadline has passed is killed, and its registration has failed. After a failure, set the time of
+        the next attempt; the pause doubles up to `_MAX_RETRY_SECONDS`.
         """
         if self.process is None:
             return False
@@ -144,11 +145,14 @@ class ServiceRegistrar:
         self._registrations: dict[str, _Registration] = {}  # pending, by the child's name
 
     def watch(self, child: ChildProcess) -> None:
-        """Start to read from a child. Call it after each start of the child."""
+        """Start to read from a child with a ready line. Call it after each start of the child."""
         self._readers[child.spec.name] = ReadyLineReader(child)
 
     def unregister(self, name: str) -> None:
-        """Queue the removal of the address of a child that has ended, in place of a pending registration."""
+        """Queue the removal of the address of a child that has ended, in place of a pending registration.
+
+        Nothing is queued for a child that ended before its ready line.
+        """
         reader = self._readers.pop(name, None)
         if ping := self._pings.pop(name, None):
             ping.close()

@@ -56,7 +56,7 @@ def check_database(url: str) -> None:
 
 
 def _describe_url(url: str) -> str:
-    """Return host, port and database of a URL, without the user and the password."""
+    """Return host, port and database of a URL, without the user and the password; "no address" if it is no URL."""
     try:
         parts = urlsplit(url if "://" in url else "")
         port = f":{parts.port}" if parts.port else ""

@@ -73,8 +73,9 @@ class Startup:
         """Start all processes, supervise them until a stop signal, and stop them.
 
         Raises:
-            RunnerError: the port or the external database cannot be used, processes of an earlier start still run, or
-                a process cannot start. The processes that had started have been stopped.
+            RunnerError: the port or the external database cannot be used, processes of an earlier start still run, a
+                process cannot start, or the database cannot be migrated. The processes that had started have been
+                stopped.
         """
         for stop_signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(stop_signal, self._count_stop_request)

@@ -23,9 +23,10 @@ class SupervisedChild:
         heartbeat_timer: measures how long the child is silent.
         child: the running process; None while it waits for its restart or if there will be none.
         started_at: time of the last start, on the supervisor's clock.
-        restart_seconds: the last pause before a restart. The next one is twice as long, at most `MAX_RESTART_SECONDS`,
-            or `MIN_RESTART_SECONDS` if the process ran for more than `SETTLED_SECONDS`.
-        is_killed: whether the running process was killed for its silence and has not ended yet.
+        restart_seconds: the last pause before a restart; `MIN_RESTART_SECONDS` before the first one. The next one is
+            twice as long, at most `MAX_RESTART_SECONDS`, or `MIN_RESTART_SECONDS` if the process ran for more than
+            `SETTLED_SECONDS`.
+        is_killed: whether the process was killed for its silence; False from its next start on.
         restart_at: time of the next restart, on the supervisor's clock; None if there will be none.
     """
 
@@ -122,7 +123,7 @@ class Supervisor:
 
         The silence of a child that writes heartbeats is ignored while the database cannot be queried or a child on
         which it depends is not alive. A local server is not killed before its ready line, because a large model takes
-        long to load.
+        long to load. A child with neither heartbeats nor a ready line is never killed.
 
         Args:
             silent_seconds: seconds since the last heartbeat by process number; None if the database cannot be queried.
@@ -184,7 +185,7 @@ class Supervisor:
         return supervised.child
 
     def _reap(self, supervised: SupervisedChild, exit_code: int, now: float) -> None:
-        """Close a child that has ended, and schedule its restart unless a restart would not help."""
+        """Close a child that has ended, and schedule its restart unless it is a local server that cannot start."""
         assert supervised.child is not None
         supervised.child.close()
         log, name = supervised.child.log, supervised.spec.name
