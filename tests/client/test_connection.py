@@ -246,6 +246,25 @@ def test_client_get_run_without_required_fields_raises_value_error(body: bytes) 
         client.get_run(1)
 
 
+@pytest.mark.parametrize("body", [{}, {"items": None, "next": None}])
+def test_client_iter_runs_without_a_list_raises_value_error(body: dict[str, Any]) -> None:
+    with (
+        ScriptedServer([json_reply(body)]) as server,
+        ToolbenchClient(server.base_url, "tb_x") as client,
+        pytest.raises(ValueError, match="versions of client and server"),
+    ):
+        next(client.iter_runs())
+
+
+def test_client_add_trials_without_a_sentence_raises_value_error() -> None:
+    with (
+        ScriptedServer([json_reply({})]) as server,
+        ToolbenchClient(server.base_url, "tb_x") as client,
+        pytest.raises(ValueError, match="lacks sentence"),
+    ):
+        client.add_trials(1, 2, 3)
+
+
 def test_client_with_an_invalid_url_raises_unreachable() -> None:
     with pytest.raises(UnreachableError, match="is not a URL"):
         ToolbenchClient("http://a:port", "tb_x")

@@ -13,10 +13,12 @@ from toolbench.client.documents import (
     RemoteCase,
     RemoteConversation,
     RemoteModel,
+    RemotePage,
     RemotePlan,
     RemoteRun,
     RemoteRunDetail,
     RemoteRunSummary,
+    RemoteSentence,
     RemoteSentMessage,
     RemoteTrial,
     RemoteTrialDetail,
@@ -95,7 +97,7 @@ class ToolbenchClient:
 
         Args:
             idempotency_key: name of this launch, so that a repeated request returns the same run; empty for none.
-            agreed: number of paid requests that may be sent; ConflictError names the number to confirm.
+            agreed: number of paid requests that may be sent; `ConflictError.agreed` is the number to confirm.
             plan: the members of the body of POST /runs/plan.
         """
         return read_document(RemoteRun, self._post_once("/runs", plan | {"agreed": agreed}, idempotency_key))
@@ -187,7 +189,7 @@ class ToolbenchClient:
             idempotency_key: name of this request, so that a repeated request adds nothing; empty for none.
         """
         path, body = f"/runs/{run_id}/cells/{cell_id}/trials", {"count": count, "agreed": agreed}
-        return str(self._post_once(path, body, idempotency_key)["sentence"])
+        return read_document(RemoteSentence, self._post_once(path, body, idempotency_key)).sentence
 
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
@@ -293,8 +295,9 @@ class ToolbenchClient:
         """Yield the items of all pages of a list."""
         cursor: Any = None
         while True:
-            page = self.transport.get(path, params | {"limit": PAGE_SIZE, "cursor": cursor})
-            yield from page["items"]
-            cursor = page["next"]
+            answer = self.transport.get(path, params | {"limit": PAGE_SIZE, "cursor": cursor})
+            page = read_document(RemotePage, answer)
+            yield from page.items
+            cursor = page.next
             if cursor is None:
                 return

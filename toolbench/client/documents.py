@@ -18,9 +18,9 @@ class RemoteRate:
     Attributes:
         k: trials that passed.
         n: trials that are counted.
-        share: rate of passed trials as a fraction, None without trials. It differs from k / n if the rate weights its
+        share: rate of passed trials as a fraction, None if n is 0. It differs from k / n if the rate weights its
             scenarios equally.
-        low: lower bound of the interval, as a fraction; None without trials or without a valid interval.
+        low: lower bound of the interval, as a fraction; None if n is 0 or the interval is not valid.
         high: upper bound, likewise.
         interval: name of the interval's method, with the confidence level.
     """
@@ -40,7 +40,7 @@ class RemoteCounts:
     Attributes:
         trials: number of trials in any state.
         infra: trials with an infrastructure error.
-        cost: dollars; None if the cost of a trial is unknown.
+        cost: dollars; None if the cost of a trial is unknown, or if there is no cost yet.
     """
 
     trials: int
@@ -83,7 +83,7 @@ class RemoteRun:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the run is finished or cancelled."""
+        """Whether the run is finished or cancelled."""
         return self.state in ("finished", "cancelled")
 
 
@@ -331,15 +331,30 @@ class RemoteCase:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class RemotePage:
+    """Page of a list. `next` is the cursor of the next page; None on the last one."""
+
+    items: list[JsonObject]
+    next: int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSentence:
+    """Result of an action in words."""
+
+    sentence: str
+
+
 def read_document(kind: type[T], value: Any) -> T:
     """Return a JSON object as an instance of a dataclass.
 
     Args:
         kind: the dataclass.
-        value: the JSON value. Types of texts, numbers and booleans in it are not checked.
+        value: the JSON value. Only its lists, times and objects with a dataclass are checked.
 
     Raises:
-        ValueError: the value is not an object, a member is missing, or a time cannot be read.
+        ValueError: the value is not an object, a member is missing or no list, or a time cannot be read.
     """
     if not is_dataclass(kind) or not isinstance(value, Mapping):
         raise ValueError(f"The server sent {type(value).__name__} instead of {kind.__name__}. {_CHECK_VERSIONS}")
@@ -361,7 +376,9 @@ def _read_value(hint: Any, value: Any) -> Any:
         hint = next(option for option in get_args(hint) if option is not type(None))
         return _read_value(hint, value)
     if origin is list:
+        if not isinstance(value, list):
+            raise ValueError(f"The server sent {type(value).__name__} instead of a list. {_CHECK_VERSIONS}")
         return [_read_value(get_args(hint)[0], item) for item in value]
     if is_dataclass(hint) and isinstance(hint, type):
         return read_document(hint, value)
-    return datetime.fromisoformat(value) if hint is datetime else value
+    return datetime.fromisoformat(str(value)) if hint is datetime else value

@@ -27,7 +27,7 @@ class ToolbenchError(Exception):
         errors: fields to change; empty except with status 422, with which they may be empty too.
         agreed: number of paid requests to confirm; None if none has to be confirmed.
         paid_requests: maximum of paid requests by the provider's name; empty if none has to be confirmed.
-        retry_after: seconds to wait before the request is sent again; None if the response does not say it.
+        retry_after: seconds to wait before the request is sent again; None if the response does not say it in seconds.
     """
 
     status: int
@@ -63,7 +63,10 @@ class InvalidRequestError(ToolbenchError):
 
 
 class TooManyRequestsError(ToolbenchError):
-    """Error for too many requests in a minute (429), after the client has waited and sent it again three times."""
+    """Error for too many requests in a minute (429).
+
+    If the response says how long to wait, the client has waited and sent the request again three times before.
+    """
 
 
 class UnreachableError(Exception):

@@ -85,7 +85,9 @@ class Transport:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request and return the response; after 429, wait and send it again, up to `MAX_WAITS` times.
+        """Send a request and return the response.
+
+        After 429 with a time in Retry-After, wait for that time and send the request again, up to `MAX_WAITS` times.
 
         Args:
             method: HTTP method.
