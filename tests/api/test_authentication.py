@@ -54,6 +54,13 @@ def test_api_token_is_limited_by_current_role_of_its_user(api: ApiClient, owner:
     api.get("/runs")
 
 
+def test_api_session_names_the_missing_role_of_the_account(owner_client: Client, owner: User) -> None:
+    set_role(owner, Role.VIEWER)
+    owner.save()
+    detail = owner_client.get("/api/v1/share-links").json()["detail"]
+    assert detail == "Your account lacks the role operator. Ask an owner of this site for it."
+
+
 def test_api_names_missing_scope(owner: User) -> None:
     reader = ApiClient(create_api_token(owner, "reader", [Scope.READ], None)[1])
     answer = reader.send("POST", "/runs", {})

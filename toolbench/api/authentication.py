@@ -59,7 +59,8 @@ class ToolbenchToken(HttpBearer):
     def _describe_missing_scope(self, access: TokenAccess) -> str:
         role = ROLES_BY_SCOPE[self.scope].label.lower()
         if self.scope not in list_allowed_scopes(access.user):
-            return f"The owner of the token lacks the role {role}. Ask an owner of this site for it."
+            subject = "The owner of the token" if access.token_id else "Your account"
+            return f"{subject} lacks the role {role}. Ask an owner of this site for it."
         return f"The token lacks the scope {self.scope.value}. Send a token that has it."
 
     def _build_challenge(self) -> str:

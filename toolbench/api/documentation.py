@@ -19,10 +19,10 @@ from toolbench.api.problems import TITLES, build_problem
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """Parameter of an operation, or field of its body.
+    """Parameter of an operation, field of its body, or field of a schema.
 
     Attributes:
-        place: `path`, `query`, `header` or `body`; "" for a field of an answer.
+        place: `path`, `query`, `header` or `body`; "" for a field of a schema.
         kind: its type in words, such as `integer, 1 to 2000`.
         default: its default as JSON; "" without one.
         description: what it means; "" without a description.
@@ -57,7 +57,7 @@ class OperationRow:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """Schema that fields and answers name as their kind."""
+    """Schema of an object, which kinds of fields and answers name."""
 
     name: str
     description: str
@@ -116,7 +116,7 @@ def _list_operations() -> tuple[tuple[str, tuple[OperationRow, ...]], ...]:
 
 @cache
 def _list_schemas() -> tuple[SchemaRow, ...]:
-    """Return all schemas by name."""
+    """Return the schemas of objects, sorted by name."""
     schemas = _build_document()["components"]["schemas"]
     return tuple(
         SchemaRow(name, schema.get("description", ""), tuple(_list_fields(schema)))

@@ -10,7 +10,7 @@ from django.utils.cache import get_conditional_response, patch_cache_control
 def add_etag(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Return a response to GET or HEAD with an ETag, or 304 if the request names the same ETag.
 
-    Other responses, and those with another status than 200, are returned unchanged.
+    Other responses, streaming ones, and those with another status than 200 are returned unchanged.
     """
     if not isinstance(response, HttpResponse) or response.status_code != 200 or request.method not in ("GET", "HEAD"):
         return response

@@ -1,4 +1,4 @@
-"""Masking of every known secret in the API's responses and files."""
+"""Masking of known secrets in the API's JSON responses, and in files with stored bytes."""
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase

@@ -31,7 +31,7 @@ def check_rate(name: str, method: str) -> None:
     kind = "reads" if method in SAFE_METHODS else "changes"
     limit = settings.API_READS_PER_MINUTE if kind == "reads" else settings.API_CHANGES_PER_MINUTE
     if _count(f"{kind}:{name}") > limit:
-        raise _build_limit_error(f"One token may send at most {limit:,} {kind} a minute.")
+        raise _build_limit_error(f"A token or signed-in user may send at most {limit:,} {kind} a minute.")
 
 
 def count_refusal(address: str) -> None:

@@ -155,8 +155,8 @@ class GatewayTraceDocument(Schema):
 
     Attributes:
         alias: the alias that the client named.
-        served_by: the alias that was tried last; it may be a fallback; "" if none was tried.
-        model_name: name of the model of that alias; "" likewise.
+        served_by: the alias that was tried last; it may be a fallback.
+        model_name: name of the model of that alias.
         token_name: name of the API token.
         simulated: whether the model is simulated.
         dialect: wire format of the client.
@@ -169,12 +169,13 @@ class GatewayTraceDocument(Schema):
             without an answer.
         calls: number of tool calls in the answer.
         changes: names of the changes to request and answer.
-        requests: number of requests to the provider, retries included.
-        input_tokens: tokens of the requests; null if the provider did not report them.
+        requests: number of requests to the providers of all tried aliases, retries included.
+        input_tokens: tokens of the requests for the answer; null without an answer, or if the provider did not report
+            them.
         output_tokens: tokens of the answers; null likewise.
-        cost: dollars that the provider reported; null if it reported no cost.
+        cost: dollars that the provider reported; null without an answer, or if it reported no cost.
         duration_ms: time from the arrival of the request to the end of the response.
-        upstream_ms: sum of the times of the requests to the provider.
+        upstream_ms: sum of the times of these requests.
     """
 
     id: int

@@ -43,9 +43,9 @@ class MatrixParameters(ChosenQuery):
         scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
             `demo` for simulated and `imported` for imported runs, `published` for the figures of the case study.
             If it is missing: `runs` if `run` names runs, otherwise `real` if there are such runs, else `published`.
-        metric: name of a metric that GET /metrics lists. The table has the columns of all metrics in any case.
+        metric: name of a metric that GET /metrics lists. The table always has the columns of all metrics.
         target: target of the success rate in percent.
-        q: part of the name of the model or provider, in any case; "" for all.
+        q: part of the name of the model or provider, in upper or lower case; "" for all.
         group: name of a group of scenarios. "", and a group without a scenario here, stand for the default one.
         prompt: version of a scenario's prompt; `each` for a row for each version; "" for all versions in one row.
         ids: whether the table has the column `runs` with the ids of the runs of a row, which may be thousands.

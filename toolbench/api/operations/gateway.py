@@ -138,7 +138,10 @@ def get_gateway_trace(request: HttpRequest, trace_id: int) -> GatewayTrace:
 
 @router.post("/gateway/traces/{int:trace_id}/draft", response=SentenceDocument, auth=LAUNCH)
 def make_draft_of_trace(request: HttpRequest, trace_id: int) -> dict[str, str]:
-    """Create a draft of a test case from a trace; 409 for an error, and for a trace without complete bodies."""
+    """Create a draft of a test case from a trace.
+
+    409 if the request failed, or what was kept of it cannot be read as recorded traffic.
+    """
     trace = _get_trace_or_404(trace_id)
     try:
         result = import_traffic(build_traffic_line(trace), f"trace {trace_id} of the gateway")

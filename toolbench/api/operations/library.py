@@ -96,7 +96,7 @@ class ProfileDocument(Schema):
 
     Attributes:
         options: request parameters by name.
-        applies_to: pattern of the names of models that it applies to, in the same case, such as `qwen*`.
+        applies_to: pattern of the names of models that it applies to, such as `qwen*`; upper and lower case differ.
         builtin: whether it comes with Toolbench; it can be neither changed nor deleted.
         archived: whether it was deleted after a run had used it.
         version: number of the newest version. Send it with a change; a change of another version is refused.
@@ -134,7 +134,7 @@ class ProfileContent(BodySchema):
 
     Attributes:
         options: request parameters by name, such as {"temperature": 0}.
-        applies_to: pattern of the names of models that it applies to, in the same case; `*` for all.
+        applies_to: pattern of the names of models that it applies to; upper and lower case differ. `*` for all.
         tags: words that pages show.
     """
 

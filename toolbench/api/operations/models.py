@@ -30,7 +30,7 @@ class ModelQuery(QuerySchema):
     """Filter of the models.
 
     Attributes:
-        q: part of the name or canonical name, in any case; "" for all.
+        q: part of the name or canonical name, in upper or lower case; "" for all.
     """
 
     q: Text = ""
@@ -145,7 +145,7 @@ class ProbesDocument(Schema):
     """Probes that are queued, or were queued or running already.
 
     Attributes:
-        ids: their ids, by the names of their models.
+        ids: their ids, ordered by the names of their models.
     """
 
     ids: list[int]

@@ -175,7 +175,7 @@ class OfferedQuery(QuerySchema):
     """Filter of the models.
 
     Attributes:
-        q: part of the name, in any case; "" for all.
+        q: part of the name, in upper or lower case; "" for all.
     """
 
     q: Text = ""
@@ -298,7 +298,7 @@ def _get_provider_or_404(provider_id: int, *, lock: bool = False) -> Provider:
 def _build_provider(row: ProviderRow) -> dict[str, Any]:
     """Return the values of a ProviderDocument."""
     provider = row.provider
-    # `address` contains the base URL and the prefix.
+    # A ProviderDocument has `address` in place of the base URL, and no API prefix.
     names = {"id", "kind", "header_names", *STORED_SETTINGS} - {"base_url", "api_prefix"}
     return {name: getattr(provider, name) for name in names} | {
         name: getattr(row, name) for name in ("address", "key", "state", "state_text", "models")
