@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import secrets
+import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -343,9 +344,16 @@ async def serve(host: str, port: int) -> AsyncIterator[str]:
     runner = web.AppRunner(Gateway().build_app(), handler_cancellation=True, access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
-        await site.start()
-        bound_host, bound_port = runner.addresses[0][:2]
-        yield f"http://{bound_host}:{bound_port}"
+        listening_socket = _listen(host, port)
+        await web.SockSite(runner, listening_socket).start()
+        bound_host, bound_port = listening_socket.getsockname()[:2]
+        yield f"http://[{bound_host}]:{bound_port}" if ":" in bound_host else f"http://{bound_host}:{bound_port}"
     finally:
         await runner.cleanup()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Open the listening socket; `::` stands for all addresses, also those of IPv4."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_dual_stack = host == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, dualstack_ipv6=is_dual_stack)

@@ -94,7 +94,7 @@ class TraceWriter:
     async def _add_bodies(self, trace: GatewayTrace, body_bytes: int, add_bodies: Callable[[], None]) -> None:
         try:
             await asyncio.to_thread(add_bodies)
-        except Exception:  # the trace is stored without bodies
+        except Exception:  # the trace is stored without the bodies that are missing
             logger.exception("The bodies of a trace could not be added")
         self._body_task_bytes -= body_bytes
         self.put(trace)
