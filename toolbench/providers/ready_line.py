@@ -1,4 +1,4 @@
-"""Ready line of a local server, and the report of a server that cannot start."""
+"""Ready line of a local server or of the gateway, and the report of a server that cannot start."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ START_FAILED_EXIT_CODE = 3
 
 
 class ServerStartError(Exception):
-    """Failure to start a local server.
+    """Failure to start a local server or the gateway.
 
     Its text is one sentence for users: the cause and, if known, what to do.
     """
@@ -16,13 +16,13 @@ class ServerStartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadyLine:
-    """JSON line that a local server prints when it serves.
+    """JSON line that a local server or the gateway prints when it serves.
 
     Attributes:
         name: name of the server.
         url: address without API prefix and without trailing slash.
-        key: API key of the server.
-        model: id of the server's model.
+        key: API key of the server; "" for the gateway.
+        model: id of a model that the server has; "" for the gateway.
     """
 
     name: str

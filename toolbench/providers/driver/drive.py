@@ -276,7 +276,9 @@ class _TrialRun:
         if self._timeout.expired():
             return build_exchange_error(self.find_stop_reason().value, status=exchange.status)
         return build_exchange_error(
-            "cancelled", "The worker was stopped while the request was under way.", status=exchange.status
+            "cancelled",
+            "The worker was stopped, or the client of the gateway disconnected, while the request was under way.",
+            status=exchange.status,
         )
 
     async def _execute(self, operation: Execute) -> tuple[Outcome, ...]:

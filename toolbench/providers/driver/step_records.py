@@ -114,5 +114,5 @@ class Gate(Protocol):
         ...
 
     async def back_off(self, seconds: float) -> None:
-        """Release the provider's slot, wait for `seconds`, and acquire a slot again."""
+        """Wait for `seconds`; for a trial of a run, release the provider's slot before and acquire one afterwards."""
         ...

@@ -1,8 +1,9 @@
 """Transport for httpx that sends requests with aiohttp.
 
-It follows no redirects, keeps no cookies, decompresses nothing and never retries: bodies arrive as the server sent
-them. It reads two extensions of a request: `timeout`, in httpx's form (`connect` and `read` in seconds, None for no
-limit), and `network`, a `NetworkAccess`.
+It follows no redirects, keeps no cookies and decompresses nothing: bodies arrive as the server sent them. A POST is
+never repeated; aiohttp repeats a GET once if its connection is lost before a response. The transport reads two
+extensions of a request: `timeout`, in httpx's form (`connect` and `read` in seconds, None for no limit), and `network`,
+a `NetworkAccess`.
 """
 
 import functools
@@ -62,9 +63,9 @@ _TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 
 
 def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx.TransportError:
-    """Return httpx's counterpart of an error of aiohttp or of the operating system.
+    """Return httpx's counterpart of one of `_TRANSPORT_ERRORS`.
 
-    The text of a proxy or TLS error names the setting at fault.
+    If `describe_network_error` describes the error, the text names the setting at fault.
     """
     if problem := describe_network_error(error, network):
         return (TlsError if problem.is_tls else httpx.ConnectError)(problem.sentence)
@@ -137,16 +138,16 @@ class _ResponseBody(httpx.AsyncByteStream):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Close the response and its connection."""
+        """Close the response, and its connection unless the whole body was read."""
         self._response.close()
 
 
 def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
-    """Return a body above `MIN_STREAMED_BODY_BYTES` as a stream, and None for an empty body.
+    """Return a body of `MIN_STREAMED_BODY_BYTES` or more as a stream, an empty one as None, any other unchanged.
 
     aiohttp sends a stream in parts. Sending a large body at once would block the event loop.
     """
-    return io.BytesIO(data) if len(data) > MIN_STREAMED_BODY_BYTES else data or None
+    return io.BytesIO(data) if len(data) >= MIN_STREAMED_BODY_BYTES else data or None
 
 
 def _build_network_arguments(network: NetworkAccess, headers: list[tuple[str, str]], *, tunnel: bool) -> dict[str, Any]:

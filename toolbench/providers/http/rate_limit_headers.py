@@ -22,7 +22,7 @@ _HEADER_PAIRS = (
 _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)")
 _SECONDS_BY_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_MIN_EPOCH_SECONDS, _MIN_EPOCH_MS = 10**9, 10**12  # a smaller number is a number of seconds from now
+_MIN_EPOCH_SECONDS, _MIN_EPOCH_MS = 10**9, 10**12  # numbers below the first are seconds from now
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,8 @@ class _TemplateKey:
 def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
     """Return the template for `path` at this endpoint, from the cache if it has been built before.
 
-    An endpoint that was seen before is found by identity, which is faster than by its values.
-
-    Headers of `endpoint.headers` replace fixed headers of the same name.
+    An endpoint that was seen before is found by identity, which is faster than by its values. `endpoint.headers`
+    replace all other headers of the same names.
 
     Args:
         endpoint: the endpoint.

@@ -1,7 +1,7 @@
 """Masking of a streamed answer while it arrives.
 
 Text that may be the beginning of a secret is held back until more text arrives, so no event contains a whole secret,
-however the text is divided. At most the length of a secret in its longest spelling is held back.
+however the text is divided. At most the length of a secret in its longest spelling and 64 bytes more are held back.
 """
 
 from collections.abc import Iterator

@@ -44,8 +44,8 @@ def _add_texts(value: Any, texts: list[str]) -> None:
 def map_texts(value: Value, transform: TextTransform) -> Value:
     """Return a copy of `value` with `transform` applied to every text in it, keys and bytes included.
 
-    Numbers, enum members and values of types other than dict, list, tuple and dataclass stay unchanged. An instance of
-    a subclass of dict keeps its class.
+    Numbers, enum members, and instances of other classes than dict, list, tuple and dataclasses stay unchanged, such as
+    named tuples. An instance of a subclass of dict keeps its class.
     """
     return cast(Value, _map_value(value, transform))
 

@@ -46,7 +46,7 @@ def _check_address(server: McpServer) -> None:
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise ToolListError("This is not an address: it begins with http:// or https:// and names a host.")
+        raise ToolListError("This is not an address: an address begins with http:// or https:// and names a host.")
 
 
 def _parse_answer(output: bytes) -> ToolList:

@@ -20,8 +20,8 @@ _NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_fa
 def check_dropped_tools(result: ProbeResult, result_without_tools: ProbeResult) -> ProbeCheck:
     """Check whether tools reach the prompt, by the endpoint's counts of input tokens and by calls.
 
-    A call shows that the tools reached the model. Without a call, equal counts show that they did not. Without counts
-    the check is inconclusive.
+    Without counts the check is inconclusive, even if there is a call. Otherwise a call shows that the tools reached the
+    model, and equal counts without a call show that they did not.
 
     Args:
         result: result of a request with tools.

@@ -32,8 +32,8 @@ class CheckDefinition:
     Attributes:
         slug: name of the check in stored probes.
         title: name of the check on pages.
-        run: sends the check's requests and returns its result; None for a check that needs the results of earlier
-            requests and is called by the probe itself.
+        run: sends the check's requests and returns its result; None for a check that the probe calls itself, because
+            other checks need its requests or it needs theirs.
     """
 
     slug: str

@@ -1,8 +1,8 @@
 """Answer of a simulated model to a request: its content, whether its fault occurs, and its latency.
 
 The seed and the model alone decide whether the fault occurs. All turns of a trial have the same seed, so a model's rate
-is the share of trials with the fault. Random details of an answer depend on seed, model and turn. For a request without
-a seed, all of this is random at each request.
+is the share of trials with the fault. Random details of an answer depend on seed, model and turn; those of a fault of
+behaviour only on seed and model. For a request without a seed, all of this is random at each request.
 """
 
 import math
@@ -64,7 +64,7 @@ class RefusedTurns:
     turns: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
 
     def register_refusal(self, *turn: object) -> bool:
-        """Register an attempt at a turn and return whether to refuse it: the first is refused."""
+        """Register an attempt at a turn and return whether to refuse it: the first is, the second is not, and so on."""
         if turn in self.turns:
             del self.turns[turn]
             return False

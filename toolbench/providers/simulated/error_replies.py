@@ -106,7 +106,7 @@ def no_tool_route(request: ChatRequest) -> Reply | None:
 
 
 def safety_refusal(request: ChatRequest) -> Reply | None:
-    """Refuse a request without tools, as control scenarios send it."""
+    """Refuse a request without tools, as some control scenarios send it."""
     if request.functions:
         return None
     text = "Content violates usage guidelines (simulated)"

@@ -127,7 +127,7 @@ class SimulatedServer:
         return secrets.compare_digest(key.encode(), self.key.encode())
 
     async def _stream_answer(self, answer: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
-        """Send a streamed answer, half of its latency before the first chunk and the rest between the chunks."""
+        """Send a streamed answer; half of its latency passes before the first chunk, the rest after the chunks."""
         response = web.StreamResponse(headers={"Content-Type": answer.reply.content_type, "x-simulated": label})
         await asyncio.sleep(answer.seconds * self.latency_factor / 2)
         await response.prepare(request)

@@ -44,12 +44,12 @@ def hidden_tool(move: Move, request: ChatRequest, generator: random.Random) -> M
 
 
 def wrong_types(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Replace each array in the arguments by its first item; without arrays, each argument by a number."""
+    """Replace each array in the arguments by its first item; without an array that has items, each argument by 7."""
     return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
 
 
 def wrong_value(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Replace in each call the last argument other than a reason by "something else"."""
+    """Replace in each call the last argument other than a reason, or a value in it, by "something else"."""
     return replace(move, calls=tuple(Call(call.name, _change_last_value(call.arguments)) for call in move.calls))
 
 

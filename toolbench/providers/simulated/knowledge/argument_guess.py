@@ -27,7 +27,7 @@ from toolbench.providers.simulated.knowledge.text_values import (
 from toolbench.providers.simulated.knowledge.values import find_known_value
 
 MAX_DEPTH = 4  # of nested objects and arrays
-MIN_STEM_CHARS = 4  # a word of this length is similar to longer words that begin with it: cancel, cancels
+MIN_STEM_CHARS = 4  # a word of this length or more is similar to longer words that begin with it: cancel, cancels
 IDENTIFIER_WORDS = {"id", "number", "code", "no", "key", "sku", "order", "ticket", "invoice"}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _SAMPLES = {"date": "2026-01-01", "date-time": "2026-01-01T12:00:00Z", "email": "someone@example.com"}

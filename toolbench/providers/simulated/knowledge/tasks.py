@@ -25,7 +25,7 @@ class KnownTask:
         calls: the calls to make, as (tool, arguments).
         in_one_message: whether all calls belong in one message.
         reply_template: the final reply with `$names` from question and results, "" for none.
-        values: values of the names in the question.
+        values: values of the names in the question and in the row's `fact`.
     """
 
     calls: tuple[tuple[str, JsonObject], ...]
