@@ -162,7 +162,7 @@ class RemoteRunDetail:
         failures: groups of failures, as FailureGroupDocument of the OpenAPI document.
         retryable: number of trials with infrastructure errors that can be queued again.
         resumable: number of cancelled trials that can be queued again.
-        seconds_left: expected time to the end, in seconds; None if it is unknown.
+        seconds_left: expected time to the end, in seconds; None if it is unknown, or if no trial is queued or running.
     """
 
     run: RemoteRun

@@ -23,7 +23,7 @@ class GatewayError(Exception):
         status: HTTP status of the answer.
         code: stable name, such as `invalid_request`, `gateway_full` or `upstream_failed`.
         message: sentences that say what is wrong and what to do.
-        retry_after: seconds after which the client may try again; None to send no such header.
+        retry_after: seconds after which the client may try again; None to send no header Retry-After.
     """
 
     def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:

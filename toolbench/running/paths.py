@@ -111,7 +111,7 @@ class Lock:
         self.handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
 
     def acquire(self, *, seconds: float = 0.0, on_wait: Callable[[], None] = lambda: None) -> bool:
-        """Try to acquire the lock for `seconds` and return whether that succeeded.
+        """Try for `seconds` to acquire the lock, and return whether that succeeded.
 
         Args:
             seconds: 0 for a single attempt.

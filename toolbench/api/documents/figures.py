@@ -66,9 +66,9 @@ class RateDocument(Schema):
         k: trials that passed. End-to-end success does not count a pass after a retry by a user.
         n: trials that are counted: with answered success, those that passed or failed, except at the trial deadline;
             with end-to-end success, those that passed, failed or had an infrastructure error.
-        share: rate of passed trials as a fraction, null without trials. It differs from k / n if the rate weights its
+        share: rate of passed trials as a fraction, null if n is 0. It differs from k / n if the rate weights its
             scenarios equally.
-        low: lower bound of the interval, as a fraction; null without trials or without a valid interval.
+        low: lower bound of the interval, as a fraction; null if n is 0 or the interval is not valid.
         high: upper bound, likewise.
         interval: name of the interval's method with the confidence level, such as "Wilson, 95 %".
     """
@@ -82,17 +82,17 @@ class RateDocument(Schema):
 
     @staticmethod
     def resolve_share(rate: Rate) -> float | None:
-        """Return the share; None without trials."""
+        """Return the share; None without trials that are counted."""
         return rate.share if rate.n else None
 
     @staticmethod
     def resolve_low(rate: Rate) -> float | None:
-        """Return the lower bound; None without trials or without a valid interval."""
+        """Return the lower bound; None without trials that are counted, or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.low
 
     @staticmethod
     def resolve_high(rate: Rate) -> float | None:
-        """Return the upper bound; None without trials or without a valid interval."""
+        """Return the upper bound; None without trials that are counted, or without a valid interval."""
         return None if rate.withheld or not rate.n else rate.high
 
     @staticmethod

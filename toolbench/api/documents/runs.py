@@ -249,7 +249,8 @@ class RunDetailDocument(Schema):
         failures: the largest failure groups, at most 20.
         retryable: number of trials that `retry` would queue again.
         resumable: number of cancelled trials that `resume-cancelled` would queue again.
-        seconds_left: expected seconds to the end, at the pace of the last minutes; null if it is unknown.
+        seconds_left: expected seconds to the end, at the pace of the last minutes; null if it is unknown, or if
+            no trial is queued or running.
     """
 
     run: RunDocument

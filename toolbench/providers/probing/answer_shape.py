@@ -78,12 +78,16 @@ _ARGUMENT_TEXTS = {
 
 
 def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Check whether every call in the answers has an id and whether the ids are distinct."""
-    id_rows = [(step.ordinal, call.get("id")) for step in exchanges for call in _list_calls(parse_raw_message(step))]
+    """Check whether every call in `tool_calls` of the answers has an id and whether the ids are distinct.
+
+    Calls in the old field function_call are ignored, because they have no ids.
+    """
+    messages = [(step.ordinal, parse_raw_message(step)) for step in exchanges]
+    id_rows = [(number, call.get("id")) for number, message in messages for call in _list_tool_calls(message)]
     ids = [call_id for _, call_id in id_rows]
     numbers = tuple(dict.fromkeys(number for number, _ in id_rows))
     if not ids:
-        return ProbeCheck("ids", "unknown", "Inconclusive: no answer had a call in its own field.")
+        return ProbeCheck("ids", "unknown", "Inconclusive: no answer had a call in tool_calls.")
     if any(not isinstance(call_id, str) or not call_id.strip() for call_id in ids):
         return ProbeCheck("ids", "failed", "Calls have no id; Toolbench adds one.", {"ids": "missing"}, numbers)
     if len(set(ids)) < len(ids):
@@ -102,12 +106,15 @@ def find_reasoning_field(message: Message) -> str:
 
 
 def _list_calls(message: Message) -> list[JsonObject]:
-    """Return the calls of a message in any shape; a call in the legacy field gets the id "legacy"."""
+    """Return the calls in `tool_calls`; without any, the call in the old field function_call."""
+    legacy = message.get("function_call")
+    return _list_tool_calls(message) or ([{"function": legacy}] if isinstance(legacy, dict) else [])
+
+
+def _list_tool_calls(message: Message) -> list[JsonObject]:
+    """Return the calls in `tool_calls`, which may be a single object in place of a list."""
     calls = message.get("tool_calls")
     listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
-    legacy = message.get("function_call")
-    if not listed and isinstance(legacy, dict):
-        return [{"id": "legacy", "function": legacy}]
     return [call for call in listed if isinstance(call, dict)]
 
 

@@ -19,7 +19,7 @@ from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, ProbeLimitRea
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
-MAX_REQUESTS = 60  # of one conformance probe, with retries
+MAX_REQUESTS = 60  # of one execution of a conformance probe, with retries
 MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use; retries are not counted
 
 RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
