@@ -57,7 +57,9 @@ def worker() -> None:
 
 
 def reset() -> None:
-    """Delete all data after a confirmation. The environment variable YES=1 skips the question.
+    """Delete the folder of all data after a confirmation. The environment variable YES=1 skips the question.
+
+    A database of DATABASE_URL and the data of REDIS_URL are kept.
 
     Raises:
         RunnerError: Toolbench or one of its processes still runs, or the user did not confirm.
@@ -73,7 +75,7 @@ def reset() -> None:
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
     shutil.rmtree(paths.var)
-    return print_line(f"All data was deleted; `{build_command('up')}` starts with an empty database.")
+    return print_line(f"Everything in {paths.var} was deleted; databases of your own were kept.")
 
 
 def _try_install_weights() -> None:

@@ -69,7 +69,7 @@ async def check_names(prober: Prober) -> ProbeCheck:
 
 
 def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
-    """Return a pattern quoted by a refusal that excludes the refused names but no plain name; "" for none.
+    """Return a pattern quoted by a refusal that excludes the refused names, but not that of `ECHO_TOOL`; "" for none.
 
     Only patterns of character classes and counts are used, so that an endpoint's text cannot cause a slow search.
     """
