@@ -75,7 +75,7 @@ def reset() -> None:
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
     shutil.rmtree(paths.var)
-    return print_line(f"Everything in {paths.var} was deleted; databases of your own were kept.")
+    return print_line(f"Everything in {paths.var} was deleted. A database of DATABASE_URL is not changed.")
 
 
 def _try_install_weights() -> None:
