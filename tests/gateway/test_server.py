@@ -4,11 +4,9 @@ import asyncio
 import io
 import json
 import logging
-import socket
 import threading
 from collections.abc import Iterator
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -67,18 +65,6 @@ async def wait_for_alias(gateway: RunningGateway, name: str) -> None:
 
 async def wait_for_request(upstream: ScriptedServer) -> None:
     assert await asyncio.to_thread(upstream.arrived.acquire, timeout=POLL_TIMEOUT_SECONDS)
-
-
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
-@pytest.mark.parametrize(("host", "client_host"), [("::1", "[::1]"), ("::", "127.0.0.1")])
-def test_gateway_with_an_ipv6_host_answers_at_its_url(host: str, client_host: str) -> None:
-    async def request_health() -> None:
-        async with server.serve(host, 0) as url, aiohttp.ClientSession() as session:
-            assert urlsplit(url).hostname == host
-            async with session.get(f"http://{client_host}:{urlsplit(url).port}/health") as answer:
-                assert answer.status == 200
-
-    asyncio.run(request_health())
 
 
 def test_gateway_returns_call_with_alias_header_and_explanation() -> None:

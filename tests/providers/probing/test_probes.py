@@ -31,7 +31,6 @@ PERSONAS = (
     "key-refused",
     "several-at-once",
     "plain-tools",
-    "legacy-function-call",
 )
 
 
@@ -120,10 +119,6 @@ def test_probe_call_under_a_named_choice_outweighs_equal_token_counts() -> None:
 def test_ids_check_finds_missing_and_repeated_ids(personas: dict[str, ProbeFindings]) -> None:
     assert personas["blank-ids"].capabilities.ids == "missing"
     assert personas["equal-ids"].capabilities.ids == "repeated"
-
-
-def test_ids_check_of_calls_in_the_old_field_is_inconclusive(personas: dict[str, ProbeFindings]) -> None:
-    assert personas["legacy-function-call"].checks["ids"].outcome == "unknown"
 
 
 def test_stream_check_fails_for_a_stream_without_index_but_calls_count(personas: dict[str, ProbeFindings]) -> None:
