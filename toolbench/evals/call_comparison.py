@@ -34,7 +34,7 @@ class CallStatus(StrEnum):
     Attributes:
         AS_EXPECTED: The call is an expected one, or a failed call with the right arguments of one.
         DIFFERENT: The arguments differ from those of the expected call, cannot be read or break the tool's schema.
-        EXTRA: The task expects no such call and permits no others.
+        EXTRA: The task expects no such call, or not so many of them, and permits no others.
         OUT_OF_ORDER: The call is an expected one, but the task expects it before a call that was made earlier.
         NOT_COMPARED: The task permits the call, or its expected calls are not known.
     """
@@ -122,8 +122,8 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     Calls with right arguments are matched with the expected calls so that as many as possible are matched; a call that
     succeeded is preferred to a failed one. Any other call is compared with the unmatched expected call of its tool from
     which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model may
-    have repeated the call. A call that Toolbench refused is not right, except where the task accepts it; if its tool
-    was not offered, it is compared with none.
+    have repeated the call. Unless the task accepts refused calls, a call that Toolbench refused is not right, and one
+    whose tool was not offered is compared with none.
 
     Args:
         made: The calls of the trial, in order.

@@ -86,9 +86,10 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
     """Return the grades of the calls in `steps`, the steps of one execution in order.
 
     Only calls that were valid without a repair are graded. They are matched with the expected calls so that as many as
-    possible are right. A valid call without a match is wrong. It is compared with the expected call of its tool from
-    which it differs at the fewest paths, among those that no earlier call is matched with; if other calls are
-    permitted, among those that no call at all is matched with. If there is none, the call is not graded.
+    possible are right. A valid call without a match is compared with the expected call of its tool from which it
+    differs at the fewest paths, among those that no earlier call is matched with; if other calls are permitted, among
+    those that no call at all is matched with. A compared call is wrong. If there is none to compare with, the call is
+    not graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     made = list(_iter_valid_calls(steps))
@@ -117,7 +118,7 @@ def _is_match(expected: ExpectedToolCall, name: str, arguments: JsonObject) -> b
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:
     """Yield the tool and the arguments of every call that was valid without a repair."""
-    repaired: frozenset[int] = frozenset()  # indices of the calls in the current answer
+    repaired: frozenset[int] = frozenset()  # indices of the repaired calls of the current answer
     call_index = 0
     for step in steps:
         if isinstance(step, ExchangeAttempt):

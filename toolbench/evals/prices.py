@@ -31,7 +31,7 @@ class Price:
 
     @property
     def origin(self) -> str:
-        """Return the date and the source of the price as text."""
+        """Return the source of the price as text, with the date if a list states the price."""
         return f"list price of {self.date}, {self.source}" if self.date else self.source
 
     @property

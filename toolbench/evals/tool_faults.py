@@ -53,7 +53,7 @@ class FaultyTools:
         return run_fault(self._faults.get(name), arguments, self._call_counts[name], answer)
 
     def snapshot(self) -> JsonObject:
-        """Return a copy of the calls made so far, in order."""
+        """Return {"called": calls}: a copy of the calls of known tools so far, in order."""
         return {"called": copy.deepcopy(self._calls)}
 
 

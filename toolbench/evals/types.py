@@ -129,7 +129,7 @@ class Scenario(Protocol):
     """A task of which instances can be drawn, run and judged.
 
     Attributes:
-        group: tools, control, weather, intent, a pack, `bfcl`, or `own` for test cases of users.
+        group: tools, control, weather, intent, a pack, `bfcl`, or for test cases of users `own` or `own_<group>`.
         intent: One plain sentence for the pages.
         control: Whether it is a control scenario, which shows whether the model answers at all.
         public: Whether its texts are public, so that models may have been trained on them.

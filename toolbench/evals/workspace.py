@@ -106,7 +106,9 @@ def _is_implicit(given_id: object) -> bool:
 
 
 def _normalise_pointers(select: object) -> tuple[str, ...]:
-    """Return each JSON Pointer once, without quotes and backticks; `#/x` and `x` become `/x`.
+    """Return each JSON Pointer once, without quotes and backticks around it; `#/x` and `x` become `/x`.
+
+    Blank items are left out.
 
     Raises:
         ToolArgumentError: `select` is neither None nor a list.

@@ -115,7 +115,7 @@ def _check_columns(text: str, tables: SqlTables, reference: str) -> None:
 
 
 def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
-    """Compare the query's result with that of the reference, on all rows and without each third of them.
+    """Compare the query's result with that of the reference: on all rows, and three times without a third of them.
 
     The four comparisons make it unlikely that a wrong query gives the right rows by chance.
 

@@ -1,7 +1,7 @@
 """Judging of the four agents, one by one or as a chain, whose verdict names the first wrong agent.
 
 The agents are four steps from a question to an SQL query: choose the workspace, then its tables, then their columns,
-and write the query. Each agent makes one call of its own tool.
+and write the query. Each agent has to call its own tool; in a chain it may call it again to correct the call.
 """
 
 from collections.abc import Callable, Sequence
@@ -135,7 +135,8 @@ def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, 
     """Return the verdict of all agents in order.
 
     The sentence of a failure names the first wrong agent and all later wrong ones. It names another problem of the run
-    instead if that problem is not in a later turn than the agent's call, or if the agent made no call.
+    instead if that problem is not in a later turn than the agent's call, or if the agent made no call. That the turns
+    ran out is no such problem.
     """
     steps = [_build_step(agent, instance, list(iter_calls(loop_result))) for agent in agents]
     wrong_steps = [step for step in steps if step.failed_check]

@@ -59,7 +59,7 @@ class AgentWorkspace:
         return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
 
     def snapshot(self) -> JsonObject:
-        """Return a copy of the calls made so far, in order."""
+        """Return {"called": calls}: a copy of all calls so far, in order."""
         return {"called": copy.deepcopy(self._calls)}
 
     def _select_tables(self, names: list[str]) -> JsonObject:

@@ -14,8 +14,9 @@ class ExchangeAttempt:
         ordinal: The number of the step in its execution, from 1.
         turn: The turn, from 0.
         tools_sent: Whether the request offered tools, in the body or in the prompt.
-        answer: The answer; None if the attempt failed.
-        error: The error code of a failed attempt, a row of providers/data/outcomes.json; "" for success.
+        answer: The answer; None if the attempt failed, or if the bodies of the trial were removed.
+        error: The error code of a failed attempt, a code of providers/data/outcomes.json or, in an imported log,
+            `logged_error`; "" for success.
         tool_support: Whether the error says that the endpoint cannot use tools.
     """
 

@@ -72,8 +72,8 @@ class Decision:
         front: The keys of the configurations on the Pareto front of the qualified ones, or of those to be confirmed if
             none qualifies.
         verdict: NO_CANDIDATE, if no configuration meets the rule; ONLY_CANDIDATE, if only the leader qualifies;
-            CLEAR_LEADER, if the leader's interval of the figure that the rule minimises does not overlap with that of
-            another qualified configuration; UNCLEAR_LEADER, if it does; CONFIRM_LEADER, if none qualifies and the
+            CLEAR_LEADER, if several qualify and the leader's interval of the figure that the rule minimises overlaps
+            with none of theirs; UNCLEAR_LEADER, if it overlaps with one; CONFIRM_LEADER, if none qualifies and the
             leader meets the rule, but has to be confirmed on new trials.
         leader: The best configuration; None with NO_CANDIDATE.
         sentence: The decision in words.

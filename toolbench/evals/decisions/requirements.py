@@ -96,7 +96,7 @@ def _compute_shortfall(
     count, next_count = -1, 0
     while count < next_count:
         count = next_count
-        needed = [COUNT_SHORTFALL_BY_CHECK[name](assessment, rule, scenario_indices, count) for name in names]
+        needed = [COUNTER_BY_REQUIREMENT[name](assessment, rule, scenario_indices, count) for name in names]
         known = [more for more in needed if more is not None]
         if not names or len(known) < len(needed):
             return None
@@ -305,7 +305,7 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
 
 # For each requirement of kind OPEN, the function that returns the smallest number of missing trials of each scenario of
 # a subset, from a given number on.
-COUNT_SHORTFALL_BY_CHECK: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...], int], int | None]] = {
+COUNTER_BY_REQUIREMENT: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...], int], int | None]] = {
     UNDECIDED: _count_more_passes,
     P95_UNKNOWN: _count_more_answers,
     P95_UNDECIDED: _count_answers_for_limit,

@@ -22,7 +22,7 @@ def is_done_sentence(text: str) -> bool:
     """Return whether the text is the case study's final sentence.
 
     The sentence is `done`, optionally with `.` or `!`, optionally in quotes or backticks. Case and the white space
-    around the sentence are ignored.
+    around the text are ignored.
     """
     return re.fullmatch(r"done[.!]?", text.strip().strip("\"'`"), re.IGNORECASE) is not None
 
@@ -30,8 +30,8 @@ def is_done_sentence(text: str) -> bool:
 def build_done_check(loop_result: LoopResult) -> Check:
     """Return the check whether the final text is the case study's final sentence.
 
-    The case study's rule requires the sentence. A trial can pass without it, except in the control scenario whose task
-    is to say it.
+    The case study's rule requires the sentence. By Toolbench's rules a trial can pass without it, except in the control
+    scenario whose task is to say it.
     """
     if is_done_sentence(loop_result.final_text):
         return Check("says Done.", True)

@@ -273,5 +273,5 @@ def _find_category(checked: CheckedResult, outcome: str, parity_pass: bool | Non
 
 
 def _merge_checks(checks: Sequence[Check], others: Sequence[Check]) -> tuple[Check, ...]:
-    """Return all checks in order, each name once."""
+    """Return all checks in order, each name once, with the result of the last check of that name."""
     return tuple({check.name: check for check in (*checks, *others)}.values())

@@ -76,7 +76,7 @@ class ControlScenario:
         return FaultyTools({name: answer for name, (_, answer) in load_distractors().items()})
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
-        """Return the verdict by the final text."""
+        """Return the verdict by the final text and, for the check `sum`, by whether a tool was called."""
         is_done_task = self.check == "done"
         done_checks = (case_study_rule.build_done_check(loop_result),)
         checks = done_checks if is_done_task else _build_sum_checks(instance, loop_result)

@@ -11,7 +11,7 @@ from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH
 from toolbench.evals.types import Check, Instance, Verdict
 
-ONE_TURN_LAYER: JsonObject = {"max_turns": 1}  # policy patch of every scenario that needs one turn
+ONE_TURN_LAYER: JsonObject = {"max_turns": 1}  # policy patch of scenarios with one turn and no other settings
 RULE = "The first answer makes one valid call of {tool}, and its {field} is {value}. The run ends after that call."
 
 

@@ -61,7 +61,8 @@ class UserCase:
         results: The answers of the tools, by name (simulated_tools.py).
         initial: The initial simulated state.
         turns: The number of turns after which the run ends; None for the limit of the policy.
-        parallel: Whether the request permits several calls in one answer.
+        parallel: Whether requests explicitly permit several calls in one answer; if not, the other policy layers
+            decide.
         further: The user's messages after `messages`; each is sent after the previous one is answered.
         group: The name of a group of cases whose rates are shown separately; "" for none.
         control: Whether it is a control, which shows whether the model answers at all and expects no call.

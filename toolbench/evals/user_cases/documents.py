@@ -157,7 +157,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int | None:
 
 @lru_cache(maxsize=1)
 def _compose(text: str) -> Node | None:
-    """Return the YAML nodes of a document; of JSON too, whose tabs YAML would refuse."""
+    """Return the nodes of a YAML or JSON document, read as YAML; tabs, which YAML refuses, become spaces."""
     node: Node | None = yaml.compose(text.replace("\t", " "), Loader=yaml.CSafeLoader)
     return node
 

@@ -32,7 +32,8 @@ class CaseProblem:
     """A mistake in a test case.
 
     Attributes:
-        place: The path to the mistake, which begins with the part of the case: tools, messages, expect and so on.
+        place: The path to the mistake, which begins with the part of the case: tools, messages, expect and so on. It is
+            empty for a mistake of the whole document.
         message: The mistake as a sentence.
     """
 

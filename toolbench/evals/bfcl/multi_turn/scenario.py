@@ -130,7 +130,7 @@ class ClassesWorkspace:
         return _parse_result(turn.results[-1])
 
     def snapshot(self) -> JsonObject:
-        """Return the calls made so far, in order."""
+        """Return {"called": calls}: the calls so far that gave a result or an exception, in order."""
         return {"called": [{"name": name, "arguments": arguments} for name, arguments in self._calls]}
 
 
@@ -182,7 +182,10 @@ def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, mistake: TurnMist
 
 
 def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Problem:
-    """Return the problem of a failed run; its location is the last turn after the message of the mistake."""
+    """Return the problem of a failed run.
+
+    Its location is the last turn after the message of the mistake, or the last turn of the run if there is none.
+    """
     if mistake is None:
         return Problem(
             "wrong_state",
