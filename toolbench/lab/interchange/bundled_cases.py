@@ -187,7 +187,7 @@ def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
 
 
 def _create_case(name: str, versions: Sequence[BundledCase]) -> None:
-    """Create the case and its versions if they are missing."""
+    """Create the missing versions of a case, and the case if it is missing; the newest version becomes current."""
     if not versions:
         return
     case = Case.objects.filter(slug=name).first()

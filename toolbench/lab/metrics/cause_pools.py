@@ -17,7 +17,8 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import CausePool, Run, Trial
 
 FINISHED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
-# Trials that are counted: those that passed, failed or had an infrastructure error, and others with a known cause.
+# Trials that are counted: those that passed, failed or had an infrastructure error, and others with a cause or a
+# failure class.
 _COUNTED = Q(outcome__in=FINISHED_OUTCOMES) | ~Q(cause="", failure_class="")
 _MODEL_COLUMNS = ("provider_name", "model_name")
 _TRIAL_COLUMNS = (

@@ -16,8 +16,8 @@ def read_usable_version(*obstacles: Exists) -> UUID | None:
         obstacles: further rows that, if they exist, make the pools outdated.
 
     Returns:
-        The version; None while a pooled run is deleted, runs again, has changed or has cells to recompute, or while an
-        obstacle exists.
+        The version; None before the first refresh, while a pooled run is deleted, runs again, has changed or has cells
+        to recompute, and while an obstacle exists.
     """
     has_changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
     outdated_runs = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | has_changed)

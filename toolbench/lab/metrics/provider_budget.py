@@ -1,6 +1,6 @@
 """Monthly budgets of providers, and what their trials and the gateway's requests cost in a month.
 
-A month is a calendar month in UTC. Trials and requests whose cost is unknown are not counted, nor are probes.
+A month is a calendar month in UTC. The costs of probes are not included, nor are unknown costs.
 """
 
 import math

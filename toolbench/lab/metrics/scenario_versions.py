@@ -39,7 +39,7 @@ class ModelVersions:
     """Scenario versions of one model that a page treats differently from those of other models.
 
     Attributes:
-        left_out: versions that are not counted, since the model has finished trials of a newer one.
+        left_out: versions that are not counted, since another one is the newest of the model with finished trials.
         behind: versions that are counted for the model although another model has finished trials of a newer one.
     """
 
@@ -93,7 +93,10 @@ def find_omitted_versions(
 
 
 def _split_versions(rows: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
-    """Return the newest versions, if they have finished trials, and all other versions, both in order."""
+    """Return the newest versions that have finished trials, and the versions that are not the newest, both in order.
+
+    The newest version is that of `split_newest_versions`.
+    """
     counted, uncounted = set[OmittedVersion](), set[OmittedVersion]()
     for kind in {row["instance_kind"] for row in rows}:
         newest, others = split_newest_versions([row for row in rows if row["instance_kind"] == kind])

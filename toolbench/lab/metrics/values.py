@@ -53,7 +53,7 @@ class Metric:
     """Definition of a metric: a rate, a figure, or a quantile of times.
 
     Attributes:
-        denominator: what the metric is, in words: numerator / denominator of a rate, or what a figure is about.
+        denominator: numerator / denominator of a rate in words, or what a figure or a quantile is about.
         rate: computes the rate of a tally against a target in percent; None if the metric is no rate.
         figure: computes the figure; for a quantile, its range over scenarios, which older keys of exports contain.
         quantile: returns the quantile of times; None if the metric is no quantile.

@@ -100,7 +100,10 @@ def _iter_messages(request: JsonObject) -> Iterator[Message]:
 
 
 def _split_message(message: JsonObject) -> Iterator[Message]:
-    """Yield a message for each tool result in the blocks of a message, then one for its text and calls, if any."""
+    """Yield a message for each tool result in the blocks of a message, then one for its text and calls.
+
+    The latter is omitted if the message has only blocks without a text or a call, such as tool results.
+    """
     role = str(message.get("role") or "")
     content = message.get("content")
     blocks = list_objects(content)

@@ -132,7 +132,7 @@ def _parse_json(body: bytes) -> tuple[Any] | None:
 
 
 def render_json_lines(value: Any) -> Iterator[CodeLine]:
-    """Yield the lines of a JSON value, indented by two spaces a level; below MAX_DEPTH, a value takes one line."""
+    """Yield the lines of a JSON value, indented by two spaces a level; values deeper than MAX_DEPTH take one line."""
     yield from _render_part(value, path="$", prefix="", depth=0, suffix="")
 
 

@@ -95,8 +95,8 @@ def encode_arguments(call: ToolCall) -> bytes:
     return b"" if call.arguments is None else dump_details(call.arguments)
 
 
-def count_body_bytes(step: ExchangeStep | ToolStep) -> int:
-    """Return the size of an exchange's bodies in bytes, or of a tool result in characters."""
+def estimate_body_bytes(step: ExchangeStep | ToolStep) -> int:
+    """Return the size of an exchange's bodies in bytes, or of a tool result in characters, as an estimate of bytes."""
     return (
         len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
     )

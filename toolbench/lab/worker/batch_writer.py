@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from uuid import UUID
 
-from toolbench.lab.traces.step_facts import count_body_bytes
+from toolbench.lab.traces.step_facts import estimate_body_bytes
 from toolbench.lab.worker.database_thread import DATABASE_RETRY_SECONDS, UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.slots import TrialLease
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, write_batch
@@ -133,7 +133,7 @@ class BatchWriter:
         An outcome is included once the steps that were queued before it are taken. Requeued trials are included only if
         neither a step nor an outcome remains queued.
         """
-        count = _count_fitting(count_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
+        count = _count_fitting(estimate_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
         self._taken_step_count += len(steps)
         ready = list(takewhile(lambda item: item.steps_before <= self._taken_step_count, self._outcomes))

@@ -30,7 +30,7 @@ class BundledTrialRow:
         scenario: slug of its scenario.
         configuration: name of the configuration and number of the repeat.
         mark: its outcome code, such as "pass".
-        sentence: its outcome as a sentence.
+        sentence: its first problem in words; empty if there is none.
     """
 
     trace: str

@@ -40,8 +40,9 @@ class CellStatistics:
         tally: its counts.
         answered: answered success.
         delivered: end-to-end success.
-        times: quantiles of its trials' times.
-        decided: why sequential stopping ended the cell; empty if the number of trials was fixed.
+        times: times of its trials with an answer.
+        decided: why sequential stopping added no more trials; empty if it has not ended the cell, or if the number of
+            trials was fixed.
     """
 
     scenario: str
@@ -65,7 +66,7 @@ class ConfigStatistics:
         answered: answered success of `tally`.
         delivered: end-to-end success of `tally`.
         control: answered success of the controls.
-        times: quantiles of times of the same cells as `tally`.
+        times: times of trials with an answer, of the same cells as `tally`.
         cell_statistics: statistics of each cell.
     """
 
@@ -146,8 +147,8 @@ def build_matrix_json(config_statistics: Iterable[ConfigStatistics]) -> JsonObje
 def build_statistics_json(config_statistics: Sequence[ConfigStatistics]) -> JsonObject:
     """Return the content of statistics.json.
 
-    For each configuration and group it has the rates and times; for each cell it has the counts, both success rates,
-    distinct answers and times.
+    For each configuration and group it has the rates and quantiles of times; for each cell it has the counts, both
+    success rates, distinct answers, tokens, cost and quantiles of times.
     """
     return {
         "meaning": INTERVAL_NOTE,

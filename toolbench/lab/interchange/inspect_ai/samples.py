@@ -65,7 +65,10 @@ class SampleIdentity:
 
 
 def build_sample_id(trial: Trial) -> str:
-    """Return the id of a trial's sample, which is equal for all trials of one instance, in every log."""
+    """Return the id of a trial's sample, in every log the same for all trials of one instance.
+
+    All instances in the published wording of a scenario share one id.
+    """
     instance = f"{trial.instance_seed}" if trial.instance_kind == "drawn" else trial.instance_kind
     return f"{trial.scenario}-{instance}"
 

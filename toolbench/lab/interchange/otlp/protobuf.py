@@ -1,4 +1,4 @@
-"""Encoder of OTLP's JSON form in its binary form, and parser of an endpoint's binary answer.
+"""Encoder of OTLP's JSON form into its binary form, and parser of an endpoint's binary answer.
 
 The field numbers are those of opentelemetry-proto 1.x, whose fields keep their numbers.
 """
@@ -145,4 +145,4 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
         position, shift = position + 1, shift + 7
         if byte < 0x80:
             return value, position
-    raise ValueError("The message ends within an integer.")
+    raise ValueError("The message ends within an integer, or the integer is too long.")

@@ -53,13 +53,13 @@ class CellTallies:
 
 
 def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
-    """Return every metric of one configuration's cells, with a description of its denominator under `of`.
+    """Return every metric of one configuration's cells, with its description under `of`.
 
-    The values of a metric whose denominator is 0 are null.
+    If nothing was counted or a value is unknown, its rate and interval, its figure or its quantile are null.
 
     Args:
         cells: cells of one configuration.
-        times: quantiles of times by cell id.
+        times: times of trials by cell id.
     """
     counts = build_metric_input(cells, times)
     return {

@@ -70,7 +70,8 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
     """Return the summary of a configuration by the rules of the case study.
 
     `ok` of a trial is the result of `has_passed`. Percentiles are nearest-rank over all trials, including failures. If
-    there are several groups of scenarios, rates and percentiles are null; each group has them under `toolbench.groups`.
+    there are several groups of scenarios, rates and percentiles are null, except for those of the control scenario;
+    each group has them under `toolbench.groups`.
 
     Args:
         report: the configuration.
@@ -86,10 +87,10 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
         "language_policy": None,
         "language_enabled": None,
         "content_tag_tool_call_fallback": is_tag_fallback_on(report.policy),
-        **_count_rows(report.rows, ""),
+        **_summarise_rows(report.rows, ""),
         **dict.fromkeys(_LANGUAGE_KEYS),
-        **_count_rows(report.tool_rows, "tool_"),
-        **_count_rows(report.control_rows, "control_"),
+        **_summarise_rows(report.tool_rows, "tool_"),
+        **_summarise_rows(report.control_rows, "control_"),
         **null_fields,
         "scenarios": list(scenarios),
         "run_results": list(report.rows),
@@ -98,7 +99,7 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
     }
 
 
-def _count_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
+def _summarise_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
     """Return the number, passes, pass rate and percentiles in ms of trials; each key begins with the prefix."""
     times = [row["elapsed_ms"] for row in rows]
     passed = sum(row["ok"] for row in rows)
@@ -115,7 +116,7 @@ def _compute_percentiles(report: ConfigReport, group: JsonObject) -> JsonObject:
     """Return the case study's percentiles over the trials of one group."""
     rows = [row for row in report.rows if row["scenario"] in group["scenarios"]]
     tools = [row for row in rows if not row["toolbench"]["control"]]
-    figures = _count_rows(rows, "") | _count_rows(tools, "tool_")
+    figures = _summarise_rows(rows, "") | _summarise_rows(tools, "tool_")
     return {name: figures[name] for name in _TIME_KEYS}
 
 

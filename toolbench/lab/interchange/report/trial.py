@@ -22,7 +22,7 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
 MAX_RAW_CHARS = 20_000  # of the raw body of an error
-MAX_ERROR_CHARS = 400  # of the text of an error
+MAX_ERROR_CHARS = 400  # of the text of an error other than a failed check
 COUNTED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)  # of trials in the summaries
 # Fields without bodies, which the summary repeats.
 SUMMARY_FIELDS = (
@@ -122,8 +122,8 @@ class TrialReport:
     quirks: frozenset[tuple[str, str]]
 
     @property
-    def has_answer_or_error(self) -> bool:
-        """Whether the trial passed, failed or had an infrastructure error, unlike one cancelled or not applicable."""
+    def is_counted(self) -> bool:
+        """Whether the summaries count the trial: it passed, failed or had an infrastructure error."""
         return self.trial.outcome in COUNTED_OUTCOMES
 
 

@@ -131,7 +131,7 @@ class _ReportTotals:
     quirks: QuirkCounts = field(default_factory=Counter)
 
     def add(self, report: TrialReport) -> None:
-        if report.has_answer_or_error:
+        if report.is_counted:
             self.rows.setdefault(report.trial.config_id, []).append(report.row)
         model = report.trial.config.model_name
         self.quirks.update((model, kind, name) for kind, name in report.quirks)

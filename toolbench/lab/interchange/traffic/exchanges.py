@@ -135,7 +135,7 @@ def parse_arguments(arguments: Any) -> JsonObject:
         arguments: a JSON object or its text; an empty value stands for no arguments.
 
     Raises:
-        ExchangeSkippedError: the arguments are neither.
+        ExchangeSkippedError: the arguments are neither, or are nested too deeply.
     """
     try:
         parsed = parse_json_text(arguments or "{}") if isinstance(arguments, str) else arguments or {}

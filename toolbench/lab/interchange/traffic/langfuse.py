@@ -20,8 +20,8 @@ def is_observation(record: Mapping[str, Any]) -> bool:
 def read_record(record: Mapping[str, Any]) -> RecordedExchange:
     """Return the exchange of an observation of type GENERATION.
 
-    The input is a list of messages, or an object with `messages` and `tools`. The output is the assistant message or a
-    list whose first item is the assistant message. Both may be JSON texts.
+    The input is a list of messages, or an object with `messages` and `tools`. The output is the assistant message, its
+    text, or a list whose first item is one of these. Input and output may be JSON texts.
 
     Raises:
         ExchangeSkippedError: no case can be created from the observation.
