@@ -52,7 +52,7 @@ class MadeCall:
 
     Attributes:
         arguments: The parsed arguments; None if they could not be read.
-        ok: Whether the tool accepted the call.
+        ok: Whether the call succeeded.
         schema_errors: The violations of the tool's schema.
         error_code: The code of the first error of its result; "" without one.
     """

@@ -16,7 +16,7 @@ class Price:
     """The price of a model's tokens at one provider, without discounts for cached tokens or batches.
 
     Attributes:
-        provider: The slug of the provider's template.
+        provider: The slug of the provider's template; "" if there is no provider.
         input: US dollars per million input tokens.
         output: US dollars per million output tokens.
         date: The date on which `source` stated the price; "" for a price that no list states.
@@ -49,11 +49,11 @@ class Price:
 
 
 def read_price(stored: Mapping[str, Any], provider: str, model: str) -> Price | None:
-    """Return the price that a user entered for a model.
+    """Return the stored price of a model, which a user entered or an imported bundle states.
 
     Args:
-        stored: The entered fields; its prices are US dollars per million tokens.
-        provider: The slug of the provider's template.
+        stored: The stored fields; the prices are US dollars per million tokens.
+        provider: The slug of the provider's template; "" if there is no provider.
         model: The name of the model.
 
     Returns:

@@ -80,7 +80,7 @@ def read_version() -> str:
 
 
 def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
-    """Yield all cases, each with its accepted answers, category by category, in BFCL's order.
+    """Yield all cases of the categories, each with its accepted answers, category by category, in BFCL's order.
 
     Raises:
         NotInstalledError: BFCL is not installed.

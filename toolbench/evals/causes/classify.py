@@ -28,9 +28,9 @@ _LIST_INDEX = re.compile(r"\[\d+\]")
 
 @light(frozen=True, slots=True)
 class CauseOccurrence:
-    """A cause at the step where it first occurred.
+    """An occurrence of a cause at a step, or a group of equal occurrences at the step of the first.
 
-    The names of the fields are the keys under which it is stored.
+    The names of the fields are the keys under which a group is stored.
 
     Attributes:
         code: The code of the cause in the table of causes.

@@ -59,8 +59,8 @@ class MeasuredConfig:
         key: A text that identifies the configuration.
         label: The name of the configuration on pages.
         passed: The number of trials that passed.
-        tried: The number of all trials.
-        answered: The number of trials without those that ended with an infrastructure error or at the trial deadline.
+        tried: The number of trials that passed, failed or had an infrastructure error.
+        answered: The number of these without infrastructure errors and without failures by the trial deadline.
         times: The times of answered trials, in milliseconds.
         cost: US dollars per end-to-end success; None if the cost is not known.
         infra_errors: (failure class, count) of the infrastructure errors, the most frequent first.

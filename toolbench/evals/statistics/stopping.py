@@ -41,7 +41,7 @@ class StoppingRule:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "StoppingRule":
-        """Return the rule from plain data; a field without a value has its default.
+        """Return the rule from plain data; a missing field gets its default.
 
         Raises:
             StoppingRuleError: A field is unknown or has a wrong value.

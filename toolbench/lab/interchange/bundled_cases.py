@@ -1,4 +1,4 @@
-"""Test cases in a bundle, in the versions that its trials used."""
+"""Test cases in a bundle, in the versions that its trials or their verdicts used."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

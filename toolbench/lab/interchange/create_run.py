@@ -87,7 +87,7 @@ class NewRun:
         figure_reader: reader of the trials' figures; its counts of implausible figures are complete once `trials` is
             exhausted.
         trial_count: expected number of trials, for the progress.
-        cases: test cases that the trials used.
+        cases: versions of test cases that the trials or their verdicts used.
     """
 
     run: ColumnValues

@@ -50,8 +50,8 @@ class ImportStatus:
         row_id: primary key of the row in the replay queue.
         asked_at: when the import was requested.
         name: name of the file.
-        done: trials stored so far.
-        total: trials of the file; 0 until the first batch is stored.
+        done: trials stored at the last write of the progress.
+        total: trials of the file; 0 until the progress is written first.
         refusal: why nothing was imported; empty while the import is open and after it has succeeded.
         run_id: the imported run; None until the import has succeeded.
     """
@@ -120,7 +120,7 @@ def _build_status(row: Replay) -> ImportStatus:
 
 
 def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
-    """Import the file of a row. The row ends in the same transaction; the file is deleted afterwards.
+    """Import the file of a row and delete it afterwards. One transaction stores the run and ends the row.
 
     The reason of a refused import is stored in the row. If the lease was lost, nothing is stored and the file is kept.
     Other errors are raised again; the file is kept then only if the database was unavailable.

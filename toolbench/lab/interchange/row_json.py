@@ -1,4 +1,4 @@
-"""Conversion of rows to JSON and back, without columns that have no meaning in another installation."""
+"""Conversion of rows to JSON and back, without private columns and those without meaning in another installation."""
 
 import base64
 import binascii

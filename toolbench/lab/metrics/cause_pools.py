@@ -57,7 +57,8 @@ class CauseLine:
         imported: whether the trials are of imported runs.
         kind: the instance kind.
         taxonomy: version of the table of causes that classified them; 0 if none did.
-        cause: code of the decisive problem; "" for a pass and without a classification.
+        cause: code of the decisive problem; "" unless the trials failed or had an infrastructure error, and without a
+            classification.
         cause_signature: key of the failure group: cause, scenario, JSON path and turn; "" without a cause.
         failure_class: code of the first problem by the verdict; "" for a pass.
         signature: key of the failure group by the verdict: failure class, scenario and JSON path; "" for a pass.

@@ -47,7 +47,7 @@ class CostSums:
         delivered_dollars: dollars of end-to-end successes.
         delivered: number of end-to-end successes: trials that passed and that no user had retried after an error.
         tokens: number of input and output tokens, those of lost executions included.
-        price_lists: names of the price lists that were used.
+        price_lists: origins of the prices that were used (`Price.origin`), without repeats.
     """
 
     tried: int = 0
@@ -111,7 +111,7 @@ def sum_costs(trials: QuerySet[Trial], configs: Collection[int] | None = None) -
 
 
 def _add_price_list(costs: CostSums, price: Price | None) -> CostSums:
-    """Return the sums with the name of the price list, if the provider did not report every cost."""
+    """Return the sums with the origin of the price, if there is one and the provider did not report every cost."""
     return replace(costs, price_lists=(price.origin,)) if price and costs.reported < costs.known else costs
 
 
@@ -127,7 +127,7 @@ def build_cost_sums(tally: Tally, price_lists: tuple[str, ...] = ()) -> CostSums
 
     Args:
         tally: counts of cells.
-        price_lists: names of the price lists of these cells; not used if the provider reported each cost.
+        price_lists: origins of the prices of these cells; not used if the provider reported each known cost.
     """
     return CostSums(
         tried=tally.tried,

@@ -40,7 +40,7 @@ def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
 
 
 def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the sorted names of the prices that runs have used, by provider name and model name, with one query.
+    """Return the sorted origins of the prices that runs have used, by provider name and model name, with one query.
 
     A model without a price is missing.
     """

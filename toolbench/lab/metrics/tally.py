@@ -22,7 +22,7 @@ class Tally(CellCounts):
         repeating_cells: number of cells with a deterministic endpoint that repeated an answer to an instance. Rates
             that include such a cell have no interval.
         unpriced_cells: number of cells in which the cost of a trial is unknown.
-        uncomputed_cells: number of cells whose sums could not be computed; the sums here do not include them.
+        uncomputed_cells: number of cells whose sums could not be computed; only their numbers of trials are included.
         cost: dollars of all trials, cancelled ones included; None if the cost of a trial is unknown or there are no
             costs.
         min_error_probability: the smallest error probability of cells with sequential stopping; None without such

@@ -73,7 +73,7 @@ class MultiTurnCase:
 
 
 def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> Iterator[MultiTurnCase]:
-    """Yield all cases, category by category, in BFCL's order.
+    """Yield all cases of the categories, category by category, in BFCL's order.
 
     Raises:
         NotInstalledError: BFCL is not installed.

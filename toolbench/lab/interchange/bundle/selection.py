@@ -14,7 +14,7 @@ from toolbench.lab.models import Case, Cell, Judgement, Run, RunConfig, Step, Tr
 from toolbench.lab.scenarios.catalogue import is_private
 from toolbench.lab.traces.body_batches import load_bodies
 
-_TRIALS_PER_BATCH = 100  # trials that are in memory at the same time
+_TRIALS_PER_BATCH = 100  # trials that are loaded at a time, without the bodies of their steps
 
 
 class BundleError(Exception):

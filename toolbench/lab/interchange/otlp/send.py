@@ -55,7 +55,8 @@ class _AttemptResult:
     """Result of one request.
 
     Attributes:
-        problem: a sentence; "" if the endpoint accepted all spans.
+        problem: a sentence; "" if the endpoint accepted all spans, or if its answer to an accepted request cannot be
+            read.
         may_repeat: whether the request may be sent again.
         retry_after_seconds: least pause that the endpoint demands before the next attempt; 0 if it demands none.
     """

@@ -111,7 +111,7 @@ class TrialReport:
         trial: the trial.
         name: name of the file.
         content: JSON of the file.
-        row: the fields that the summary repeats.
+        row: the entry of the trial in the summary.
         quirks: ("transform", name) for each transform that changed something, and ("finding", code) for each finding.
     """
 

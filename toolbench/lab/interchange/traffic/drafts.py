@@ -29,7 +29,8 @@ class SkippedRecords:
 
     Attributes:
         count: number of the records.
-        lines: numbers of these records, without repeats, at most MAX_LINES_NAMED.
+        lines: numbers of these records, without repeats, at most MAX_LINES_NAMED; of equal requests that give no valid
+            case, only the first one.
     """
 
     reason: str
