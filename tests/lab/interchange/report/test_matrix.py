@@ -1,11 +1,15 @@
 """The report's matrix as Markdown, and its findings."""
 
+from collections import Counter
+from typing import Any
+
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, make_trials
+from toolbench.lab.interchange.report.findings import build_findings
 from toolbench.lab.interchange.report.matrix import escape_cell
 from toolbench.lab.interchange.report.write import iter_report_files
-from toolbench.lab.models import Run
+from toolbench.lab.models import Cell, Run
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +69,29 @@ def test_report_findings_name_the_hardest_scenario_and_overlaps() -> None:
     assert "- Hardest scenario: long_arguments_guard, 10/40 (25 %, 14 to 40)." in render_report_matrix(config.run)
     make_trials(make_cell(config, "type_error_recovery"), **{"pass": 1, "fail": 2})
     assert "its interval overlaps with others, type_error_recovery among them" in render_report_matrix(config.run)
+
+
+@pytest.mark.parametrize(
+    ("others", "note"),
+    [
+        ({"second": {"deterministic": True}}, "; second has no interval, because its answers repeat."),
+        (
+            {"second": {"deterministic": True}, "wide": {"failed": 2, "passed": 1}},
+            "; its interval overlaps with others, wide among",
+        ),
+        ({"second": {}, "hardest": {"deterministic": True}}, "; its answers repeat, so it has no interval."),
+    ],
+)
+def test_hardest_scenario_names_scenarios_that_may_be_harder(others: dict[str, dict[str, Any]], note: str) -> None:
+    counts = {"hardest": {"failed": 40}, "second": {"passed": 20, "failed": 20}, "wide": {}}
+    cells = [
+        Cell(scenario=name, repeated_answers=1, **counts[name] | others.get(name, {}))
+        for name in counts
+        if name in {"hardest", *others}
+    ]
+    finding, *_ = build_findings((), cells, Counter())
+    assert finding.sentence.startswith("Hardest scenario: hardest, 0/40")
+    assert note in finding.sentence
 
 
 def test_report_findings_count_the_most_frequent_cause() -> None:

@@ -59,12 +59,24 @@ def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     ranked_rates = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
     if len(ranked_rates) < 2:
         return
-    (rate, name), (_, second) = ranked_rates[:2]
-    is_separate = not any(rate.withheld for rate, _ in ranked_rates) and rate.high < min(
-        other.low for other, _ in ranked_rates[1:]
-    )
-    overlap_note = "" if is_separate else f"; its interval overlaps with others, {second} among them"
-    yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{overlap_note}.")
+    (rate, name), *others = ranked_rates
+    yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{_describe_overlap(rate, others)}.")
+
+
+def _describe_overlap(rate: Rate, others: Sequence[tuple[Rate, str]]) -> str:
+    """Return why another scenario may have a lower rate; "" if the whole interval lies below those of the others.
+
+    Args:
+        rate: the lowest rate.
+        others: rates and names of the other scenarios.
+    """
+    if rate.withheld:
+        return "; its answers repeat, so it has no interval"
+    overlapping = [name for other, name in others if not other.withheld and other.low <= rate.high]
+    if overlapping:
+        return f"; its interval overlaps with others, {overlapping[0]} among them"
+    repeating = [name for other, name in others if other.withheld]
+    return f"; {repeating[0]} has no interval, because its answers repeat" if repeating else ""
 
 
 def _find_main_failure_class(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
@@ -94,10 +106,10 @@ def _format_trials(count: int) -> str:
 
 
 def _compare_profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterator[RunFinding]:
-    """Yield a finding with the best and the worst profile of each model and group of scenarios.
+    """Yield the best and the worst profile of each model and group of scenarios, if their intervals do not overlap.
 
-    Only configurations that differ in nothing but the profile are compared. The last finding lists the models without a
-    clear difference.
+    Only configurations that differ in nothing but the profile are compared. The last finding lists the models with
+    several profiles and no clear difference.
     """
     rates_by_key = _compute_rates_by_profile(reports, cells)
     undecided_models: list[str] = []
