@@ -24,6 +24,7 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Run, StepBody
 from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.traces.trial_text import build_trial_texts
 
 pytestmark = pytest.mark.django_db
 HEADER = {
@@ -115,6 +116,7 @@ def test_import_log_makes_steps_with_restored_attachments() -> None:
     assert (tool.kind, tool.tool_name, bytes(tool.body.response)) == ("tool", "search", b"found")
     assert json.loads(bytes(second.body.request)) == {"model": "m", "messages": [{"role": "user"}]}
     assert (first.input_tokens, second.started_ms) == (12, 0.0)
+    assert [step.ordinal for step in (first, tool, second)] == [1, 2, 3]
     page = get_trial_page(trial.pk, TrialFilter())
     assert [line.part for turn in page.timeline for line in turn.rows][:4] == [
         "request",
@@ -122,6 +124,11 @@ def test_import_log_makes_steps_with_restored_attachments() -> None:
         "transforms",
         "calls",
     ]
+
+
+def test_import_log_request_is_in_the_search_text() -> None:
+    trial = import_log(write_archive(make_sample(1, events=[MODEL]))).trials.get()
+    assert "a table" in build_trial_texts([trial.pk])[trial.pk].splitlines()
 
 
 def test_import_log_epochs_share_an_instance_and_failed_tools_are_not_ok() -> None:

@@ -39,9 +39,9 @@ def build_steps(sample: JsonObject, figure_reader: FigureReader) -> list[NewStep
     for event in events:
         if event.get("event") == "model" and not event.get("pending"):
             turn += 1
-            steps.append(_build_exchange(sample_reader, event, turn=turn, ordinal=len(steps)))
+            steps.append(_build_exchange(sample_reader, event, turn=turn, ordinal=len(steps) + 1))
         elif event.get("event") == "tool" and not event.get("pending"):
-            steps.append(_build_tool_step(sample_reader, event, turn=max(turn, 0), ordinal=len(steps)))
+            steps.append(_build_tool_step(sample_reader, event, turn=max(turn, 0), ordinal=len(steps) + 1))
     return steps
 
 
