@@ -133,7 +133,8 @@ class Scenario(Protocol):
         intent: One plain sentence for the pages.
         control: Whether it is a control scenario, which shows whether the model answers at all.
         public: Whether its texts are public, so that models may have been trained on them.
-        methods: The methods that can express the task.
+        methods: The methods that can express the task without further settings. Only tests and the benchmark of
+            causes choose by them: a run may use any method.
         min_requests: The smallest number of requests of a trial that passes.
     """
 
