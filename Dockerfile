@@ -14,6 +14,7 @@ COPY manage.py ./
 COPY toolbench toolbench
 COPY templates templates
 COPY static static
+COPY docs/glossary.md docs/glossary.md
 RUN python -m toolbench.cli local-model install
 
 ENV TOOLBENCH_VAR=/data HOST=0.0.0.0 PYTHONUNBUFFERED=1

@@ -1,6 +1,7 @@
 """Folders of an installation: a checkout of the project, or a wheel in a Python environment.
 
-The build of the wheel puts `templates/` and `static/` into the package. In a checkout they are beside it.
+The build of the wheel puts `templates/`, `static/` and `docs/glossary.md` into the package. In a checkout they are
+beside it.
 """
 
 import os

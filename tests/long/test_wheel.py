@@ -103,7 +103,11 @@ def up_output(installation: WheelInstallation) -> Iterator[str]:
 def test_wheel_contains_every_data_file_page_and_style(installation: WheelInstallation) -> None:
     packed_names = set(zipfile.ZipFile(installation.wheel).namelist())
     repository_names = subprocess.run(
-        ["git", "ls-files", "toolbench", "templates", "static"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "toolbench", "templates", "static", "docs/glossary.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.splitlines()
     expected = {name if name.startswith("toolbench/") else f"toolbench/{name}" for name in repository_names}
 

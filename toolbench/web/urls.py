@@ -12,6 +12,7 @@ from toolbench.web.url_converters import (
 )
 from toolbench.web.views import (
     accounts,
+    glossary,
     health,
     home,
     imports,
@@ -168,6 +169,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("playground/<slug:slug>/", playground.show, name="conversation"),
     path("playground/<slug:slug>/<int:trial_id>/", playground.show, name="conversation-trial"),
     path("playground/<slug:slug>/<int:trial_id>/run/", playground.run_case, name="conversation-run"),
+    path("help/", glossary.show, name="help"),
     path("health/", health.show, name="health"),
     path("health/live", health.check_live, name="health-live"),
     path("health/metrics", health.show_metrics, name="health-metrics"),

@@ -25,8 +25,10 @@ def test_search_finds_models_runs_trials_and_scenarios(owner_client: Client) -> 
     (failed,) = re.findall(r'href="(/trials/\?[^"]*model=[^"]+)"', page)
     assert 'data-total="1"' in read_html(owner_client.get(failed.replace("&amp;", "&")))
     assert f'href="/runs/{run.pk}/"' in read_html(owner_client.get("/search/?q=nightl"))
-    by_number = read_html(owner_client.get("/search/", {"q": f"#{trial.pk}"}))
-    assert f'href="/trials/{trial.pk}/"' in by_number
+    make_run(title=f"Compare with {trial.pk}")  # a name with the number comes after the trial that has it
+    by_number = read_html(owner_client.get("/search/", {"q": str(trial.pk)}, headers={"HX-Request": "true"}))
+    assert f'href="/trials/{trial.pk}/"' in by_number.split("By number")[1].split("</ul>")[0]
+    assert by_number.index("By number") < by_number.index("Compare with")
     assert 'href="/scenarios/happy_path/"' in read_html(owner_client.get("/search/?q=happy path"))
 
 
@@ -56,7 +58,7 @@ def test_palette_opens_by_key_and_follows_chosen_page(browser_page: Page, live_s
     palette = browser_page.get_by_role("dialog", name="Search or jump to")
     expect(palette.get_by_role("link", name="New run")).to_be_visible()
     palette.get_by_role("searchbox").fill("presets")
-    expect(palette.get_by_role("link")).to_have_count(2)  # the page, search text of trials
+    expect(palette.get_by_role("link")).to_have_count(3)  # the page, search text of trials, a term
     browser_page.keyboard.press("ArrowDown")
     browser_page.keyboard.press("ArrowUp")
     browser_page.keyboard.press("Enter")

@@ -1,0 +1,58 @@
+"""Terms of `docs/glossary.md`, for the page Help and the command palette. No other place has these texts."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from django.utils.text import slugify
+
+from toolbench.installation import ASSETS
+
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Term with its meaning, in which code is written between backticks.
+
+    Attributes:
+        stored_as: the name in columns, JSON keys, addresses or options; "" if it is the term itself.
+    """
+
+    name: str
+    meaning: str
+    stored_as: str
+
+    @property
+    def anchor(self) -> str:
+        """Return the fragment of the page Help at which the term stands: its first name."""
+        return slugify(self.name.partition(",")[0])
+
+    def matches(self, words: list[str]) -> bool:
+        """Return whether name, meaning or stored name contain all words, which are in lower case."""
+        text = f"{self.name} {self.meaning} {self.stored_as}".lower()
+        return all(word in text for word in words)
+
+
+@cache
+def read_glossary() -> dict[str, tuple[Term, ...]]:
+    """Return the terms of the glossary by the title of their section."""
+    text = (ASSETS / "docs" / "glossary.md").read_text(encoding="utf-8")
+    _, *sections = re.split(r"^## ", _LINK.sub(r"\1", text), flags=re.MULTILINE)
+    parts = (section.partition("\n") for section in sections)
+    return {title: tuple(_iter_terms(table)) for title, _, table in parts}
+
+
+def find_terms(text: str) -> tuple[Term, ...]:
+    """Return the terms that contain all words of a text, those whose name contains the whole text first."""
+    words = text.lower().split()
+    found = [term for terms in read_glossary().values() for term in terms if term.matches(words)] if words else []
+    return tuple(sorted(found, key=lambda term: text.strip().lower() not in term.name.lower()))
+
+
+def _iter_terms(table: str) -> Iterator[Term]:
+    """Yield the terms of a Markdown table, whose first two lines are the heads of the columns."""
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
+    for name, meaning, stored_as in rows[2:]:
+        yield Term(name.strip(), meaning.strip(), stored_as.strip())
