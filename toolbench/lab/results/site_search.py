@@ -49,8 +49,8 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
 
     Traces of the gateway are found only with the word `source:gateway`; such a search finds nothing else.
 
-    In a search without that word, a number, with or without "#" before it, also matches the run and the trial with that
-    primary key.
+    In a search without that word, a number, with or without "#" before it, matches first of all the run and the trial
+    with that primary key.
 
     Returns:
         Groups with at least one hit, or with a note about traces that cannot be found yet; empty for a blank text.
@@ -62,6 +62,7 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
         return _find_traces(text)
     models = list(_find_models(text))
     groups = {
+        "By number": tuple(_find_by_number(text)),
         "Models": tuple(Hit(model.name, f"/models/{model.pk}/", model.provider.name) for model in models),
         "Runs": tuple(_find_runs(text)),
         "Trials": tuple(_find_trials(text, models)),
@@ -93,18 +94,27 @@ def _find_models(text: str) -> QuerySet[Model]:
 
 
 def _find_runs(text: str) -> Iterator[Hit]:
-    condition = Q(title__icontains=text) | Q(label__icontains=text)
-    if number := parse_whole_number(text.removeprefix("#")):
-        condition |= Q(pk=number)
-    for run in Run.objects.filter(condition, deleted_at=None).order_by("-pk")[:MAX_HITS_PER_GROUP]:
-        note = "simulated" if run.simulated else f"{run.trial_count:,} trial{pluralize(run.trial_count)}"
-        yield Hit(f"Run {run.pk} · {run.title}" if run.title else f"Run {run.pk}", f"/runs/{run.pk}/", note)
+    runs = Run.objects.filter(Q(title__icontains=text) | Q(label__icontains=text), deleted_at=None).order_by("-pk")
+    yield from map(_build_run_hit, runs[:MAX_HITS_PER_GROUP])
+
+
+def _find_by_number(text: str) -> Iterator[Hit]:
+    """Yield the run and the trial whose primary key the text is."""
+    number = parse_whole_number(text.removeprefix("#"))
+    if not number:
+        return
+    if run := Run.objects.filter(pk=number, deleted_at=None).first():
+        yield _build_run_hit(run)
+    if trial := Trial.objects.filter(pk=number, run__deleted_at=None).first():
+        yield Hit(f"Trial {number}", f"/trials/{number}/", trial.scenario)
+
+
+def _build_run_hit(run: Run) -> Hit:
+    note = "simulated" if run.simulated else f"{run.trial_count:,} trial{pluralize(run.trial_count)}"
+    return Hit(f"Run {run.pk} · {run.title}" if run.title else f"Run {run.pk}", f"/runs/{run.pk}/", note)
 
 
 def _find_trials(text: str, models: Sequence[Model]) -> Iterator[Hit]:
-    number = parse_whole_number(text.removeprefix("#"))
-    if number and (trial := Trial.objects.filter(pk=number, run__deleted_at=None).first()):
-        yield Hit(f"Trial {number}", f"/trials/{number}/", trial.scenario)
     for model in models[:2]:
         query = TrialFilter(model=model.name, outcome="fail", scope=ALL_SCOPES).query()
         yield Hit(f"Failed trials of {model.name}", f"/trials/?{query}", model.provider.name)
