@@ -24,6 +24,15 @@ document.querySelector(".tabs > [aria-current]")?.scrollIntoView({ block: "neare
 document.querySelectorAll(".tabs > a").forEach((tab, index) => onKey(String(index + 1), () => tab.click()));
 onKey("?", () => document.getElementById("keys")?.togglePopover());
 
+// Escape closes an open menu first; a second one then does what the page says.
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && document.querySelector("details:is(.menu, .account)[open]");
+  if (!menu) return;
+  event.preventDefault();
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
   if (isTextField(event.target)) {

@@ -2,16 +2,13 @@
 // and writes it into data-theme.
 const root = document.documentElement;
 const form = document.querySelector("[data-theme-form]");
-const THEMES = ["system", "light", "dark"];
 
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
-  const button = form.querySelector("button");
-  const theme = button.value;
+  const theme = event.submitter.value;
   if (theme === "system") delete root.dataset.theme;
   else root.dataset.theme = theme;
   document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax`;
-  button.textContent = `Theme: ${theme}`;
-  button.value = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === theme));
   document.dispatchEvent(new CustomEvent("theme", { detail: theme }));
 });

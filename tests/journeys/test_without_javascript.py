@@ -104,11 +104,11 @@ def test_provider_is_connected_edited_deleted_without_javascript(
 def test_theme_is_switched_without_javascript(plain_page: Page, catalogue: None) -> None:
     plain_page.goto("/runs/")
     plain_page.locator(".account > summary").click()
-    plain_page.get_by_role("button", name="Theme: system").click()
-    plain_page.locator(".account > summary").click()
-    plain_page.get_by_role("button", name="Theme: light").click()
+    plain_page.get_by_role("button", name="Dark").click()
 
     expect(plain_page.locator("html")).to_have_attribute("data-theme", "dark")
+    plain_page.locator(".account > summary").click()
+    expect(plain_page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
     assert plain_page.url.endswith("/runs/")
 
 

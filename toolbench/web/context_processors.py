@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -99,15 +100,15 @@ class Frame:
     """Theme, role and navigation of a page.
 
     Attributes:
-        next_theme: the theme that the theme button chooses.
+        themes: the themes that the menu offers.
         nav: links to the sections; empty without a signed-in user.
         section: label of the current section; empty outside all sections.
         tabs: tabs of the current section; tabs of the results keep the scope of the page.
         role: the user's role; `VIEWER` without a signed-in user.
     """
 
+    themes: ClassVar[tuple[str, ...]] = THEMES
     theme: str
-    next_theme: str
     nav: tuple[NavigationLink, ...]
     section: str
     tabs: tuple[NavigationLink, ...]
@@ -147,9 +148,8 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
     """
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
-    next_theme = THEMES[(THEMES.index(theme) + 1) % len(THEMES)]
     if not (hasattr(request, "user") and request.user.is_authenticated):
-        return Frame(theme, next_theme, (), "", (), Role.VIEWER)
+        return Frame(theme, (), "", (), Role.VIEWER)
     current = _find_section(path)
     nav = tuple(NavigationLink(section.label, section.url, section is current) for section in SECTIONS)
     scope = ResultScope.from_query(request.GET) if current and current.tabs is RESULT_TABS else ResultScope()
@@ -158,7 +158,7 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
         for tab in (current.tabs if current else ())
     )
     label = current.label if current else ""
-    return Frame(theme, next_theme, nav, label, tabs, get_role(request.user))
+    return Frame(theme, nav, label, tabs, get_role(request.user))
 
 
 def build_run_frame(request: HttpRequest, run: Run) -> Frame:
