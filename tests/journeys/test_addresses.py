@@ -86,6 +86,7 @@ READ = {
     "run-new": tuple(sorted(PLAN_FIELDS)),
     "run": ("config", "scenario"),
     "run-missing": ("target", "cell", "chosen"),
+    "run-repeat": ("kind",),
     "trials": TRIAL_FILTER,
     "trial": ("step", "view"),
     "failures": ("scope", "run", "look", "by", *CHOOSING),

@@ -82,10 +82,8 @@ def test_launch_form_with_invalid_plan_keeps_key_unused(owner_client: Client, mo
 @pytest.mark.parametrize("action", ["repeat", "aa"])
 def test_run_page_repeat_pressed_twice_starts_one_run(owner_client: Client, model: Model, action: str) -> None:
     run = launch_run(model)
-    page = owner_client.get(f"/runs/{run.pk}/")
-    url = next(
-        html.unescape(control["formaction"]) for control in read_controls(page) if control.get("value") == action
-    )
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/?kind={action}"))
+    (url,) = [form.name for form in read_forms(page) if "/act/" in form.name]
     addresses = {owner_client.post(url, {"action": action}).headers["Location"] for _ in range(2)}
     assert addresses == {f"/runs/{Run.objects.exclude(pk=run.pk).get().pk}/"}
 

@@ -22,6 +22,7 @@ EXCEPTIONS: dict[str, tuple[Role, Role]] = {
     "people": (Role.OWNER, Role.OWNER),
     "person-act": (Role.VIEWER, Role.OWNER),
     "audit": (Role.OPERATOR, Role.OPERATOR),
+    "run-repeat": (Role.OPERATOR, Role.OPERATOR),
     "retention": (Role.VIEWER, Role.OWNER),
     "formats": (Role.VIEWER, Role.VIEWER),
     "what-if-again": (Role.VIEWER, Role.VIEWER),

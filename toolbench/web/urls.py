@@ -72,6 +72,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<int:run_id>/", runs.show, name="run"),
     path("runs/<int:run_id>/metrics/", metrics.show_run, name="run-metrics"),
     path("runs/<int:run_id>/act/", runs.act, name="run-act"),
+    path("runs/<int:run_id>/repeat/", runs.ask_repeat, name="run-repeat"),
     path("runs/<int:run_id>/missing/", missing_trials.add_missing, name="run-missing"),
     path("runs/<int:run_id>/rejudge/", judgements.rejudge, name="rejudge"),
     path("runs/<int:run_id>/judgements/", judgements.list_judgements, name="judgements"),

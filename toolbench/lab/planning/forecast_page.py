@@ -49,13 +49,22 @@ def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | No
     Returns:
         The estimate; None if there is nothing to add, or as in `estimate_trials`.
     """
+    return _estimate_cells(run, counts_by_cell, _compute_limits(run))
+
+
+def estimate_repeat(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | None:
+    """Estimate a repeat of a run, which has the run's whole limits; arguments and result as in `estimate_added`."""
+    return _estimate_cells(run, counts_by_cell, RemainingLimits(run.request_cap, run.token_cap, run.jobs))
+
+
+def _estimate_cells(run: Run, counts_by_cell: Mapping[int, int], limits: RemainingLimits) -> Estimate | None:
     cells = run.cells.select_related("config__model__provider").filter(pk__in=counts_by_cell)
     planned = [
         _build_planned_trials(cell.config.model, cell.config, cell.scenario, count, count)
         for cell in cells
         if cell.config.model is not None and (count := counts_by_cell[cell.pk])
     ]
-    return estimate_trials(planned, _compute_limits(run)) if planned else None
+    return estimate_trials(planned, limits) if planned else None
 
 
 def _compute_limits(run: Run) -> RemainingLimits:

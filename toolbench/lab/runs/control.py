@@ -283,7 +283,7 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_reque
     Raises:
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
-    return repeat_run(_check_repeatable(run_id, confirmed_requests), owner=owner)
+    return repeat_run(check_repeatable(run_id, confirmed_requests), owner=owner)
 
 
 def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_requests: int = 0) -> Run:
@@ -306,11 +306,15 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
             "Results leave out runs of the playground. Save the conversation as a test case, run it and repeat "
             "that run."
         )
-    return repeat_for_noise(_check_repeatable(source.pk, confirmed_requests), owner=owner)
+    return repeat_for_noise(check_repeatable(source.pk, confirmed_requests), owner=owner)
 
 
-def _check_repeatable(run_id: int, confirmed_requests: int) -> Run:
+def check_repeatable(run_id: int, confirmed_requests: int = 0) -> Run:
     """Return the run if it can be repeated.
+
+    Args:
+        run_id: the run.
+        confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         RunActionError: a provider was deleted, or as in `check_trials`.
@@ -320,10 +324,14 @@ def _check_repeatable(run_id: int, confirmed_requests: int) -> Run:
     deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if deleted_provider is not None:
         raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")
-    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
-    counts_by_cell = Counter(planned.values_list("cell_id", flat=True))
-    check_trials(run, counts_by_cell, confirmed_requests, used=0, probes=count_paid_probes(run))
+    check_trials(run, count_repeated_trials(run), confirmed_requests, used=0, probes=count_paid_probes(run))
     return run
+
+
+def count_repeated_trials(run: Run) -> Counter[int]:
+    """Return the number of trials that a repeat tries again, by cell id: neither added nor not applicable ones."""
+    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
+    return Counter(planned.values_list("cell_id", flat=True))
 
 
 def set_label(run_id: int, text: str) -> None:

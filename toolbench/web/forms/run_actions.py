@@ -47,8 +47,9 @@ class RunAction:
             PaidRequestsUnconfirmedError: paid requests must be confirmed first.
         """
         if self.name in REPEAT_ACTIONS:
-            repeat, sentence = REPEAT_ACTIONS[self.name]
-            return ActionResult(sentence, repeat(run_id, owner=owner, confirmed_requests=_parse_agreed(self.values)).pk)
+            start_repeat, sentence = REPEAT_ACTIONS[self.name]
+            run = start_repeat(run_id, owner=owner, confirmed_requests=_parse_agreed(self.values))
+            return ActionResult(sentence.format(run.repeat_of_id), run.pk)
         if self.name == "pause":
             control.pause_run(run_id, f"The user {owner.username} paused the run." if owner else "")
             return ActionResult("Paused: running trials finish, and no new one starts.", run_id)
@@ -136,10 +137,10 @@ def _parse_count(values: Mapping[str, str], name: str) -> int | None:
 
 
 REPEAT_ACTIONS = {
-    "repeat": (control.start_repeat, "This run repeats the other one with the same seeds."),
+    "repeat": (control.start_repeat, "This run repeats run {} with the same seeds."),
     "aa": (
         control.start_noise_repeat,
-        "This run repeats the instances with new sampling seeds, to measure the A/A noise.",
+        "This run repeats run {} with new sampling seeds, to measure the A/A noise.",
     ),
 }
 # Actions that need no user, after which the same run is shown. They take the run's id and the sent values, and return

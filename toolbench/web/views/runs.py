@@ -20,6 +20,7 @@ from toolbench.lab.results.run.frozen_settings import get_frozen_settings
 from toolbench.lab.results.run.index import Kind, get_run_list
 from toolbench.lab.results.run.live_grid import get_run_grid
 from toolbench.lab.results.run.page import RunPage, get_run_page
+from toolbench.lab.results.run.repeat import get_repeat_page
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 from toolbench.web.context_processors import build_run_frame
@@ -30,6 +31,7 @@ from toolbench.web.forms.start_run import LaunchResult, StartMode, plan_or_launc
 from toolbench.web.launch_keys import USED_KEY, launch_form_once, use_form_key
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
 from toolbench.web.requests import Action, choose_local_path, find_user, record
+from toolbench.web.roles import Role, require_roles
 
 MAX_PAGE = 1_000_000
 
@@ -120,6 +122,17 @@ def _get_context_outside_live_part(request: HttpRequest, page: RunPage) -> dict[
         "frame": build_run_frame(request, page.run),
         "frozen": get_frozen_settings(page.run.pk, config=config, scenario=scenario),
     }
+
+
+@require_roles(read=Role.OPERATOR)
+@require_safe
+def ask_repeat(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Ask before a run is repeated, with its trials and an estimate (GET /runs/ID/repeat/?kind=aa)."""
+    try:
+        page = get_repeat_page(run_id, for_noise=request.GET.get("kind") == "aa")
+    except Run.DoesNotExist:
+        raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
+    return render_page(request, "runs/repeat.html", {"page": page, "frame": build_run_frame(request, page.run)})
 
 
 @require_POST

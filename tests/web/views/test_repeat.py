@@ -1,0 +1,85 @@
+"""Page that asks before a run is repeated, and the repeat that it starts."""
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page, expect
+from pytest_django.fixtures import Settings
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.page_html import read_html
+from toolbench.lab.models import Run, Trial
+
+pytestmark = pytest.mark.django_db
+
+
+def make_finished_run(base_url: str = "http://127.0.0.1:9", **columns: object) -> Run:
+    """Make a run with three planned trials, of which one failed, and one that was added."""
+    run = make_run(state=Run.State.FINISHED, trials_per_cell=3, **columns)
+    cell = make_cell(make_config(run, model=make_model(provider=make_provider(base_url=base_url))))
+    make_trials(cell, **{"pass": 3, "fail": 1})
+    Trial.objects.filter(pk__in=cell.trials.order_by("-pk")[:1]).update(added_by_hand=True)
+    return run
+
+
+@pytest.mark.parametrize(("kind", "words"), [("repeat", "instances and seeds"), ("aa", "new sampling seeds")])
+def test_repeat_page_names_trials_and_starts_nothing(owner_client: Client, kind: str, words: str) -> None:
+    run = make_finished_run()
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/?kind={kind}"))
+
+    assert "Start 3 trials" in page
+    assert words in page
+    assert Run.objects.count() == 1
+
+
+def test_repeat_page_confirms_paid_requests_at_once(owner_client: Client, settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 1
+    run = make_finished_run(base_url="https://api.example.com")
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/"))
+
+    assert "These requests may cost money." in page
+    (agreed,) = [part.split('"')[0] for part in page.split('name="agreed" value="')[1:]]
+    owner_client.post(f"/runs/{run.pk}/act/", {"action": "repeat", "agreed": agreed})
+    assert Run.objects.filter(repeat_of=run).count() == 1
+
+
+def test_repeat_page_says_why_run_cannot_be_repeated(owner_client: Client) -> None:
+    run = make_finished_run()
+    run.configs.update(provider=None, provider_name="gone")
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/"))
+
+    assert "the provider gone was deleted" in page
+    assert "Start 3 trials" not in page
+
+
+def test_repeat_page_of_unknown_run_is_404(owner_client: Client) -> None:
+    assert owner_client.get("/runs/999999/repeat/").status_code == 404
+
+
+def test_noise_repeat_page_of_noise_repeat_names_its_original(owner_client: Client) -> None:
+    original = make_finished_run()
+    repeat = make_run(state=Run.State.FINISHED, purpose="aa", repeat_of=original)
+
+    assert f"Repeat run {original.pk}</h1>" in read_html(owner_client.get(f"/runs/{repeat.pk}/repeat/?kind=aa"))
+    assert f"Repeat run {repeat.pk}</h1>" in read_html(owner_client.get(f"/runs/{repeat.pk}/repeat/"))
+
+
+def test_run_page_names_repeated_run_and_added_trials(owner_client: Client) -> None:
+    run = make_finished_run()
+    run.cells.update(added_by_hand=1)
+    assert "× 3 trials + 1 added" in " ".join(read_html(owner_client.get(f"/runs/{run.pk}/")).split())
+
+    repeat = make_run(state=Run.State.FINISHED, repeat_of=run)
+    page = " ".join(read_html(owner_client.get(f"/runs/{repeat.pk}/")).split())
+    assert f'repeats <a href="/runs/{run.pk}/">run {run.pk}</a>' in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_repeat_is_started_from_run_page_after_question(browser_page: Page) -> None:
+    run = make_finished_run()
+    browser_page.goto(f"/runs/{run.pk}/")
+    browser_page.get_by_role("link", name="Repeat…").click()
+    assert Run.objects.count() == 1
+    browser_page.get_by_role("link", name="Repeat A/A").click()
+    browser_page.get_by_role("button", name="Start 3 trials").click()
+
+    expect(browser_page.locator("main")).to_contain_text(f"This run repeats run {run.pk} with new sampling seeds")

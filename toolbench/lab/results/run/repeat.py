@@ -1,0 +1,69 @@
+"""Page that asks before a run is repeated: its trials, an estimate, and paid requests to confirm."""
+
+from dataclasses import dataclass
+
+from toolbench.lab.models import Run
+from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
+from toolbench.lab.planning.forecast import Estimate
+from toolbench.lab.planning.forecast_page import estimate_repeat
+from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.repeat import find_noise_source
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatPage:
+    """Page of a repeat that was not started yet.
+
+    Attributes:
+        run: the run that the user opened.
+        source: the run that is repeated: the original of `run` if both are A/A repeats.
+        for_noise: whether the repeat has new sampling seeds, to measure A/A noise.
+        trial_count: number of trials that the repeat tries.
+        cell_count: number of cells with such trials.
+        estimate: estimate of the repeat; None without one.
+        obstacle: sentence that says why the run cannot be repeated; "" if it can.
+        unconfirmed: the paid requests that the user has to confirm; None if there are none.
+    """
+
+    run: Run
+    source: Run
+    for_noise: bool
+    trial_count: int
+    cell_count: int
+    estimate: Estimate | None
+    obstacle: str
+    unconfirmed: PaidRequestsUnconfirmedError | None
+
+
+def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
+    """Return the page of a repeat of a run.
+
+    Raises:
+        Run.DoesNotExist: the run does not exist or was deleted.
+    """
+    run = Run.objects.get(pk=run_id, deleted_at=None)
+    source = find_noise_source(run) if for_noise else run
+    counts_by_cell = control.count_repeated_trials(source)
+    obstacle, unconfirmed = _check_repeat(source.pk)
+    return RepeatPage(
+        run=run,
+        source=source,
+        for_noise=for_noise,
+        trial_count=counts_by_cell.total(),
+        cell_count=len(counts_by_cell),
+        estimate=estimate_repeat(source, counts_by_cell),
+        obstacle=obstacle,
+        unconfirmed=unconfirmed,
+    )
+
+
+def _check_repeat(run_id: int) -> tuple[str, PaidRequestsUnconfirmedError | None]:
+    """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
+    try:
+        control.check_repeatable(run_id)
+    except RunActionError as error:
+        return str(error), None
+    except PaidRequestsUnconfirmedError as error:
+        return "", error
+    return "", None
