@@ -132,7 +132,7 @@ SENT = {
     "trial-note": ("label", "note", "next", "read_label", "read_note"),
     "trial-verdict": ("verdict", "reason", "next"),
     "provider-new": CONNECTING,
-    "provider": CONNECTING,
+    "provider": ("list", *CONNECTING),
     "provider-models": ("q", "name", "more"),
     "first": ("look",),
     "view-save": ("name", "address", "shared"),

@@ -169,6 +169,7 @@ def test_edit_provider_deleted_meanwhile_stays_deleted() -> None:
         (ConnectionSettings("Taken", "http://x"), "name"),
         (ConnectionSettings("A", "ftp://x"), "base_url"),
         (ConnectionSettings("A", "nonsense"), "base_url"),
+        (ConnectionSettings("", ""), "base_url"),
         (ConnectionSettings("A", "http://[::bad"), "base_url"),
         (ConnectionSettings("A", "https://user:planted@x/v1"), "base_url"),
         (ConnectionSettings("A", "https://x/v1?api-key=planted"), "base_url"),

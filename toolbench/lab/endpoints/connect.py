@@ -252,7 +252,10 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
         *_list_field_errors(settings, secrets),
         *list_network_errors(settings.network, provider, secrets),
     ]
-    if errors := {name: [sentence] for name, sentence in error_by_field if sentence}:
+    errors = {name: [sentence] for name, sentence in error_by_field if sentence}
+    if "base_url" in errors and not settings.name.strip():
+        del errors["name"]  # a blank name is filled in from the address
+    if errors:
         raise ConnectionSettingsError(errors)
 
 

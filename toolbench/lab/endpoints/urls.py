@@ -25,6 +25,8 @@ def find_url_error(text: str, known_secrets: Iterable[str] = ()) -> str:
         text: the base URL.
         known_secrets: secrets of the provider; the URL must not contain them in any encoding.
     """
+    if not text.strip():
+        return "Enter the address, such as http://127.0.0.1:8000."
     parts = _split_url(text)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         return "The address is invalid: it must begin with http:// or https:// and contain a host."

@@ -1,6 +1,7 @@
 """Form of a provider, which reads input into connection settings that the lab then checks."""
 
 import json
+import re
 from typing import Any
 
 from django import forms
@@ -14,6 +15,7 @@ from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
 from toolbench.lab.endpoints.template_values import fill_from_template
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Provider
+from toolbench.lab.paid_requests import is_private_address
 from toolbench.web.forms.json_object import JsonObjectField
 
 NETWORK_FIELDS = ("proxy_url", "ca_pem", "client_certificate", "client_key", "query", "key_header")
@@ -24,6 +26,7 @@ _CONNECTION_FIELDS = (
     *("option_defaults", "connect_seconds", "read_seconds", "budget_per_month"),
     *("adaptive", "requests_per_minute", "tokens_per_minute"),
 )
+_HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
 
@@ -81,7 +84,11 @@ class ProviderForm(forms.Form):
         help_text="If blank: the name of the template or the host. A simulated provider needs a unique name.",
     )
     base_url = forms.CharField(
-        required=False, max_length=300, label="Address", widget=UrlInput(), help_text="With or without the prefix."
+        required=False,
+        max_length=300,
+        label="Address",
+        widget=UrlInput(attrs={"placeholder": "http://127.0.0.1:8000"}),
+        help_text="With or without the prefix.",
     )
     api_prefix = forms.CharField(
         required=False, max_length=60, label="Prefix", widget=UrlInput(), help_text="Usually /v1."
@@ -236,6 +243,21 @@ class ProviderForm(forms.Form):
         initial = {name: getattr(provider, name) for name in cls.base_fields if name not in other_names}
         initial["option_defaults"] = _render_json(provider.option_defaults)
         return cls(initial=initial, provider=provider)
+
+    def clean_base_url(self) -> str:
+        """Return the address, completed by a scheme if it begins with a host: http for a private one, else https."""
+        address: str = self.cleaned_data["base_url"].strip()
+        if not _HOST_WITHOUT_SCHEME.match(address):
+            return address
+        return f"{'http' if is_private_address(f'http://{address}') else 'https'}://{address}"
+
+    def clean_key_env(self) -> str:
+        """Refuse a new variable that is entered together with a key, since only one of them can be used."""
+        variable: str = self.cleaned_data["key_env"]
+        is_new = variable and variable != (self.provider.key_env if self.provider else "")
+        if is_new and self.cleaned_data.get("key"):
+            raise forms.ValidationError("Enter the key or its variable, not both: clear one of the two fields.")
+        return variable
 
     def build_connection(self) -> ConnectionSettings:
         """Return the connection settings. Call it only if `is_valid()` is True.

@@ -17,6 +17,7 @@ from toolbench.lab import builtin_data
 from toolbench.lab.models import AuditEntry, PacePoint, Probe, Provider, Run, SamplingProfile, Trial
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 from toolbench.providers.scripted_server import ScriptedServer, error_reply, json_reply
+from toolbench.web.forms.providers import ProviderForm
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +72,7 @@ def test_provider_form_fills_blank_fields_from_template(owner_client: Client) ->
 @pytest.mark.parametrize(
     ("form", "sentence"),
     [
-        ({"name": "", "base_url": ""}, "Enter a name"),
+        ({"name": "", "base_url": ""}, "Enter the address, such as"),
         ({"name": "a", "base_url": "ftp://x"}, "http:// or https://"),
         ({"name": "a", "base_url": "https://[::1"}, "http:// or https://"),
         ({"name": "Taken", "base_url": "https://x.test"}, "a provider named Taken already"),
@@ -94,6 +95,45 @@ def test_provider_form_explains_invalid_field(owner_client: Client, form: dict[s
     assert response.status_code == 422
     assert sentence in read_html(response)
     assert Provider.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("entered", "saved"),
+    [
+        ("127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
+        ("localhost:9", "http://localhost:9"),
+        ("api.example.com/v1", "https://api.example.com/v1"),
+        ("http://api.example.com", "http://api.example.com"),
+    ],
+)
+def test_provider_form_completes_address_without_scheme(entered: str, saved: str) -> None:
+    form = ProviderForm({"name": "Mine", "base_url": entered})
+    assert form.is_valid()
+    assert form.build_connection().base_url == saved
+
+
+def test_provider_form_refuses_key_with_new_variable(owner_client: Client) -> None:
+    both = {"name": "Mine", "base_url": "http://127.0.0.1:9", "key": "sk-secret", "key_env": "MY_KEY"}
+    refused = owner_client.post("/providers/new/", both)
+    assert refused.status_code == 422
+    assert "Enter the key or its variable, not both" in read_html(refused)
+    assert not Provider.objects.filter(name="Mine").exists()
+    provider = make_provider("Mine", key_source="environment", key_env="MY_KEY")
+    owner_client.post(f"/providers/{provider.pk}/", both)  # a key instead of the stored variable
+    provider.refresh_from_db()
+    assert (provider.key_source, provider.key_env) == ("stored", "")
+
+
+def test_provider_page_saves_key_and_lists_models_at_once(owner_client: Client, server: ScriptedServer) -> None:
+    server.set_script(json_reply({"data": [{"id": "m/one"}]}))
+    provider = make_provider("Mine", base_url=server.base_url)
+    assert "Save and list its models" in read_html(owner_client.get(f"/providers/{provider.pk}/"))
+    form = {"name": "Mine", "base_url": server.base_url, "key": "sk-secret", "list": "1"}
+    answer = owner_client.post(f"/providers/{provider.pk}/", form)
+    assert answer.headers["Location"] == f"/providers/{provider.pk}/models/"
+    assert "m/one" in read_html(owner_client.get(f"/providers/{provider.pk}/models/"))
+    make_model(provider=provider)
+    assert "Save and list its models" not in read_html(owner_client.get(f"/providers/{provider.pk}/"))
 
 
 def test_provider_form_with_blank_key_keeps_stored_key(owner_client: Client) -> None:

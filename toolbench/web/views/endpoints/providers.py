@@ -45,19 +45,16 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Show a provider with its form; on POST, save it. Changes apply from the next trial on."""
+    """Show a provider with its form; on POST, save it, and request its models if the button says so."""
     provider = get_object_or_404(Provider, pk=provider_id)
     is_submitted = request.method == "POST"
     form = ProviderForm(request.POST, provider=provider) if is_submitted else ProviderForm.from_provider(provider)
-    if is_submitted and form.is_valid():
-        try:
-            settings = form.build_connection()
-            _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
-            messages.success(request, "Saved. The change applies from the next trial on; runs keep frozen settings.")
-            return redirect("provider", provider_id)
-        except connect.ConnectionSettingsError as error:
-            add_form_errors(form, error)
-    return _render_provider(request, provider_id, form)
+    if not (is_submitted and form.is_valid() and _save_provider(request, provider_id, form)):
+        return _render_provider(request, provider_id, form)
+    if "list" not in request.POST:
+        return redirect("provider", provider_id)
+    offered_models.request_models(provider_id)
+    return redirect("provider-models", provider_id)
 
 
 @require_roles(read=Role.OWNER, change=Role.OWNER)
@@ -101,6 +98,21 @@ def _add_models(request: HttpRequest, provider: Provider) -> bool:
     models = f"{added} model{'' if added == 1 else 's'}"
     record(request, Action.ADDED, f"{models} of {provider.name}", reverse("provider", args=[provider.pk]))
     messages.success(request, f"{models} added. Start a run to try them.")
+    return True
+
+
+def _save_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> bool:
+    """Save the settings of a valid form, with a message; return False, with errors in the form, if they are refused.
+
+    Changes apply from the next trial on.
+    """
+    try:
+        settings = form.build_connection()
+        _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
+    except connect.ConnectionSettingsError as error:
+        add_form_errors(form, error)
+        return False
+    messages.success(request, "Saved. The change applies from the next trial on; runs keep frozen settings.")
     return True
 
 
