@@ -27,6 +27,17 @@ def test_list_attention_names_paused_run_failures_and_errors() -> None:
     assert found[0].text.endswith("is paused: The limit is reached.")
 
 
+def test_list_attention_names_run_of_several_configurations_without_success() -> None:
+    run = make_run()
+    for model, counts in ((make_model("a"), {"fail": 4}), (make_model("b"), {"fail": 5, "infra": 1})):
+        make_trials(make_cell(make_config(run, model)), **counts)
+    failed, infra = list_attention(get_runs("own"), (), read_site_state())
+    assert (failed.text, infra.mark) == (f"Run {run.pk}: no trial passed", "infra")
+    assert "0 of 9 of all configurations" in failed.detail
+    make_trials(run.cells.first() or make_cell(make_config(run)), **{"pass": 1})
+    assert [item.mark for item in list_attention(get_runs("own"), (), read_site_state())] == ["infra"]
+
+
 def test_list_attention_of_run_without_problems_is_empty() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 20})
     assert list_attention(get_runs("own"), (), read_site_state()) == ()

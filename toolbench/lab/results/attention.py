@@ -88,6 +88,10 @@ def _iter_runs(runs: Sequence[RunRow]) -> Iterator[AttentionItem]:
             text = f"Run {row.run.pk}: {row.answered.percent} % passed"
             detail = f"its interval lies below {row.answered.target:g} %"
             yield AttentionItem("fail", text, f"{row.run} · {detail}", "run", row.run.pk)
+        elif row.answered is None and row.tools.answered and not row.tools.passed:
+            text = f"Run {row.run.pk}: no trial passed"
+            detail = f"0 of {row.tools.answered:,} of all configurations: look at the endpoint first"
+            yield AttentionItem("fail", text, f"{row.run} · {detail}", "run", row.run.pk)
         if row.tally.infra:
             text = f"Run {row.run.pk}: {row.tally.infra:,} infrastructure error{'' if row.tally.infra == 1 else 's'}"
             yield AttentionItem("infra", text, f"{row.run} · they can be retried", "run", row.run.pk)
