@@ -56,7 +56,8 @@ def test_schedule_form_saves_schedule_with_audit_entry(owner_client: Client, run
         ({"name": ""}, "This field is required."),
         ({"hour_utc": ""}, "Enter either a number of hours or an hour (UTC), not both."),
         ({"rhythm": "hours", "every_hours": "999999"}, "less than or equal to 744"),
-        ({"requests_per_month": "9"}, "Enter at least the requests of one run"),
+        ({"requests_per_month": "9"}, "Enter at least the requests of one run."),
+        ({"requests_per_run": "2"}, "requests or more: with fewer, every run would pause"),
     ],
 )
 def test_schedule_form_explains_wrong_values_and_saves_nothing(

@@ -51,7 +51,10 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
         ScheduleError: the plan cannot be launched, or a setting is wrong.
     """
     _check_settings(chosen)
-    request, _ = build_schedule_plan(source)
+    request, plan = build_schedule_plan(source)
+    if chosen.requests_per_run < plan.least_requests:
+        sentence = f"A run sends {plan.least_requests:,} requests or more: with fewer, every run would pause."
+        raise ScheduleError({"requests_per_run": [sentence]})
     with transaction.atomic():
         schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
         _apply_settings(schedule, chosen)
@@ -142,8 +145,10 @@ def _check_settings(chosen: ScheduleSettings) -> None:
         errors["every_hours"] = ["Enter either a number of hours or an hour (UTC), not both."]
     if not 1 <= chosen.requests_per_run <= MAX_RUN_LIMIT:
         errors["requests_per_run"] = [f"Enter 1 to {MAX_RUN_LIMIT:,} requests."]
-    if not chosen.requests_per_run <= chosen.requests_per_month <= MAX_RUN_LIMIT:
-        errors["requests_per_month"] = [f"Enter at least the requests of one run, and at most {MAX_RUN_LIMIT:,}."]
+    if chosen.requests_per_month < chosen.requests_per_run:
+        errors["requests_per_month"] = ["Enter at least the requests of one run."]
+    if chosen.requests_per_month > MAX_RUN_LIMIT:
+        errors["requests_per_month"] = [f"Enter at most {MAX_RUN_LIMIT:,} requests."]
     if errors:
         raise ScheduleError(errors)
 
