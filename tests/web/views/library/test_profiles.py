@@ -65,6 +65,15 @@ def test_profile_form_creates_profile_with_first_version(owner_client: Client) -
     assert 'value="cool"' in get_launch_page(owner_client)
 
 
+def test_profile_page_says_that_no_model_matches(owner_client: Client) -> None:
+    make_model("vendor/one")
+    narrow = read_html(owner_client.post("/profiles/new/", COOL | {"applies_to": "glm-*"}, follow=True))
+    assert "No connected model matches glm-*" in narrow
+    wide = read_html(owner_client.post("/profiles/new/", COOL | {"name": "wide"}, follow=True))
+    assert "Applies to 1 model of" in wide
+    assert "No connected model matches" not in wide
+
+
 def test_profile_form_edit_adds_version_with_difference(owner_client: Client) -> None:
     owner_client.post("/profiles/new/", COOL | {"top_p": "1"})
     owner_client.post("/profiles/cool/", read_form_values(owner_client, "/profiles/cool/") | {"temperature": "0.4"})
