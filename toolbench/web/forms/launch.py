@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django import forms
 from django.http import QueryDict
 
+from toolbench.evals.scenarios import PACKS
 from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
 from toolbench.lab.planning.launch_form import RATE_CHOICES, FormChoice, LaunchChoices, ProviderChoices, list_choices
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, STREAMS_BY_OPTION, RunRequest
@@ -213,10 +214,14 @@ class LaunchForm(forms.Form):
         chosen = self._list_chosen("models")
         return tuple(model for provider in self.choices.providers for model in provider.models if model.value in chosen)
 
-    def list_sets(self) -> tuple[ScenarioSet, ...]:
-        """Return the sets of scenarios."""
+    def group_sets(self) -> dict[str, tuple[ScenarioSet, ...]]:
+        """Return the sets of scenarios by the title of their group."""
         chosen = set(self._list_chosen("scenarios"))
-        return tuple(ScenarioSet(name, slugs, set(slugs) == chosen) for name, slugs in self.choices.sets)
+        sets = [ScenarioSet(name, slugs, set(slugs) == chosen) for name, slugs in self.choices.sets]
+        return {
+            "Of the case study": tuple(choice for choice in sets if choice.name not in PACKS),
+            "Packs": tuple(choice for choice in sets if choice.name in PACKS),
+        }
 
     def count_scenarios(self) -> int:
         """Return the number of chosen scenarios; a set of test cases counts as one."""
