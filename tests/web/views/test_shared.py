@@ -32,6 +32,7 @@ def runs() -> list[Run]:
 def share(client: Client, **fields: object) -> str:
     """Make a share link and return its path."""
     page = read_html(client.post("/settings/links/", {"days": "7"} | fields))
+    assert 'data-copy="http' in page
     found = re.search(r"http://testserver(/shared/[^<]+)<", page)
     assert found is not None, page
     return found[1]
