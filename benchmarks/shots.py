@@ -24,7 +24,7 @@ START_PAGES = (
     "/playground/?example=1", "/imported/", "/schedules/", "/scenarios/", "/cases/", "/cases/new/",
     "/cases/mcp/", "/cases/drafts/", "/cases/bring/", "/models/", "/profiles/", "/profiles/new/", "/presets/",
     "/presets/new/", "/policy/", "/formats/", "/compatibility/", "/metrics/", "/providers/", "/providers/new/",
-    "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a", "/health/", "/settings/people/",
+    "/gateway/", "/gateway/new/", "/gateway/traces/", "/search/?q=a", "/help/", "/health/", "/settings/people/",
     "/settings/audit/", "/settings/retention/", "/settings/tokens/", "/settings/links/", "/sign-in/", "/api/v1/docs",
 )  # fmt: skip
 RUN, TRIAL, MODEL = r"^/runs/\d+/$", r"^/trials/\d+/", r"^/models/\d+/$"
@@ -38,7 +38,7 @@ PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
 # path, or by the pattern of a link that was found before.
 LINKED_PAGES = {
     "/runs/": (RUN,),
-    RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/schedules/new/\?"),
+    RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/runs/\d+/repeat/", r"^/schedules/new/\?"),
     "/scenarios/happy_path/": (r"^/cases/new/\?",),
     "/demo/": (RUN,),
     "/trials/?outcome=fail&scope=all": (TRIAL,),

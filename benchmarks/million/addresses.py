@@ -14,7 +14,7 @@ _PLAIN = tuple(
     f"/{name}/".replace("//", "/")
     for name in (
         *("", "runs", "demo", "imported", "metrics", "providers", "models", "compatibility", "scenarios", "cases"),
-        *("presets", "profiles", "policy", "formats", "health", "runs/new", "decide/records"),
+        *("presets", "profiles", "policy", "formats", "help", "health", "runs/new", "decide/records"),
         *("trend", "schedules", "playground", "gateway", "gateway/traces", "cases/drafts"),
         *("failures/codes", "settings/people", "settings/audit", "settings/links", "settings/tokens"),
         "settings/retention",
@@ -60,7 +60,9 @@ def _list_single_addresses(trial: Trial) -> list[str]:
 
 
 def _list_run_addresses(run: Run, small: Run) -> list[str]:
-    pages = [f"/runs/{chosen.pk}/{page}" for chosen in (run, small) for page in ("", "metrics/", "judgements/")]
+    pages = [
+        f"/runs/{chosen.pk}/{page}" for chosen in (run, small) for page in ("", "metrics/", "judgements/", "repeat/")
+    ]
     return [*pages, "/runs/?page=10", f"/schedules/new/?run={run.pk}"]
 
 

@@ -283,7 +283,9 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_reque
     Raises:
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
-    return repeat_run(check_repeatable(run_id, confirmed_requests), owner=owner)
+    run = get_local_run(run_id)
+    check_repeat(run, count_repeated_trials(run), confirmed_requests)
+    return repeat_run(run, owner=owner)
 
 
 def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_requests: int = 0) -> Run:
@@ -306,32 +308,33 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
             "Results leave out runs of the playground. Save the conversation as a test case, run it and repeat "
             "that run."
         )
-    return repeat_for_noise(check_repeatable(source.pk, confirmed_requests), owner=owner)
+    source = get_local_run(source.pk)
+    check_repeat(source, count_repeated_trials(source), confirmed_requests)
+    return repeat_for_noise(source, owner=owner)
 
 
-def check_repeatable(run_id: int, confirmed_requests: int = 0) -> Run:
-    """Return the run if it can be repeated.
+def check_repeat(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int) -> None:
+    """Check that a run can be repeated.
 
     Args:
-        run_id: the run.
+        run: the run, which was not imported.
+        counts_by_cell: result of `count_repeated_trials`.
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         RunActionError: a provider was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
-    run = get_local_run(run_id)
     deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if deleted_provider is not None:
         raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")
-    check_trials(run, count_repeated_trials(run), confirmed_requests, used=0, probes=count_paid_probes(run))
-    return run
+    check_trials(run, counts_by_cell, confirmed_requests, used=0, probes=count_paid_probes(run))
 
 
-def count_repeated_trials(run: Run) -> Counter[int]:
+def count_repeated_trials(run: Run) -> dict[int, int]:
     """Return the number of trials that a repeat tries again, by cell id: neither added nor not applicable ones."""
-    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
-    return Counter(planned.values_list("cell_id", flat=True))
+    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE).order_by()
+    return dict(planned.values_list("cell_id").annotate(trials=Count("pk")))
 
 
 def set_label(run_id: int, text: str) -> None:

@@ -1,5 +1,6 @@
 """Page that asks before a run is repeated: its trials, an estimate, and paid requests to confirm."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.models import Run
@@ -7,7 +8,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_repeat
 from toolbench.lab.runs import control
-from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.action_checks import RunActionError, get_local_run
 from toolbench.lab.runs.repeat import find_noise_source
 
 
@@ -45,12 +46,12 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
     run = Run.objects.get(pk=run_id, deleted_at=None)
     source = find_noise_source(run) if for_noise else run
     counts_by_cell = control.count_repeated_trials(source)
-    obstacle, unconfirmed = _check_repeat(source.pk)
+    obstacle, unconfirmed = _check_repeat(source, counts_by_cell)
     return RepeatPage(
         run=run,
         source=source,
         for_noise=for_noise,
-        trial_count=counts_by_cell.total(),
+        trial_count=sum(counts_by_cell.values()),
         cell_count=len(counts_by_cell),
         estimate=estimate_repeat(source, counts_by_cell),
         obstacle=obstacle,
@@ -58,10 +59,10 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
     )
 
 
-def _check_repeat(run_id: int) -> tuple[str, PaidRequestsUnconfirmedError | None]:
+def _check_repeat(source: Run, counts_by_cell: Mapping[int, int]) -> tuple[str, PaidRequestsUnconfirmedError | None]:
     """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
     try:
-        control.check_repeatable(run_id)
+        control.check_repeat(get_local_run(source.pk), counts_by_cell, 0)
     except RunActionError as error:
         return str(error), None
     except PaidRequestsUnconfirmedError as error:
