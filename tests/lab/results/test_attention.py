@@ -27,7 +27,7 @@ def test_list_attention_names_paused_run_failures_and_errors() -> None:
     assert found[0].text.endswith("is paused: The limit is reached.")
 
 
-def test_list_attention_names_run_of_several_configurations_without_success() -> None:
+def test_list_attention_names_runs_of_several_models_without_success() -> None:
     run = make_run()
     for model, counts in ((make_model("a"), {"fail": 4}), (make_model("b"), {"fail": 5, "infra": 1})):
         make_trials(make_cell(make_config(run, model)), **counts)

@@ -1,18 +1,21 @@
-"""Search of the command palette for models, runs, trials and scenarios."""
+"""Search of the command palette for models, runs, trials, scenarios and terms."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 from django.template.defaultfilters import pluralize
+from django.utils.text import Truncator
 
 from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
+from toolbench.lab.results.glossary import find_terms
 from toolbench.lab.results.trace_search import asks_for_traces, search_traces
 from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
 
 MAX_HITS_PER_GROUP = 6
+MAX_MEANING_CHARS = 80
 MAX_SEARCH_CHARS = 200
 MAX_TRACES = 50
 MIN_SHOWN_LAG_SECONDS = 1.0
@@ -45,7 +48,7 @@ class HitGroup:
 
 
 def search_site(search: str) -> tuple[HitGroup, ...]:
-    """Return links to models, runs, trials and scenarios that match a text, with at most five queries.
+    """Return links to models, runs, trials, scenarios and terms that match a text, with at most five queries.
 
     Traces of the gateway are found only with the word `source:gateway`; such a search finds nothing else.
 
@@ -67,6 +70,7 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
         "Runs": tuple(_find_runs(text)),
         "Trials": tuple(_find_trials(text, models)),
         "Scenarios": tuple(_find_scenarios(text)),
+        "Help": tuple(_find_terms(text)),
     }
     return tuple(HitGroup(title, hits) for title, hits in groups.items() if hits)
 
@@ -129,3 +133,9 @@ def _find_scenarios(text: str) -> Iterator[Hit]:
     cases = Case.objects.filter(slug__icontains=text.replace(" ", "-"), deleted_at=None).order_by("slug")
     cases = cases.exclude(set__kind=CaseSet.Kind.DRAFT)
     yield from (Hit(case.slug, f"/cases/{case.slug}/", "test case") for case in cases[:MAX_HITS_PER_GROUP])
+
+
+def _find_terms(text: str) -> Iterator[Hit]:
+    for term in find_terms(text)[:MAX_HITS_PER_GROUP]:
+        meaning = Truncator(term.meaning.replace("`", "")).chars(MAX_MEANING_CHARS)
+        yield Hit(term.name, f"/help/#{term.anchor}", meaning)

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.web.glossary import read_glossary
+from toolbench.lab.results.glossary import read_glossary
 from toolbench.web.rendering import render_page
 
 

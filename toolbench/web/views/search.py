@@ -2,13 +2,11 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.accounts.roles import Role, has_role
-from toolbench.lab.results.site_search import MAX_HITS_PER_GROUP, Hit, HitGroup, search_site
+from toolbench.lab.results.site_search import Hit, HitGroup, search_site
 from toolbench.web.context_processors import SECTIONS
-from toolbench.web.glossary import find_terms
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import find_user
 
@@ -25,7 +23,6 @@ COMMANDS = (  # label, URL name, required role
     ("Decision records", "records", Role.VIEWER),
     ("Help", "help", Role.VIEWER),
 )
-MAX_MEANING_CHARS = 80
 
 
 @require_safe
@@ -36,8 +33,7 @@ def show(request: HttpRequest) -> HttpResponse:
     page_groups = _find_pages(request, label_part)
     first_groups = tuple(group for group in page_groups if _has_label_start(group, label_part))
     # A text that begins the name of a page most often means the page, so pages then come before commands.
-    last_groups = (*(group for group in page_groups if group not in first_groups), *_find_terms(label_part))
-    groups = (*first_groups[::-1], *search_site(text), *last_groups)
+    groups = (*first_groups[::-1], *search_site(text), *(group for group in page_groups if group not in first_groups))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
 
 
@@ -58,16 +54,3 @@ def _find_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:
     groups = {"Commands": commands, "Pages": pages.values()}
     matches = {title: tuple(hit for hit in hits if text in hit.label.lower()) for title, hits in groups.items()}
     return tuple(HitGroup(title, hits) for title, hits in matches.items() if hits)
-
-
-def _find_terms(text: str) -> tuple[HitGroup, ...]:
-    """Return the group of the terms with all words of the text; () if there is none."""
-    hits = tuple(
-        Hit(
-            term.name,
-            f"{reverse('help')}#{term.anchor}",
-            Truncator(term.meaning.replace("`", "")).chars(MAX_MEANING_CHARS),
-        )
-        for term in find_terms(text)[:MAX_HITS_PER_GROUP]
-    )
-    return (HitGroup("Help", hits),) if hits else ()

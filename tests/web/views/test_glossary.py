@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.page_html import read_html
 from toolbench.installation import ASSETS
-from toolbench.web.glossary import find_terms, read_glossary
+from toolbench.lab.results.glossary import find_terms, read_glossary
 
 ANCHORS = [term.anchor for terms in read_glossary().values() for term in terms]
 HELP_LINK = re.compile(r'{% url "help" %}#([\w-]+)')
@@ -55,8 +55,8 @@ def test_find_terms_without_match_is_empty(text: str) -> None:
 def test_help_shows_terms_with_anchors(owner_client: Client) -> None:
     page = read_html(owner_client.get("/help/"))
 
-    assert '<div id="strategy">' in page
-    assert "<code>production</code>" in page
+    assert 'id="strategy"' in page
+    assert "production</code>" in page
     assert "stored as" in page
 
 

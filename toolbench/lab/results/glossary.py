@@ -13,7 +13,7 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class GlossaryTerm:
     """Term with its meaning, in which code is written between backticks.
 
     Attributes:
@@ -36,7 +36,7 @@ class Term:
 
 
 @cache
-def read_glossary() -> dict[str, tuple[Term, ...]]:
+def read_glossary() -> dict[str, tuple[GlossaryTerm, ...]]:
     """Return the terms of the glossary by the title of their section."""
     text = (ASSETS / "docs" / "glossary.md").read_text(encoding="utf-8")
     _, *sections = re.split(r"^## ", _LINK.sub(r"\1", text), flags=re.MULTILINE)
@@ -44,15 +44,15 @@ def read_glossary() -> dict[str, tuple[Term, ...]]:
     return {title: tuple(_iter_terms(table)) for title, _, table in parts}
 
 
-def find_terms(text: str) -> tuple[Term, ...]:
+def find_terms(text: str) -> tuple[GlossaryTerm, ...]:
     """Return the terms that contain all words of a text, those whose name contains the whole text first."""
     words = text.lower().split()
     found = [term for terms in read_glossary().values() for term in terms if term.matches(words)] if words else []
     return tuple(sorted(found, key=lambda term: text.strip().lower() not in term.name.lower()))
 
 
-def _iter_terms(table: str) -> Iterator[Term]:
+def _iter_terms(table: str) -> Iterator[GlossaryTerm]:
     """Yield the terms of a Markdown table, whose first two lines are the heads of the columns."""
     rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
     for name, meaning, stored_as in rows[2:]:
-        yield Term(name.strip(), meaning.strip(), stored_as.strip())
+        yield GlossaryTerm(name.strip(), meaning.strip(), stored_as.strip())
