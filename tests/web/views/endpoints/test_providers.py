@@ -310,7 +310,7 @@ def test_provider_pages_never_show_network_secrets(owner_client: Client) -> None
 def test_provider_form_azure_template_fills_path_version_and_header(owner_client: Client) -> None:
     fields = {"template": "azure", "key": "azure-key-1"}
     missing = owner_client.post("/providers/new/", fields)
-    assert "it must begin with" in read_html(missing)
+    assert "Enter the address, such as" in read_html(missing)
     owner_client.post("/providers/new/", fields | {"base_url": "https://name.openai.azure.com"})
     provider = Provider.objects.get(template="azure")
     assert (provider.api_prefix, provider.query, provider.key_header) == (
