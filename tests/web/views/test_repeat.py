@@ -1,7 +1,9 @@
 """Page that asks before a run is repeated, and the repeat that it starts."""
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
@@ -83,3 +85,10 @@ def test_repeat_is_started_from_run_page_after_question(browser_page: Page) -> N
     browser_page.get_by_role("button", name="Start 3 trials").click()
 
     expect(browser_page.locator("main")).to_contain_text(f"This run repeats run {run.pk} with new sampling seeds")
+
+
+def test_repeat_page_sends_twelve_queries_at_most(owner_client: Client) -> None:
+    run = make_finished_run()
+    with CaptureQueriesContext(connection) as queries:
+        owner_client.get(f"/runs/{run.pk}/repeat/")
+    assert len(queries) <= 12

@@ -1,7 +1,7 @@
 """Checks and steps that several actions on a run share, and RunActionError."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from django.db import transaction
@@ -41,9 +41,18 @@ def get_local_run(run_id: int) -> Run:
         RunActionError: there is no such run, or it was imported.
     """
     run = get_run(run_id)
+    check_local(run)
+    return run
+
+
+def check_local(run: Run) -> None:
+    """Check that a run was not imported.
+
+    Raises:
+        RunActionError: it was.
+    """
     if run.imported:
         raise RunActionError("The run was imported, so its provider is not known here: launch a new run instead.")
-    return run
 
 
 def describe_run(run_id: int) -> str:
@@ -85,12 +94,13 @@ def check_trials(
         RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    has_provider = Cell.objects.filter(pk__in=counts_by_cell, config__provider__isnull=False)
+    cells = _load_cells(counts_by_cell)
+    provider_ids = [cell.config.provider_id for cell in cells.values()]
     try:
-        check_provider_budgets(has_provider.values_list("config__provider_id", flat=True))
+        check_provider_budgets(provider_id for provider_id in provider_ids if provider_id is not None)
     except BudgetReachedError as error:
         raise RunActionError(f"Nothing was queued. {error}") from error
-    return check_open_trials(run, counts_by_cell, confirmed_requests, used=used, probes=probes)
+    return _check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
 
 
 def check_open_trials(
@@ -116,7 +126,24 @@ def check_open_trials(
         RunActionError: a scenario or the engine has changed.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    cells = Cell.objects.select_related("config__provider").in_bulk(counts_by_cell)
+    cells = _load_cells(counts_by_cell)
+    return _check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
+
+
+def _load_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
+    return Cell.objects.select_related("config__provider").in_bulk(cell_ids)
+
+
+def _check_cells(
+    run: Run,
+    cells: Mapping[int, Cell],
+    counts_by_cell: Mapping[int, int],
+    confirmed_requests: int,
+    *,
+    used: int,
+    probes: Mapping[str, int],
+) -> dict[int, Policy]:
+    """Check that paid requests were confirmed, as `check_open_trials` does; `cells` are those of `counts_by_cell`."""
     policies = _resolve_policies(cells)
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]

@@ -8,7 +8,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_repeat
 from toolbench.lab.runs import control
-from toolbench.lab.runs.action_checks import RunActionError, get_local_run
+from toolbench.lab.runs.action_checks import RunActionError, check_local
 from toolbench.lab.runs.repeat import find_noise_source
 
 
@@ -62,7 +62,8 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
 def _check_repeat(source: Run, counts_by_cell: Mapping[int, int]) -> tuple[str, PaidRequestsUnconfirmedError | None]:
     """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
     try:
-        control.check_repeat(get_local_run(source.pk), counts_by_cell, 0)
+        check_local(source)
+        control.check_repeat(source, counts_by_cell, 0)
     except RunActionError as error:
         return str(error), None
     except PaidRequestsUnconfirmedError as error:
