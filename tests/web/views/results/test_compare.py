@@ -211,7 +211,7 @@ def test_compare_page_adds_side_and_keeps_sides_in_scope_form(owner_client: Clie
     text = read_html(owner_client.get(f"/compare/?run={run}&a_model=vendor/m0&b_model=vendor/m1"))
     assert 'name="c_model"' in text
     assert "<option>vendor/m2</option>" in text
-    form = text.split('class="toolbar view-bar scope-bar"')[1].split("</form>")[0]
+    form = text.split('class="toolbar view-bar"')[1].split("</form>")[0]
     for name in ("run", "a_model", "b_model"):
         assert f'name="{name}"' in form
     chooser = read_html(owner_client.get(f"/compare/?run={run}&a_model=vendor/m0&b_model=vendor/m1&choose=1"))
