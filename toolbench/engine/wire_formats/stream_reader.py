@@ -4,60 +4,33 @@ Its result is the Turn of the same answer without streaming, with findings on th
 when it is received; `partial` is the message so far.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.events import Delta
 from toolbench.engine.strict_json import get_text
 from toolbench.engine.types import Finding, JsonObject, Message, Turn
-from toolbench.engine.wire_formats.chat_answer import ChatAnswer, decode_chat_answer, get_error_text, parse_chat_answer
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer, decode_chat_answer, parse_chat_answer
 from toolbench.engine.wire_formats.content_parts import get_thinking_text, join_content, split_content_parts
 from toolbench.engine.wire_formats.delta_calls import CallAssembler, CallListAssembler
+from toolbench.engine.wire_formats.event_assembly import SHARED_FINDING_MESSAGES, EventAssembler
 from toolbench.engine.wire_formats.merge_chunks import merge_chunks
-from toolbench.engine.wire_formats.parse_answer import get_message_text, truncate_snippet
-from toolbench.engine.wire_formats.sse import DONE, EventOrBodyReader, Payload, is_broken_event
+from toolbench.engine.wire_formats.parse_answer import get_message_text
+from toolbench.engine.wire_formats.sse import EventOrBodyReader, Payload
 from toolbench.engine.wire_formats.usage import find_usage
 
 _SINGLE_FIELDS = ("model", "provider", "system_fingerprint")
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _FINDING_MESSAGES = {
+    **SHARED_FINDING_MESSAGES,
     "stream_index_missing": "Parts of tool calls have no index.",
     "stream_index_reused": "Several calls have one index; ids or complete arguments showed where each begins.",
     "stream_name_repeated": "Later parts of a call repeat its name; it was read once.",
     "stream_done_missing": "The stream ended without [DONE].",
     "stream_unfinished": "The stream ended without a finish reason and without [DONE].",
-    "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
-    "stream_usage_missing": "The stream has no token counts.",
     "stream_not_streamed": "A stream was requested, but the answer was not streamed.",
 }
-
-
-class EventAssembler(Protocol):
-    """Assembler of the events of one answer."""
-
-    @property
-    def has_content(self) -> bool:
-        """Whether the message has any content: more than a role."""
-        ...
-
-    def add_event(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield its deltas for the listener."""
-        ...
-
-    def build_message(self) -> Message:
-        """Return the message so far in chat format."""
-        ...
-
-    def build_answer(self) -> ChatAnswer:
-        """Return the answer.
-
-        Raises:
-            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
-                was not truncated.
-        """
-        ...
 
 
 class StreamDecoder:
@@ -121,19 +94,17 @@ def _add_not_streamed_finding(answer: ChatAnswer) -> ChatAnswer:
     return replace(answer, findings=(finding, *answer.findings))
 
 
-class ChatAssembler:
+class ChatAssembler(EventAssembler):
     """Assembler of the events of one answer in OpenAI's format."""
 
     def __init__(self) -> None:
-        self._root: JsonObject = {}  # the fields of the answer outside of its choices
+        super().__init__()
         self._chunks_by_field: dict[str, list[Any]] = {}
         self._calls = CallListAssembler()
+        self._fault_codes = self._calls.fault_codes
         self._legacy_call: CallAssembler | None = None  # in the field function_call
         self._last_written_call: CallAssembler | None = None  # call of the last delta; None after text or reasoning
         self._finish_reason = ""
-        self._has_done = False
-        self._error: Any = None
-        self._unreadable_text = ""
         self._has_choice = False
 
     @property
@@ -144,15 +115,6 @@ class ChatAssembler:
     @property
     def _all_calls(self) -> list[CallAssembler]:
         return [*([self._legacy_call] if self._legacy_call else []), *self._calls.calls]
-
-    def add_event(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield its deltas for the listener."""
-        if isinstance(event, dict):
-            yield from self._add_payload(event)
-        elif is_broken_event(event):
-            self._unreadable_text = self._unreadable_text or event or "an empty event"
-        elif event.strip() == DONE:
-            self._has_done = True
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
         """Add the data of an event and yield its deltas; only the choice with index 0 or without one counts."""
@@ -216,21 +178,8 @@ class ChatAssembler:
             message["tool_calls"] = calls[0] if self._calls.is_single_object and len(calls) == 1 else calls
         return split_content_parts(message)
 
-    def build_answer(self) -> ChatAnswer:
-        """Return the answer.
-
-        Raises:
-            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
-                was not truncated.
-        """
-        if self._error:
-            raise MalformedAnswerError("error_object", f"the stream contains an error: {get_error_text(self._error)}")
-        fault_codes = [*self._calls.fault_codes, *self._list_end_fault_codes()]
-        is_truncated = "stream_cut" in fault_codes
-        if self._unreadable_text and not is_truncated:
-            raise MalformedAnswerError(
-                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
-            )
+    def _build_answer(self, fault_codes: Sequence[str], *, is_truncated: bool) -> ChatAnswer:
+        """Return the answer with a finding for each code."""
         choices = [{"message": self.build_message(), "finish_reason": self._finish_reason}] if self._has_choice else []
         answer = parse_chat_answer({**self._root, "choices": choices}, is_truncated=is_truncated)
         stream_findings = tuple(Finding(code, _FINDING_MESSAGES[code], "$.choices[0].delta") for code in fault_codes)

@@ -1,6 +1,6 @@
 """Assembly of the events of a streamed Messages answer into the object of an unstreamed one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError, MalformedAnswerError
@@ -8,17 +8,15 @@ from toolbench.engine.events import Delta
 from toolbench.engine.strict_json import get_object, get_text, read_json
 from toolbench.engine.types import Finding, JsonObject, Message
 from toolbench.engine.wire_formats.anthropic.answers import build_chat_message, parse_messages_answer
-from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text
-from toolbench.engine.wire_formats.parse_answer import truncate_snippet
-from toolbench.engine.wire_formats.sse import Payload, is_broken_event
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer
+from toolbench.engine.wire_formats.event_assembly import SHARED_FINDING_MESSAGES, EventAssembler
 
 _FINDING_MESSAGES = {
+    **SHARED_FINDING_MESSAGES,
     "stream_index_missing": "Parts of content blocks have no index; they were added to the last block.",
     "stream_index_reused": "Several content blocks have one index; events showed where each begins.",
     "stream_stop_missing": "The stream ended without message_stop.",
     "stream_unfinished": "The stream ended without a reason to stop and without message_stop.",
-    "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
-    "stream_usage_missing": "The stream has no token counts.",
 }
 
 
@@ -91,30 +89,20 @@ class BlockAssembler:
             return input_text
 
 
-class MessagesAssembler:
+class MessagesAssembler(EventAssembler):
     """Assembler of the events of one Messages answer. Pings and unknown events are ignored."""
 
     def __init__(self) -> None:
-        self._root: JsonObject = {}  # the message; its blocks are in `_blocks`
+        super().__init__()
         self._usage: JsonObject = {}
         self._blocks: list[BlockAssembler] = []
         self._blocks_by_index: dict[int, BlockAssembler] = {}
-        self._fault_codes: dict[str, None] = {}
         self._has_stop = False
-        self._error: Any = None
-        self._unreadable_text = ""
 
     @property
     def has_content(self) -> bool:
         """Whether there is a block."""
         return bool(self._blocks)
-
-    def add_event(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield its deltas for the listener."""
-        if isinstance(event, dict):
-            yield from self._add_payload(event)
-        elif is_broken_event(event):
-            self._unreadable_text = self._unreadable_text or event or "an empty event"
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
         """Add the data of an event and yield its deltas."""
@@ -170,21 +158,8 @@ class MessagesAssembler:
         """Return the message so far in chat format."""
         return build_chat_message(self._root, [block.to_json() for block in self._blocks])
 
-    def build_answer(self) -> ChatAnswer:
-        """Return the answer.
-
-        Raises:
-            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
-                was not truncated.
-        """
-        if self._error:
-            raise MalformedAnswerError("error_object", f"the stream contains an error: {get_error_text(self._error)}")
-        fault_codes = [*self._fault_codes, *self._list_end_fault_codes()]
-        is_truncated = "stream_cut" in fault_codes
-        if self._unreadable_text and not is_truncated:
-            raise MalformedAnswerError(
-                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
-            )
+    def _build_answer(self, fault_codes: Sequence[str], *, is_truncated: bool) -> ChatAnswer:
+        """Return the answer with a finding for each code."""
         if not self._root:
             raise MalformedAnswerError("no_message", "the stream contains no message_start")
         blocks = [block.to_json() for block in self._blocks]

@@ -1,52 +1,40 @@
 """Assembly of the events of a streamed Responses answer into the object of an unstreamed one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.events import Delta
 from toolbench.engine.strict_json import get_object, get_text
 from toolbench.engine.types import Finding, JsonObject, Message
-from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text
-from toolbench.engine.wire_formats.parse_answer import truncate_snippet
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer
+from toolbench.engine.wire_formats.event_assembly import SHARED_FINDING_MESSAGES, EventAssembler
 from toolbench.engine.wire_formats.responses.answers import build_chat_message, parse_responses_answer
 from toolbench.engine.wire_formats.responses.item_assembly import ItemAssembler
-from toolbench.engine.wire_formats.sse import Payload, is_broken_event
 
 END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _START_EVENTS = ("response.created", "response.queued", "response.in_progress")
 _FINDING_MESSAGES = {
+    **SHARED_FINDING_MESSAGES,
     "stream_index_missing": "Events of output items have no index; they were assigned to the last item.",
     "stream_index_reused": "Several output items have one index; ids or events showed where each begins.",
     "stream_unfinished": "The stream ended without response.completed or response.incomplete.",
-    "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
-    "stream_usage_missing": "The stream has no token counts.",
 }
 
 
-class ResponsesAssembler:
+class ResponsesAssembler(EventAssembler):
     """Assembler of the events of one Responses answer. Unknown events are ignored, unknown items are kept."""
 
     def __init__(self) -> None:
-        self._root: JsonObject = {}  # the Response object, merged from the events that contain it
+        super().__init__()
         self._items: list[ItemAssembler] = []
         self._items_by_index: dict[int, ItemAssembler] = {}
-        self._fault_codes: dict[str, None] = {}
         self._has_end = False
-        self._error: Any = None
-        self._unreadable_text = ""
 
     @property
     def has_content(self) -> bool:
         """Whether there is an item."""
         return bool(self._items)
-
-    def add_event(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield its deltas for the listener."""
-        if isinstance(event, dict):
-            yield from self._add_payload(event)
-        elif is_broken_event(event):
-            self._unreadable_text = self._unreadable_text or event or "an empty event"
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
         """Add the data of an event and yield its deltas."""
@@ -117,21 +105,8 @@ class ResponsesAssembler:
         """Return the message so far in chat format."""
         return build_chat_message(self._list_items())
 
-    def build_answer(self) -> ChatAnswer:
-        """Return the answer.
-
-        Raises:
-            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
-                was not truncated.
-        """
-        if self._error:
-            raise MalformedAnswerError("error_object", f"the stream contains an error: {get_error_text(self._error)}")
-        fault_codes = [*self._fault_codes, *self._list_end_fault_codes()]
-        is_truncated = "stream_cut" in fault_codes
-        if self._unreadable_text and not is_truncated:
-            raise MalformedAnswerError(
-                "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable_text)}"
-            )
+    def _build_answer(self, fault_codes: Sequence[str], *, is_truncated: bool) -> ChatAnswer:
+        """Return the answer with a finding for each code."""
         if not self._root and not self._items:
             raise MalformedAnswerError("no_message", "the stream contains no event of a response")
         root = {**self._root, "output": self._list_items()}
