@@ -10,11 +10,11 @@ from toolbench.engine.constraints.allowed_answers import ANSWER_KEY, is_final_an
 from toolbench.engine.constraints.compiling import CompiledConstraint, ConstraintOptions, compile_constraint
 from toolbench.engine.constraints.strict import remove_added_nulls
 from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.methods.call_method import TextCallMethod
 from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_message_reasoning
 from toolbench.engine.methods.instructions import (
     append_to_system,
     build_instruction,
-    build_result_message,
     get_prompt_version,
     render_call_json,
     render_history_as_text,
@@ -25,7 +25,7 @@ from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
 from toolbench.engine.strict_json import read_json, write_json
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.types import Finding, JsonObject, Message, ToolCall, TransformChange, remove_calls
+from toolbench.engine.types import Finding, JsonObject, Message, TransformChange
 from toolbench.engine.wire_formats.parse_answer import (
     build_openai_call,
     get_message_text,
@@ -34,7 +34,7 @@ from toolbench.engine.wire_formats.parse_answer import (
 )
 
 
-class ConstrainedMethod:
+class ConstrainedMethod(TextCallMethod):
     """Method that requests calls by a constraint, one of CONSTRAINTS that is not in TOOL_CONSTRAINTS.
 
     A final answer is allowed unless the tool choice is `required` or names a tool. Without tools, or with the tool
@@ -106,14 +106,6 @@ class ConstrainedMethod:
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
         return lambda: JsonCallWatcher(lambda text: self._parse_text({}, remove_partial_reasoning(text), tools).calls)
-
-    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        """Return the answer for the history; see CallMethod."""
-        return {"role": "assistant", **remove_calls(message)}
-
-    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
-        """Return the messages with a call's result; see CallMethod."""
-        return [build_result_message(call, content)]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         """Return the history in the form of this method; see CallMethod."""

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
+from toolbench.engine.methods.call_method import CallMethod
 from toolbench.engine.methods.instructions import append_to_system, build_instruction, get_prompt_version
 from toolbench.engine.methods.json_in_text import find_attempted_call
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.types import Finding, JsonObject, Message, ToolCall, TransformChange, remove_calls
+from toolbench.engine.types import Finding, JsonObject, Message, remove_calls
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 
 
-class NativeMethod:
+class NativeMethod(CallMethod):
     """Method that sends tools and receives calls in the fields of the wire format.
 
     A call that the model writes into its text does not run; it is reported if the answer has no calls in their field.
@@ -65,17 +66,3 @@ class NativeMethod:
         history_message = remove_calls(message)
         history_message.setdefault("role", "assistant")
         return {**history_message, "tool_calls": list(calls)} if calls else history_message
-
-    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
-        """Return the messages with a call's result; see CallMethod."""
-        return [{"role": "tool", "tool_call_id": call.id, "content": content}]
-
-    def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the history unchanged; see CallMethod."""
-        return list(messages)
-
-    def list_dropped_keywords(
-        self, tools_json: list[JsonObject], tool_choice: RequestChoice
-    ) -> tuple[TransformChange, ...]:
-        """Return (): this method sends no constraint, so no JSON Schema keyword is dropped; see CallMethod."""
-        return ()

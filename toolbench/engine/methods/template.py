@@ -16,21 +16,14 @@ from toolbench.engine.formats import (
     render_conversation,
     stream,
 )
+from toolbench.engine.methods.call_method import CallMethod
 from toolbench.engine.methods.json_in_text import UNREADABLE_CODES
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls
 from toolbench.engine.strict_json import get_object, read_json
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.types import (
-    Finding,
-    JsonObject,
-    Message,
-    ToolCall,
-    TransformChange,
-    get_called_function,
-    remove_calls,
-)
+from toolbench.engine.types import Finding, JsonObject, Message, get_called_function, remove_calls
 from toolbench.engine.wire_formats.parse_answer import (
     add_reasoning,
     build_openai_call,
@@ -43,7 +36,7 @@ DEFAULT_FORMAT = "hermes"  # the text format for `auto`: most small models use i
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
-class TemplateMethod:
+class TemplateMethod(CallMethod):
     """Method that renders the prompt and parses calls in one text format.
 
     Messages stay in OpenAI's format until they are sent. A call that cannot be read is reported and never runs.
@@ -106,20 +99,6 @@ class TemplateMethod:
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message), **({"tool_calls": list(calls)} if calls else {})}
-
-    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
-        """Return the messages with a call's result; see CallMethod."""
-        return [{"role": "tool", "tool_call_id": call.id, "content": content}]
-
-    def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the history unchanged; `prepare_body` renders it. See CallMethod."""
-        return list(messages)
-
-    def list_dropped_keywords(
-        self, tools_json: list[JsonObject], tool_choice: RequestChoice
-    ) -> tuple[TransformChange, ...]:
-        """Return (): this method sends no constraint, so no JSON Schema keyword is dropped; see CallMethod."""
-        return ()
 
 
 def _build_call_finder(decoder: TextDecoder) -> FindCalls:

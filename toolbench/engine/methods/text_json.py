@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbench.engine.methods.argument_repair import build_parse_error, build_repair_changes, build_repair_finding
+from toolbench.engine.methods.call_method import TextCallMethod
 from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_message_reasoning
 from toolbench.engine.methods.instructions import (
     append_to_system,
     build_instruction,
-    build_result_message,
     get_prompt_version,
     render_call_json,
     render_history_as_text,
@@ -19,13 +19,13 @@ from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
 from toolbench.engine.methods.text_blocks import RepairedBlock, find_bare_blocks, find_repairable_block
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.types import Finding, JsonObject, Message, ToolCall, TransformChange, remove_calls
+from toolbench.engine.types import Finding, JsonObject, Message
 from toolbench.engine.wire_formats.parse_answer import build_openai_call, list_structured_calls, truncate_snippet
 
 CALL_ID = "text_call_1"
 
 
-class TextJsonMethod:
+class TextJsonMethod(TextCallMethod):
     """Method that reads one call of an answer: the first fenced JSON that names a known tool.
 
     JSON that is the whole text needs no fence. If there is no such call, it is an object without a fence beside other
@@ -80,23 +80,9 @@ class TextJsonMethod:
         names = [tool.name for tool in tools]
         return lambda: JsonCallWatcher(lambda text: self._parse_text({}, remove_partial_reasoning(text), names).calls)
 
-    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        """Return the answer for the history; see CallMethod."""
-        return {"role": "assistant", **remove_calls(message)}
-
-    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
-        """Return the messages with a call's result; see CallMethod."""
-        return [build_result_message(call, content)]
-
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         """Return the history in the form of this method; see CallMethod."""
         return render_history_as_text(messages, render_call=_render_fenced_call)
-
-    def list_dropped_keywords(
-        self, tools_json: list[JsonObject], tool_choice: RequestChoice
-    ) -> tuple[TransformChange, ...]:
-        """Return (): this method sends no constraint, so no JSON Schema keyword is dropped; see CallMethod."""
-        return ()
 
 
 def _read_calls(blocks: Iterable[JsonBlock], names: Sequence[str]) -> list[tuple[JsonBlock, JsonCall]]:
