@@ -20,7 +20,7 @@ from toolbench.engine.methods.instructions import (
     render_history_as_text,
 )
 from toolbench.engine.methods.json_in_text import JsonCall, parse_call
-from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.methods.parsed_answer import ParsedAnswer, build_unasked_calls_answer, build_unexecuted_answer
 from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
 from toolbench.engine.strict_json import read_json, write_json
 from toolbench.engine.tools.choice import RequestChoice
@@ -156,14 +156,9 @@ def _build_off_schema_answer(message: Message, text: str, *, has_tools: bool) ->
     if not has_tools:
         return ParsedAnswer((), text, "text")
     if list_structured_calls(message):
-        description = "The answer has tool_calls although no tools were sent; they were not executed."
-        return ParsedAnswer(
-            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), has_unexecuted_call=True
-        )
+        return build_unasked_calls_answer(text)
     if text.lstrip().startswith("{"):
         description = f"The answer does not match its schema; nothing was executed: {truncate_snippet(text)}"
-        return ParsedAnswer(
-            (), text, "text", (Finding("parse_error", description, "$.content"),), has_unexecuted_call=True
-        )
+        return build_unexecuted_answer(text, "parse_error", description)
     description = "The answer is free text: the endpoint did not keep to the schema."
     return ParsedAnswer((), text, "text", (Finding("constraint_ignored", description, "$.content"),))

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from toolbench.engine.methods.call_method import CallMethod
 from toolbench.engine.methods.instructions import append_to_system, build_instruction, get_prompt_version
 from toolbench.engine.methods.json_in_text import find_attempted_call
-from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.methods.parsed_answer import ParsedAnswer, build_unexecuted_answer
 from toolbench.engine.methods.streaming_calls import FindCalls
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.types import Finding, JsonObject, Message, remove_calls
+from toolbench.engine.types import JsonObject, Message, remove_calls
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 
 
@@ -53,9 +53,7 @@ class NativeMethod(CallMethod):
         description = (
             f"The answer spells a call in its text ({name_or_code}) and has no tool_calls; it was not executed."
         )
-        return ParsedAnswer(
-            (), text, "text", (Finding("call_in_text", description, "$.content"),), has_unexecuted_call=True
-        )
+        return build_unexecuted_answer(text, "call_in_text", description)
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return None: calls have their own field; see CallMethod."""

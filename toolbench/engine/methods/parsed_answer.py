@@ -28,3 +28,14 @@ class ParsedAnswer:
     parse_errors: tuple[ParseError, ...] = ()
     changes: tuple[TransformChange, ...] = ()
     parsed_arguments: tuple[object, ...] = ()
+
+
+def build_unexecuted_answer(text: str, code: str, message: str, path: str = "$.content") -> ParsedAnswer:
+    """Return the parsed answer of a text with an attempted call that will not run, and a finding about it."""
+    return ParsedAnswer((), text, "text", (Finding(code, message, path),), has_unexecuted_call=True)
+
+
+def build_unasked_calls_answer(text: str) -> ParsedAnswer:
+    """Return the parsed answer of a message with structured calls although the request had no tools."""
+    message = "The answer has tool_calls although no tools were sent; they were not executed."
+    return build_unexecuted_answer(text, "unasked_tool_calls", message, "$.tool_calls")

@@ -14,7 +14,7 @@ from toolbench.engine.methods.instructions import (
     render_history_as_text,
 )
 from toolbench.engine.methods.json_in_text import JsonBlock, JsonCall, find_attempted_call, find_blocks, parse_call
-from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.methods.parsed_answer import ParsedAnswer, build_unasked_calls_answer, build_unexecuted_answer
 from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
 from toolbench.engine.methods.text_blocks import RepairedBlock, find_bare_blocks, find_repairable_block
 from toolbench.engine.tools.choice import RequestChoice
@@ -137,15 +137,10 @@ def _build_findings(block: JsonBlock, call: JsonCall, other_text: str, call_coun
 
 def _build_answer_without_call(message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
     if list_structured_calls(message):
-        description = "The answer has tool_calls although no tools were sent; they were not executed."
-        return ParsedAnswer(
-            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), has_unexecuted_call=True
-        )
+        return build_unasked_calls_answer(text)
     if find_attempted_call(text, names) or _has_unreadable_block(text):
         description = f"No call of a known tool can be read; nothing was executed: {truncate_snippet(text)}"
-        return ParsedAnswer(
-            (), text, "text", (Finding("parse_error", description, "$.content"),), has_unexecuted_call=True
-        )
+        return build_unexecuted_answer(text, "parse_error", description)
     return ParsedAnswer((), text, "text")
 
 
