@@ -72,6 +72,15 @@ def read_json_at(text: str, start: int) -> tuple[Any, int]:
     return value, end
 
 
+def find_object(text: str) -> dict[str, Any] | None:
+    """Return the object that a JSON text contains; None if the text is no JSON object."""
+    try:
+        value = read_json(text)
+    except InvalidJsonError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def is_too_deep(value: Any, max_depth: int = MAX_DEPTH) -> bool:
     """Return whether objects and arrays in `value` are nested deeper than `max_depth` levels."""
     values = [value]
@@ -174,7 +183,6 @@ def count_utf8_bytes(text: str) -> int:
 def list_object_keys(json_bytes: bytes) -> tuple[str, ...]:
     """Return the keys of a JSON object in order; () if `json_bytes` is not a JSON object in UTF-8."""
     try:
-        value = read_json(json_bytes.decode())
-    except (InvalidJsonError, UnicodeDecodeError):
+        return tuple(find_object(json_bytes.decode()) or ())
+    except UnicodeDecodeError:
         return ()
-    return tuple(value) if isinstance(value, dict) else ()

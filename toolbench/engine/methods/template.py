@@ -5,7 +5,6 @@ The endpoint completes raw text, so the model reads exactly the prompt that is s
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats import (
     AUTO,
     PromptMessage,
@@ -20,7 +19,7 @@ from toolbench.engine.methods.call_method import CallMethod
 from toolbench.engine.methods.json_in_text import UNREADABLE_CODES
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls
-from toolbench.engine.strict_json import get_object, read_json
+from toolbench.engine.strict_json import find_object, get_object
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import Finding, JsonObject, Message, get_called_function, remove_calls
@@ -153,10 +152,5 @@ def _to_text_call(call: JsonObject) -> TextCall:
     """Return a call for a prompt; arguments that are not an object become an empty one."""
     function = get_called_function(call)
     arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments)
-        except InvalidJsonError:
-            arguments = None
-    arguments_object = get_object(arguments)
-    return TextCall(str(function.get("name") or ""), arguments_object, str(call.get("id") or ""))
+    arguments_object = find_object(arguments) if isinstance(arguments, str) else get_object(arguments)
+    return TextCall(str(function.get("name") or ""), arguments_object or {}, str(call.get("id") or ""))

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.repairs import syntax, wrappings
-from toolbench.engine.strict_json import read_json
+from toolbench.engine.strict_json import find_object
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject
 
@@ -72,14 +71,14 @@ def repair_arguments(text: str, names: Iterable[str], *, is_truncated: bool = Fa
         return None
     used_names: list[str] = []
     text = text.strip()
-    value = _parse_object(text)
+    value = find_object(text)
     for name in check_repairs(names):
         if value is not None:
             break
         repaired_text, changes = _REPAIRS.apply(text, (name,))
         if changes:
             used_names.append(name)
-            text, value = repaired_text, _parse_object(repaired_text)
+            text, value = repaired_text, find_object(repaired_text)
     if value is None:
         return None
     inventing_names = CLOSING_REPAIRS if is_truncated else INVENTING_REPAIRS
@@ -106,12 +105,3 @@ def describe_repair(name: str) -> str:
         UnknownTransformError: there is no such repair.
     """
     return _REPAIRS.describe(name)
-
-
-def _parse_object(text: str) -> JsonObject | None:
-    """Return the object in a JSON text; None if the text is no JSON object."""
-    try:
-        value = read_json(text)
-    except InvalidJsonError:
-        return None
-    return value if isinstance(value, dict) else None

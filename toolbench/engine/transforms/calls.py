@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.strict_json import read_json, write_json
+from toolbench.engine.strict_json import find_object, write_json
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject
 
@@ -60,10 +59,7 @@ def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
 
 def _list_tool_uses(arguments: object) -> list[JsonObject]:
     """Return the listed calls; [] if there is no readable list, or if a listed call has no name."""
-    try:
-        value = read_json(arguments) if isinstance(arguments, str) else arguments
-    except InvalidJsonError:
-        return []
+    value = find_object(arguments) if isinstance(arguments, str) else arguments
     tool_uses = value.get("tool_uses") if isinstance(value, dict) else None
     is_named = isinstance(tool_uses, list) and all(
         isinstance(tool_use, dict) and isinstance(tool_use.get("recipient_name"), str) for tool_use in tool_uses

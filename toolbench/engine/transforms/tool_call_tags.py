@@ -6,12 +6,11 @@ The decoder of text formats finds the tags that are not quoted; the content of t
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.decoder import TextDecoder
 from toolbench.engine.formats.families.hermes import END_MARKER, HERMES, START_MARKER
 from toolbench.engine.formats.specification import TRUNCATED_BLOCK, Block, ParsedBlock, ParsedCall, TextFormat
 from toolbench.engine.formats.types import DecoderEvent, ToolSchemas
-from toolbench.engine.strict_json import read_json, write_json
+from toolbench.engine.strict_json import find_object, write_json
 from toolbench.engine.types import JsonObject
 
 _NAME_AND_ARGUMENTS = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.*\})?", re.DOTALL)
@@ -102,7 +101,7 @@ def _build_call(position: int, payload: str) -> JsonObject | None:
 
 def _parse_json_payload(payload: str) -> tuple[object, object]:
     """Return name and arguments of a call written as a JSON object; (None, None) if it is none."""
-    call_object = _parse_object(payload)
+    call_object = find_object(payload)
     if call_object is None:
         return None, None
     function = call_object.get("function")
@@ -117,17 +116,8 @@ def _parse_name_payload(payload: str) -> tuple[object, object]:
     if match is None:
         return None, None
     arguments_text = match["arguments"]
-    arguments = _parse_object(arguments_text) if arguments_text else {}
+    arguments = find_object(arguments_text) if arguments_text else {}
     return (None, None) if arguments is None else (match["name"], arguments)
-
-
-def _parse_object(text: str) -> JsonObject | None:
-    """Return the object in a JSON text; None if the text is no JSON object."""
-    try:
-        value = read_json(text)
-    except InvalidJsonError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _render_arguments(arguments: object) -> str:

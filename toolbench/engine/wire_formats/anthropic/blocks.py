@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.strict_json import read_json
+from toolbench.engine.strict_json import find_object, read_json
 from toolbench.engine.types import JsonObject, Message, get_called_function
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, get_message_text, list_structured_calls
@@ -60,11 +60,8 @@ def build_result_block(wire_id: str, message: Message | None) -> JsonObject:
 
 def _is_failed_result(content: Any) -> bool:
     """Return whether a result is an envelope of a failed call."""
-    try:
-        result = read_json(content) if isinstance(content, str) else None
-    except InvalidJsonError:
-        return False
-    return isinstance(result, dict) and result.get("ok") is False and "tool_name" in result
+    result = find_object(content) if isinstance(content, str) else None
+    return result is not None and result.get("ok") is False and "tool_name" in result
 
 
 def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
