@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.schemas import build_json_schema
@@ -85,18 +86,28 @@ def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
     Raises:
         NotInstalledError: BFCL is not installed.
     """
+    for category, row, answers in iter_rows(categories):
+        yield BfclCase(
+            id=row["id"],
+            category=category,
+            question=tuple(row["question"][0]),
+            functions=tuple(row["function"]),
+            answers=tuple(answers),
+        )
+
+
+def iter_rows(categories: Sequence[str]) -> Iterator[tuple[str, JsonObject, list[Any]]]:
+    """Yield (category, row of the case, its accepted answers), category by category, in BFCL's order.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
         answers = {row["id"]: row["ground_truth"] for row in iter_json_lines(folder / "possible_answer" / name)}
         for row in iter_json_lines(folder / name):
-            yield BfclCase(
-                id=row["id"],
-                category=category,
-                question=tuple(row["question"][0]),
-                functions=tuple(row["function"]),
-                answers=tuple(answers[row["id"]]),
-            )
+            yield category, row, answers[row["id"]]
 
 
 def find_data_folder() -> Path:

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.strict_json import read_json
+from toolbench.engine.strict_json import find_object
 from toolbench.providers.masking.secrets import Masker
 
 
@@ -50,11 +49,7 @@ def decode_text(stored: bytes | memoryview | None) -> str:
 
 def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
     """Return the JSON object in stored bytes, or None if they contain another JSON value or no valid JSON."""
-    try:
-        value = read_json(decode_text(stored))
-    except InvalidJsonError:
-        return None
-    return value if isinstance(value, dict) else None
+    return find_object(decode_text(stored))
 
 
 def _replace_constant(name: str) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from toolbench.engine.types import JsonObject
-from toolbench.evals.bfcl.cases import build_tool, find_data_folder, iter_json_lines
+from toolbench.evals.bfcl.cases import build_tool, find_data_folder, iter_json_lines, iter_rows
 from toolbench.evals.bfcl.golden_answers import BfclCall
 from toolbench.evals.bfcl.multi_turn.environment import MODULE_BY_CLASS
 from toolbench.evals.data_files import freeze_row
@@ -78,12 +78,8 @@ def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> 
     Raises:
         NotInstalledError: BFCL is not installed.
     """
-    folder = find_data_folder()
-    for category in categories:
-        name = f"BFCL_v4_{category}.json"
-        answers = {row["id"]: row["ground_truth"] for row in iter_json_lines(folder / "possible_answer" / name)}
-        for row in iter_json_lines(folder / name):
-            yield _build_case(category, row, answers[row["id"]])
+    for category, row, answers in iter_rows(categories):
+        yield _build_case(category, row, answers)
 
 
 def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
