@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from django.db.models import F
 
@@ -56,6 +56,9 @@ class ComparedSide(Protocol):
     @property
     def result(self) -> str:
         """Return the result in words."""
+
+
+Side = TypeVar("Side", bound=ComparedSide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +144,43 @@ class SideRow:
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineComparison:
-    """The sides of a query against its first one.
+class ComparedRows(Generic[Side]):
+    """Sides of a comparison.
 
     Attributes:
         rows: the sides, the baseline first.
+    """
+
+    rows: tuple[Side, ...]
+
+    @property
+    def baseline(self) -> Side:
+        """Return the baseline."""
+        return self.rows[0]
+
+    @property
+    def others(self) -> tuple[Side, ...]:
+        """Return all sides but the baseline."""
+        return self.rows[1:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the sides, the baseline first."""
+        return tuple(side.name for side in self.rows)
+
+    @property
+    def result_counts(self) -> Mapping[str, int]:
+        """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
+        results = [side.result for side in self.others]
+        worse, better = results.count("worse"), results.count("better")
+        return {"worse": worse, "better": better, "cannot tell": len(results) - worse - better}
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineComparison(ComparedRows[SideRow]):
+    """The sides of a query against its first one.
+
+    Attributes:
         pool: the scenario group and the instance kind that are counted.
         comparisons: number of differences that are shown together; intervals are corrected for it.
         scenarios: number of scenarios of the baseline.
@@ -154,7 +189,6 @@ class BaselineComparison:
     """
 
     query: CompareQuery
-    rows: tuple[SideRow, ...]
     pool: PoolChoice
     comparisons: int
     scenarios: int
@@ -176,33 +210,6 @@ class BaselineComparison:
             ADDED_MANUALLY: any(side.manual_trials for side in sides),
         }
         return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)
-
-    @property
-    def baseline(self) -> SideRow:
-        """Return the row of the baseline."""
-        return self.rows[0]
-
-    @property
-    def others(self) -> tuple[SideRow, ...]:
-        """Return the rows of all other sides."""
-        return self.rows[1:]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the sides, the baseline first."""
-        return tuple(row.name for row in self.rows)
-
-    @property
-    def result_counts(self) -> Mapping[str, int]:
-        """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
-        return count_results(self.others)
-
-
-def count_results(others: Sequence[ComparedSide]) -> Mapping[str, int]:
-    """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
-    results = [side.result for side in others]
-    worse, better = results.count("worse"), results.count("better")
-    return {"worse": worse, "better": better, "cannot tell": len(results) - worse - better}
 
 
 def compare_with_baseline(query: CompareQuery) -> BaselineComparison:

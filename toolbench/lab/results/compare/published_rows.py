@@ -3,17 +3,13 @@
 Differences use the totals over the tool scenarios, since the published results by scenario are incomplete.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.differences import Stratum, compute_difference
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.results.compare.baseline import (
-    RESULT_MARKS,
-    compute_baseline_required_trials,
-    count_results,
-)
+from toolbench.lab.results.compare.baseline import RESULT_MARKS, ComparedRows, compute_baseline_required_trials
 from toolbench.lab.results.compare.comparison import RequiredTrials
 from toolbench.lab.results.compare.query import CompareQuery
 from toolbench.lab.results.compare.scope_sides import MAX_SCOPE_SIDES, find_next_letter
@@ -64,12 +60,11 @@ class PublishedSide:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedComparison:
-    """Rows of the published matrix against a baseline.
+class PublishedComparison(ComparedRows[PublishedSide]):
+    """Rows of the published matrix against a baseline, which is the only row if no other one was chosen.
 
     Attributes:
         query: the query with these sides.
-        rows: the sides, the baseline first; only the baseline if no other side was chosen.
         other_values: (key, name) of the rows that are not sides and can be added.
         next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
         is_default: whether the sides were chosen by their success, because the URL names none.
@@ -79,7 +74,6 @@ class PublishedComparison:
 
     query: CompareQuery
     published: PublishedMatrix
-    rows: tuple[PublishedSide, ...]
     other_values: tuple[tuple[str, str], ...]
     next_letter: str
     is_default: bool
@@ -87,29 +81,9 @@ class PublishedComparison:
     scenarios: tuple[tuple[str, tuple[Rate | None, ...]], ...]
 
     @property
-    def baseline(self) -> PublishedSide:
-        """Return the baseline."""
-        return self.rows[0]
-
-    @property
-    def others(self) -> tuple[PublishedSide, ...]:
-        """Return all sides but the baseline."""
-        return self.rows[1:]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the sides, the baseline first."""
-        return tuple(side.name for side in self.rows)
-
-    @property
     def comparisons(self) -> int:
         """Return the number of differences, for which the intervals are corrected."""
         return len(self.others)
-
-    @property
-    def result_counts(self) -> Mapping[str, int]:
-        """Return the numbers of sides that are worse, better, and neither ("cannot tell")."""
-        return count_results(self.others)
 
 
 def name_published_row(row: PublishedRow) -> str:
