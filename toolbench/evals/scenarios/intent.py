@@ -1,18 +1,15 @@
 """The scenario of one call of classify_intent, a choice among three values."""
 
-from toolbench.engine.events import LoopResult
-from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
-from toolbench.evals.expected_calls import ExpectedCalls
-from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.single_call import ONE_TURN_LAYER, ExpectedSingleCall, SingleCallScenario
 from toolbench.evals.scenarios.tools import build_definition
 from toolbench.evals.tool_faults import FaultyTools
-from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Workspace
 
 
-class IntentScenario:
+class IntentScenario(SingleCallScenario):
     """The scenario in which the model assigns a question to one of three workspaces.
 
     The seed selects the workspace, so that three consecutive seeds have each of them once. With PUBLISHED_WORDING it
@@ -25,10 +22,6 @@ class IntentScenario:
     title = "intent: a choice of three"
     group = "intent"
     intent = "Sort a question into one of three workspaces: a valid call is easy to force, a right one is not."
-    control = False
-    public = True
-    methods: tuple[str, ...] = METHODS
-    min_requests = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed."""
@@ -46,25 +39,17 @@ class IntentScenario:
             system=draw.choice(texts["system"]),
             user_text=questions[question_index] if kind == PUBLISHED_WORDING else draw.choice(questions),
             tools=(build_definition(texts["tool"]),),
-            layer=dict(single_call.ONE_TURN_LAYER),
+            layer=dict(ONE_TURN_LAYER),
             values={"workspace_id": workspace_id},
         )
 
-    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+    def build_expected_call(self, instance: Instance) -> ExpectedSingleCall:
         """Return the expected call."""
-        return _build_expected_call(instance).to_expected_calls()
+        return ExpectedSingleCall("classify_intent", "workspace_id", instance.values["workspace_id"])
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tool with its fixed answer."""
         return FaultyTools({"classify_intent": _read_texts()["answer"]})
-
-    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
-        """Return the verdict on the first answer."""
-        return single_call.judge(instance, loop_result, _build_expected_call(instance))
-
-
-def _build_expected_call(instance: Instance) -> single_call.ExpectedSingleCall:
-    return single_call.ExpectedSingleCall("classify_intent", "workspace_id", instance.values["workspace_id"])
 
 
 def _read_texts() -> JsonObject:

@@ -1,15 +1,17 @@
-"""Judging of tasks that need one valid call with one right value in one turn."""
+"""Scenarios that need one valid call with one right value in one turn, and their judging."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from toolbench.engine.events import ANSWERED_ENDS, EndReason, LoopResult, ToolResult, TurnRecord
+from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, locate_problem
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import CALLS_PATH
-from toolbench.evals.types import Check, Instance, Verdict
+from toolbench.evals.types import Check, Instance, Verdict, Workspace
 
 ONE_TURN_LAYER: JsonObject = {"max_turns": 1}  # policy patch of scenarios with one turn and no other settings
 RULE = "The first answer makes one valid call of {tool}, and its {field} is {value}. The run ends after that call."
@@ -70,6 +72,27 @@ def judge(instance: Instance, loop_result: LoopResult, expected: ExpectedSingleC
         good_ends=ANSWERED_ENDS | {EndReason.MAX_TURNS_EXCEEDED},
     )
     return verdict.judge(checked)
+
+
+class SingleCallScenario(ABC):
+    """A scenario whose first answer is judged: it has to make one call with one right value."""
+
+    control = False
+    public = True
+    methods: tuple[str, ...] = METHODS
+    min_requests = 1
+
+    @abstractmethod
+    def build_expected_call(self, instance: Instance) -> ExpectedSingleCall:
+        """Return the expected call."""
+
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the expectations that consist of the expected call."""
+        return self.build_expected_call(instance).to_expected_calls()
+
+    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict on the first answer."""
+        return judge(instance, loop_result, self.build_expected_call(instance))
 
 
 def _is_valid(result: ToolResult, tool: str) -> bool:

@@ -1,19 +1,16 @@
 """The scenario of one call of get_weather, short enough for a small model."""
 
-from toolbench.engine.events import LoopResult
-from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
-from toolbench.evals.expected_calls import ExpectedCalls
-from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.single_call import ONE_TURN_LAYER, ExpectedSingleCall, SingleCallScenario
 from toolbench.evals.scenarios.tools import build_definition, load_distractors
 from toolbench.evals.scenarios.wording import fill_placeholders
 from toolbench.evals.tool_faults import FaultyTools
-from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Workspace
 
 
-class WeatherScenario:
+class WeatherScenario(SingleCallScenario):
     """The scenario in which the model is asked about the weather in a city.
 
     With PUBLISHED_WORDING the seed selects the city, so that repeats differ, and the wording is the first one. A drawn
@@ -25,10 +22,6 @@ class WeatherScenario:
     title = "weather: one call"
     group = "weather"
     intent = "Ask about the weather in a city: one call of get_weather with that city."
-    control = False
-    public = True
-    methods: tuple[str, ...] = METHODS
-    min_requests = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed."""
@@ -48,27 +41,19 @@ class WeatherScenario:
             system=draw.choice(texts["system"]),
             user_text=fill_placeholders(draw.choice(texts["user_text"]), {"city": city}),
             tools=tuple(draw.shuffle([build_definition(texts["tool"]), *distractors])),
-            layer=dict(single_call.ONE_TURN_LAYER),
+            layer=dict(ONE_TURN_LAYER),
             values={"city": city},
         )
 
-    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+    def build_expected_call(self, instance: Instance) -> ExpectedSingleCall:
         """Return the expected call."""
-        return _build_expected_call(instance).to_expected_calls()
+        return ExpectedSingleCall("get_weather", "city", instance.values["city"], loose=True)
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tools with their fixed answers."""
         weather = {"city": instance.values["city"], **_read_texts()["answer"]}
         distractor_answers = {name: answer for name, (_, answer) in load_distractors().items()}
         return FaultyTools({**distractor_answers, "get_weather": weather})
-
-    def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
-        """Return the verdict on the first answer."""
-        return single_call.judge(instance, loop_result, _build_expected_call(instance))
-
-
-def _build_expected_call(instance: Instance) -> single_call.ExpectedSingleCall:
-    return single_call.ExpectedSingleCall("get_weather", "city", instance.values["city"], loose=True)
 
 
 def _read_texts() -> JsonObject:
