@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.methods.registry import CallMethod, build_method
+from toolbench.engine.methods.call_method import CallMethod
+from toolbench.engine.methods.registry import build_method
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject, Message, ToolCall
