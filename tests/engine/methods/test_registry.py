@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.methods.call_method import CallMethod
+from toolbench.engine.methods.interface import CallMethod
 from toolbench.engine.methods.registry import build_method
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolDefinition

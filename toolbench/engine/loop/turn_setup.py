@@ -11,7 +11,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.events import OmittedParameter
 from toolbench.engine.identity_key import IdentityKey
 from toolbench.engine.light_dataclass import light
-from toolbench.engine.methods.call_method import CallMethod
+from toolbench.engine.methods.interface import CallMethod
 from toolbench.engine.methods.registry import build_method
 from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.limits import check_tool_set, get_max_calls

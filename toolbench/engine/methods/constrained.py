@@ -10,7 +10,6 @@ from toolbench.engine.constraints.allowed_answers import ANSWER_KEY, is_final_an
 from toolbench.engine.constraints.compiling import CompiledConstraint, ConstraintOptions, compile_constraint
 from toolbench.engine.constraints.strict import remove_added_nulls
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.methods.call_method import TextCallMethod
 from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_message_reasoning
 from toolbench.engine.methods.instructions import (
     append_to_system,
@@ -19,6 +18,7 @@ from toolbench.engine.methods.instructions import (
     render_call_json,
     render_history_as_text,
 )
+from toolbench.engine.methods.interface import TextCallMethod
 from toolbench.engine.methods.json_in_text import JsonCall, parse_call
 from toolbench.engine.methods.parsed_answer import ParsedAnswer, build_unasked_calls_answer, build_unexecuted_answer
 from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from toolbench.engine.methods.call_method import CallMethod
 from toolbench.engine.methods.instructions import append_to_system, build_instruction, get_prompt_version
+from toolbench.engine.methods.interface import CallMethod
 from toolbench.engine.methods.json_in_text import find_attempted_call
 from toolbench.engine.methods.parsed_answer import ParsedAnswer, build_unexecuted_answer
 from toolbench.engine.methods.streaming_calls import FindCalls

@@ -3,8 +3,8 @@
 from toolbench.engine.constraints.compiling import ConstraintOptions
 from toolbench.engine.constraints.schema_support import CONSTRAINTS, TOOL_CONSTRAINTS
 from toolbench.engine.errors import PlanError
-from toolbench.engine.methods.call_method import CallMethod
 from toolbench.engine.methods.constrained import ConstrainedMethod
+from toolbench.engine.methods.interface import CallMethod
 from toolbench.engine.methods.native import NativeMethod
 from toolbench.engine.methods.native_strict import NativeStrictMethod
 from toolbench.engine.methods.template import TemplateMethod

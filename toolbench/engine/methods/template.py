@@ -15,7 +15,7 @@ from toolbench.engine.formats import (
     render_conversation,
     stream,
 )
-from toolbench.engine.methods.call_method import CallMethod
+from toolbench.engine.methods.interface import CallMethod
 from toolbench.engine.methods.json_in_text import UNREADABLE_CODES
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls

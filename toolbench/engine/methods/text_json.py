@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbench.engine.methods.argument_repair import build_parse_error, build_repair_changes, build_repair_finding
-from toolbench.engine.methods.call_method import TextCallMethod
 from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_message_reasoning
 from toolbench.engine.methods.instructions import (
     append_to_system,
@@ -13,6 +12,7 @@ from toolbench.engine.methods.instructions import (
     render_call_json,
     render_history_as_text,
 )
+from toolbench.engine.methods.interface import TextCallMethod
 from toolbench.engine.methods.json_in_text import JsonBlock, JsonCall, find_attempted_call, find_blocks, parse_call
 from toolbench.engine.methods.parsed_answer import ParsedAnswer, build_unasked_calls_answer, build_unexecuted_answer
 from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
