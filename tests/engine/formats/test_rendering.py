@@ -11,7 +11,6 @@ from toolbench.engine.formats import (
     list_format_names,
     parse,
     render,
-    render_result,
     render_results,
     render_tools,
 )
@@ -36,7 +35,7 @@ TOOL = ToolDefinition(
 def test_render_tools_and_result_contain_name_and_content(text_format: str) -> None:
     assert "get_weather" in render_tools([TOOL], format=text_format)
     assert render_tools([], format=text_format) == ""
-    assert "It rains." in render_result(CALL, "It rains.", format=text_format)
+    assert "It rains." in render_results([(CALL, "It rains.")], format=text_format)
 
 
 @pytest.mark.parametrize(

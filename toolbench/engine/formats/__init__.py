@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from toolbench.engine.formats.chat.rendering import PromptMessage, get_turn_spec, render_conversation
 from toolbench.engine.formats.decoder import TextDecoder
 from toolbench.engine.formats.registry import AUTO, REASONING_FORMAT, get_format, list_format_names
-from toolbench.engine.formats.rendering import get_result_role, render, render_result, render_results, render_tools
+from toolbench.engine.formats.rendering import render, render_results, render_tools
 from toolbench.engine.formats.round_trip import is_round_trip_safe
 from toolbench.engine.formats.types import DecoderEvent, ParsedText, TextCall, Tool, ToolSchemas, build_tool_schemas
 
@@ -23,14 +23,12 @@ __all__ = [
     "TextCall",
     "TextDecoder",
     "Tool",
-    "get_result_role",
     "get_turn_spec",
     "is_round_trip_safe",
     "list_format_names",
     "parse",
     "render",
     "render_conversation",
-    "render_result",
     "render_results",
     "render_tools",
     "split_reasoning",

@@ -41,7 +41,7 @@ def render_tools(tools: Iterable[Tool], *, format: str) -> str:
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
-    """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`.
+    """Render (call, result) pairs, in call order, as one text.
 
     Raises:
         PlanError: the format is unknown.
@@ -51,21 +51,3 @@ def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> s
         prompt.write_result(call, text, index) for index, (call, text) in enumerate(results)
     )
     return prompt.results_before + results_text + prompt.results_after
-
-
-def render_result(call: TextCall, content: str, *, format: str) -> str:
-    """Render the result of one call, as `render_results` does.
-
-    Raises:
-        PlanError: the format is unknown.
-    """
-    return render_results([(call, content)], format=format)
-
-
-def get_result_role(format: str) -> str:
-    """Return the role of the message that returns results.
-
-    Raises:
-        PlanError: the format is unknown.
-    """
-    return get_format(format).prompt.result_role

@@ -166,7 +166,6 @@ class PromptLayout:
         results_before: the text before all results.
         results_between: the text between two results.
         results_after: the text after all results.
-        result_role: the role of the message with the results.
     """
 
     write_tools: Callable[[Sequence[JsonObject]], str]
@@ -174,7 +173,6 @@ class PromptLayout:
     results_before: str = ""
     results_between: str = "\n"
     results_after: str = ""
-    result_role: str = "tool"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,6 @@ _PROMPT = PromptLayout(
     build_enclosed_result_writer("<result>\n<tool_name>{name}</tool_name>\n<stdout>\n", "\n</stdout>\n</result>"),
     results_before="<function_results>\n",
     results_after="\n</function_results>",
-    result_role="user",
 )
 _OLDER_BLOCK = Block(
     "<invoke>", NamedTagReader(), (INVOKE_END,), (CALLS_END, "<invoke>"), value_markers=_PARAMETERS_TAGS

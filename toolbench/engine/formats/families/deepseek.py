@@ -183,7 +183,6 @@ DEEPSEEK_V32 = _build_dsml_format(
         build_enclosed_result_writer("<result>", "</result>"),
         results_before="<function_results>\n",
         results_after="\n</function_results>",
-        result_role="user",
     ),
 )
 DEEPSEEK_V4 = _build_dsml_format(
@@ -193,7 +192,6 @@ DEEPSEEK_V4 = _build_dsml_format(
         _V3_PROMPT.write_tools,
         build_enclosed_result_writer("<tool_result>", "</tool_result>"),
         results_between="\n\n",
-        result_role="user",
     ),
 )
 DEEPSEEK_V41 = _build_dsml_format(

@@ -51,7 +51,6 @@ FENCED_JSON = TextFormat(
             '{"tool": "<tool name>", "arguments": {<arguments object>}}\n```',
         ),
         build_enclosed_result_writer("[tool_result name={name} id={id}]\n", ""),
-        result_role="user",
     ),
     build_bare_blocks=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
     round_trip_limits=RoundTripLimits(name_pattern=r"[^\s<|｜]+"),

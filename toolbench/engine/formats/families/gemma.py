@@ -217,7 +217,6 @@ GEMMA3 = TextFormat(
     PromptLayout(
         PYTHONIC.prompt.write_tools,
         build_enclosed_result_writer(f"{FENCE}tool_output\n", f"\n{FENCE}"),
-        result_role="user",
     ),
     dropped_tokens=("<end_of_turn>",),
     build_bare_blocks=lambda names: (
@@ -237,7 +236,6 @@ FUNCTION_GEMMA = _build_format(
     PromptLayout(
         _build_declarations_writer("<start_function_declaration>", "<escape>", "<end_function_declaration>"),
         build_enclosed_result_writer("Function result for {name}: ", ""),
-        result_role="user",
     ),
     (("<think>", "</think>"),),
 )
@@ -248,7 +246,6 @@ GEMMA4 = _build_format(
         _build_declarations_writer("<|tool>", '<|"|>', "<tool|>"),
         build_enclosed_result_writer('<|tool_response>response:{name}{value:<|"|>', '<|"|>}<tool_response|>'),
         results_between="",
-        result_role="assistant",
     ),
     (("<|channel>thought", "<channel|>"),),
 )

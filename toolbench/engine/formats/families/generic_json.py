@@ -54,7 +54,6 @@ GENERIC_JSON = TextFormat(
             '\n\nTo call one, answer with nothing but {"type": "function", "name": <name>, "parameters": <object>}.',
         ),
         build_enclosed_result_writer("[tool_result name={name} id={id}]\n", ""),
-        result_role="user",
     ),
     build_bare_blocks=build_bare_json_blocks,
     round_trip_limits=RoundTripLimits(name_pattern=r"[^\s<|｜]+"),

@@ -74,7 +74,6 @@ GENERIC_XML = TextFormat(
             f'{ARGUMENTS_START}{{"arg1": "value1"}}{ARGUMENTS_END}\n{END_MARKER}\n\nTools:\n',
         ),
         build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
-        result_role="user",
     ),
     dropped_tokens=(END_MARKER,),
     build_bare_blocks=build_bare_json_blocks,

@@ -157,7 +157,6 @@ def _build_prompt_layout(tags: TagSpelling) -> PromptLayout:
         ),
         build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
         results_before="<|observation|>\n",
-        result_role="observation",
     )
 
 

@@ -50,7 +50,6 @@ HERMES = TextFormat(
             f'{START_MARKER}\n{{"name": <function-name>, "arguments": <args-json-object>}}\n{END_MARKER}',
         ),
         build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
-        result_role="user",
     ),
     dropped_tokens=("<|im_end|>", END_MARKER),
     build_bare_blocks=build_bare_json_blocks,

@@ -21,7 +21,6 @@ _PROMPT = PromptLayout(
         indent_spaces=4,
     ),
     build_json_result_writer(output="content"),
-    result_role="ipython",
 )
 _BLOCKS = (
     Block(PYTHON_TAG, JsonCallReader(), END_TOKENS, (PYTHON_TAG,), body_starts=("{", "["), ends_after_values=True),

@@ -62,7 +62,6 @@ MINICPM5 = TextFormat(
             f"{FUNCTION_END}\nA value with <, & or a line break in it stands in {CDATA_START}...{CDATA_END}.",
         ),
         build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
-        result_role="user",
     ),
     dropped_tokens=("<|im_end|>", FUNCTION_END),
     build_bare_blocks=build_bare_json_blocks,

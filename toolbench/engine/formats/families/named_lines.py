@@ -53,7 +53,6 @@ REACT = TextFormat(
     PromptLayout(
         build_tool_list_writer("Tools:\n", is_flat=True),
         build_enclosed_result_writer("Observation: ", ""),
-        result_role="user",
     ),
     build_bare_blocks=build_bare_json_blocks,
     build_named_blocks=_build_line_blocks("Action: ", "\nAction Input:"),

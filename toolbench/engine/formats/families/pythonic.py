@@ -59,7 +59,6 @@ PYTHONIC = TextFormat(
     PromptLayout(
         build_tool_list_writer("Functions:\n", f"\n\nTo call some, {_INSTRUCTION}", is_flat=True),
         build_json_result_writer(output="content"),
-        result_role="ipython",
     ),
     dropped_tokens=("<|eot_id|>", "<|eom_id|>"),
     build_bare_blocks=build_bare_list_blocks,
@@ -93,7 +92,6 @@ OLMO3 = TextFormat(
     PromptLayout(
         build_tool_lines_writer("You have these functions: <functions>", "</functions>"),
         build_enclosed_result_writer("", ""),
-        result_role="environment",
     ),
     dropped_tokens=("<|im_end|>",),
     build_bare_blocks=lambda names: (*build_bare_list_blocks(names), *build_bare_line_blocks(names)),

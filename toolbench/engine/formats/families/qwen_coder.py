@@ -63,7 +63,6 @@ QWEN3_CODER = TextFormat(
     PromptLayout(
         _build_tools_writer(START_MARKER, END_MARKER, "\n"),
         build_enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
-        result_role="user",
     ),
     dropped_tokens=(END_MARKER, "<|im_end|>"),
     build_bare_blocks=build_bare_json_blocks,
