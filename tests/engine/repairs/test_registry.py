@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, describe_repair, repair_arguments
+from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, repair_arguments
 from toolbench.engine.repairs.registry import MAX_TEXT_LENGTH
 from toolbench.engine.transforms import UnknownTransformError
 
@@ -107,10 +107,6 @@ def test_repair_uses_only_given_names_and_ignores_unknown_ones() -> None:
     assert check_repairs(["no_such_repair", "comments"]) == ("comments",)
     with pytest.raises(UnknownTransformError):
         check_repairs(["no_such_repair"], strict=True)
-
-
-def test_describe_repair_returns_a_sentence_for_every_name() -> None:
-    assert all(describe_repair(name).endswith(".") for name in REPAIR_NAMES)
 
 
 @given(OBJECT)

@@ -7,7 +7,6 @@ from toolbench.engine.transforms import (
     UnknownTransformError,
     apply_response,
     check_names,
-    describe_transform,
     list_names,
 )
 
@@ -49,12 +48,6 @@ def test_list_names_contains_the_ten_published_names() -> None:
     assert set(KINDS) - set(PUBLISHED_NAMES) == {"request"}
 
 
-def test_describe_transform_returns_a_sentence_for_every_name() -> None:
-    for kind in KINDS:
-        for name in list_names(kind):
-            assert describe_transform(kind, name).endswith(".")
-
-
 def test_check_names_normalises_case_blanks_and_hyphens() -> None:
     assert check_names("tool_result", ["  Tool-Result-Compact-Envelope "]) == ("tool_result_compact_envelope",)
 
@@ -68,8 +61,6 @@ def test_check_names_refuses_unknown_names_only_in_strict_mode(kind: str) -> Non
     with pytest.raises(UnknownTransformError, match=f"unknown {kind} transform: nope, nada"):
         check_names(kind, ["nope", "nada"])
     assert check_names(kind, ["nope"], strict=False) == ()
-    with pytest.raises(UnknownTransformError):
-        describe_transform(kind, "nope")
 
 
 def test_apply_response_with_unknown_name_changes_nothing() -> None:

@@ -8,8 +8,7 @@ from toolbench.engine.repairs.registry import (
     REPAIR_NAMES,
     RepairedArguments,
     check_repairs,
-    describe_repair,
     repair_arguments,
 )
 
-__all__ = ["REPAIR_NAMES", "RepairedArguments", "check_repairs", "describe_repair", "repair_arguments"]
+__all__ = ["REPAIR_NAMES", "RepairedArguments", "check_repairs", "repair_arguments"]

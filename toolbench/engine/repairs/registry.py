@@ -96,12 +96,3 @@ def check_repairs(names: Iterable[str], *, strict: bool = False) -> tuple[str, .
         UnknownTransformError: a name is unknown; only if `strict` is set.
     """
     return _REPAIRS.check_names(names, strict=strict)
-
-
-def describe_repair(name: str) -> str:
-    """Return the description of a repair, as plain text in one line.
-
-    Raises:
-        UnknownTransformError: there is no such repair.
-    """
-    return _REPAIRS.describe(name)

@@ -12,7 +12,6 @@ from toolbench.engine.transforms.apply import (
     apply_result,
     apply_tools,
     check_names,
-    describe_transform,
     list_names,
 )
 from toolbench.engine.transforms.registry import TransformContext, UnknownTransformError
@@ -28,6 +27,5 @@ __all__ = [
     "apply_result",
     "apply_tools",
     "check_names",
-    "describe_transform",
     "list_names",
 ]

@@ -30,15 +30,6 @@ def list_names(kind: str) -> tuple[str, ...]:
     return KINDS[kind].list_names()
 
 
-def describe_transform(kind: str, name: str) -> str:
-    """Return the description of a transform, as plain text in one line.
-
-    Raises:
-        UnknownTransformError: there is no such transform.
-    """
-    return KINDS[kind].describe(name)
-
-
 def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
     """Return the known names in the given order and in the form of `normalise_name`.
 

@@ -44,7 +44,7 @@ class UnknownTransformError(EngineError):
 class TransformKind(Generic[Value]):
     """All transforms of one kind by name.
 
-    The name of a transform is the name of its function; its description is the docstring of the function.
+    The name of a transform is the name of its function.
 
     Attributes:
         kind: name of the kind, as in `TransformChange`.
@@ -53,40 +53,22 @@ class TransformKind(Generic[Value]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._transform_by_name: dict[str, Callable[[Value, TransformContext], Value]] = {}
-        self._descriptions: dict[str, str] = {}
 
     def register(self, function: Callable[[Value], Value]) -> Callable[[Value], Value]:
         """Register the decorated function as a transform."""
-        self._register(function.__name__, function.__doc__, lambda value, context: function(value))
+        self._transform_by_name[function.__name__] = lambda value, context: function(value)
         return function
 
     def register_with_context(
         self, function: Callable[[Value, TransformContext], Value]
     ) -> Callable[[Value, TransformContext], Value]:
         """Register the decorated function as a transform that also gets the context."""
-        self._register(function.__name__, function.__doc__, function)
+        self._transform_by_name[function.__name__] = function
         return function
-
-    def _register(
-        self, name: str, description: str | None, function: Callable[[Value, TransformContext], Value]
-    ) -> None:
-        self._transform_by_name[name] = function
-        self._descriptions[name] = " ".join((description or "").split())
 
     def list_names(self) -> tuple[str, ...]:
         """Return the names of all transforms in the order of registration."""
         return tuple(self._transform_by_name)
-
-    def describe(self, name: str) -> str:
-        """Return the description of a transform, as plain text in one line.
-
-        Raises:
-            UnknownTransformError: there is no such transform.
-        """
-        description = self._descriptions.get(normalise_name(name))
-        if description is None:
-            raise self._build_unknown_error((name,))
-        return description
 
     def check_names(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
         """Return the known names in the given order and in the form of `normalise_name`, without blank ones.
