@@ -17,9 +17,8 @@ def test_declared_capabilities_of_every_template_have_date_and_source() -> None:
 
 
 def test_declared_capabilities_never_contain_tool_use() -> None:
-    assert all(
-        record.capabilities.supports_tool_use is None for record in map(find_declared_capabilities, TEMPLATES) if record
-    )
+    records = [record for record in map(find_declared_capabilities, TEMPLATES) if record]
+    assert {record.capabilities.supports_tool_use for record in records} == {None}
 
 
 def test_find_declared_capabilities_of_other_template_returns_none() -> None:

@@ -96,7 +96,7 @@ def test_version_1_prompt_examples_are_complete_and_in_order(slug: str, shape: l
 
 def test_missing_workspace_id_examples_omit_the_id() -> None:
     messages = parse_examples(scenarios.lookup_scenario("missing_workspace_id", 1).draw_instance(4))
-    assert all("workspace_id" not in arguments for message in messages for _, arguments in message)
+    assert {"workspace_id" in arguments for message in messages for _, arguments in message} == {False}
 
 
 def test_long_arguments_guard_only_the_long_example_exceeds_the_limit() -> None:
