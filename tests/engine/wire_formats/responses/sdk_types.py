@@ -1,6 +1,6 @@
 """Validation of requests and answers by the Responses types of OpenAI's SDK."""
 
-from typing import Any, Protocol
+from typing import Any
 
 from openai.types.responses import Response
 from openai.types.responses.response_create_params import (
@@ -9,13 +9,10 @@ from openai.types.responses.response_create_params import (
 )
 from pydantic import TypeAdapter
 
+from tests.engine.wire_formats.sdk_validation import TypeValidator, validate_request
 
-class _TypeValidator(Protocol):
-    def validate_python(self, value: Any, /) -> Any: ...
-
-
-_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(ResponseCreateParamsNonStreaming)
-_STREAM_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(ResponseCreateParamsStreaming)
+_REQUEST_ADAPTER: TypeValidator = TypeAdapter(ResponseCreateParamsNonStreaming)
+_STREAM_REQUEST_ADAPTER: TypeValidator = TypeAdapter(ResponseCreateParamsStreaming)
 
 
 def parse_request(body: dict[str, Any]) -> Any:
@@ -24,7 +21,7 @@ def parse_request(body: dict[str, Any]) -> Any:
     Raises:
         ValidationError: the body does not match the types.
     """
-    return _to_plain((_STREAM_REQUEST_ADAPTER if body.get("stream") else _REQUEST_ADAPTER).validate_python(body))
+    return validate_request(body, _REQUEST_ADAPTER, _STREAM_REQUEST_ADAPTER)
 
 
 def parse_answer(body: dict[str, Any]) -> Response:
@@ -34,12 +31,3 @@ def parse_answer(body: dict[str, Any]) -> Response:
         ValidationError: the body does not match the type.
     """
     return Response.model_validate(body)
-
-
-def _to_plain(value: Any) -> Any:
-    """Return the value without lazy iterables, which pydantic checks only while they are iterated."""
-    if isinstance(value, dict):
-        return {name: _to_plain(child) for name, child in value.items()}
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return [_to_plain(child) for child in value]
