@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, connections
 
 from tests.lab.scripted_runs import answer_correctly
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.providers.scripted_server import ScriptedServer
 
 RunInThread = Callable[..., Any]
@@ -48,3 +49,12 @@ def wait_for_blocked_sessions(sessions: int = 1) -> None:
                 return
             cursor.execute("SELECT pg_sleep(0.02), pg_stat_clear_snapshot()")
     raise AssertionError("nobody waits for a lock")
+
+
+@pytest.fixture
+def eval_environment(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove variables of the environment that `eval` reads, turn its progress bar off, and load the built-in data."""
+    for name in ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "OPENROUTER_TRIALS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("VERBOSE", "1")
+    load_builtin_data()

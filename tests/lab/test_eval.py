@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
+from tests.lab.eval_command import evaluate
 from tests.lab.scripted_runs import answer_correctly, make_paid_model, make_scripted_model
-from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS
 from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
@@ -20,30 +20,7 @@ from toolbench.lab.worker.trial_plan import load_frozen_configs
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, text_reply
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove variables of the environment that `eval` reads, and turn its progress bar off."""
-    for name in ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "OPENROUTER_TRIALS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("VERBOSE", "1")
-    load_builtin_data()
-
-
-def evaluate(**options: Any) -> str:
-    """Run the command, and return its standard output; the progress bar goes to standard error."""
-    out = StringIO()
-    defaults = {
-        "models": "all",
-        "provider": "scripted",
-        "scenarios": "happy_path,chat_only",
-        "trials": "2",
-        "yes": True,
-    }
-    call_command("eval", **(defaults | options), stdout=out)
-    return out.getvalue()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("eval_environment")]
 
 
 def refuse_eval(**options: Any) -> CommandError:
