@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.loop import run_slow_server
+from benchmarks.slow_server import run_printing_server
 from benchmarks.stack import Stack
 from toolbench.installation import ROOT
 
@@ -84,7 +84,7 @@ def iter_parts(stack: Stack, run: subprocess.Popen[bytes], part: int) -> Iterato
 def main() -> None:
     options = parse_options()
     command = [sys.executable, "-m", "benchmarks.stored_run"]
-    with run_slow_server(options.latency) as base_url, Stack() as stack:
+    with run_printing_server("benchmarks.slow_server", options.latency) as base_url, Stack() as stack:
         stack.measure_stored_run(base_url, trials=100, concurrency=50)  # imports, connections, caches
         arguments = [base_url, *map(str, (options.trials, options.concurrency, options.models))]
         print("ended trials   worker ms   PostgreSQL ms    sum   trials/s   worker MB   load", flush=True)

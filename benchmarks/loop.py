@@ -8,13 +8,12 @@ on the machine affects all of them. Compare ratios to bare aiohttp of the same r
 import argparse
 import os
 import statistics
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from benchmarks.benchmark_trial import MODEL_NAME
 from benchmarks.layers import LayerFigures, measure_layer, run_bare_client, run_http_client, run_loop
+from benchmarks.slow_server import run_printing_server
 from benchmarks.stack import SECRET_KEY, Stack
 from toolbench.providers.endpoint import Endpoint
 
@@ -47,18 +46,6 @@ def parse_options() -> argparse.Namespace:
         "--ways", nargs="+", choices=NAME_BY_LAYER, default=list(DEFAULT_LAYERS), help="default all but door"
     )
     return parser.parse_args()
-
-
-@contextmanager
-def run_slow_server(latency: float) -> Iterator[str]:
-    """Run a slow server during the block, and yield its address."""
-    command = [sys.executable, "-m", "benchmarks.slow_server", str(latency)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
-        finally:
-            server.terminate()
 
 
 def measure_rounds(rounds: dict[str, RunRound], count: int) -> Figures:
@@ -121,7 +108,7 @@ def _build_rounds(stack: Stack, base_url: str, *, trials: int, concurrency: int)
 
 def main() -> None:
     options = parse_options()
-    with run_slow_server(options.latency) as base_url, Stack() as stack:
+    with run_printing_server("benchmarks.slow_server", options.latency) as base_url, Stack() as stack:
         if {"stored", "two"} & set(options.ways):
             _warm_up(stack, base_url)
         for concurrency in options.concurrency:

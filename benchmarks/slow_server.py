@@ -5,7 +5,11 @@ the benchmark's trial.
 """
 
 import asyncio
+import subprocess
 import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from benchmarks.trial_answers import choose_answer
 
@@ -15,7 +19,7 @@ RESPONSE_HEAD = (
 )
 
 
-class SlowConnection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol, ABC):
     """Connection of one client, which sends one request after another."""
 
     def __init__(self, seconds: float) -> None:
@@ -34,18 +38,41 @@ class SlowConnection(asyncio.Protocol):
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if len(body) >= length:
             self._received.clear()
-            answer = choose_answer(body)
-            response = RESPONSE_HEAD % len(answer) + answer
-            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, response)
+            self.answer(head, body)
+
+    @abstractmethod
+    def answer(self, head: bytes, body: bytes) -> None:
+        """Answer a request, now or later."""
 
 
-async def serve(seconds: float) -> None:
+class SlowConnection(ClientConnection):
+    """Connection on which every answer takes the same time."""
+
+    def answer(self, head: bytes, body: bytes) -> None:
+        answer = choose_answer(body)
+        response = RESPONSE_HEAD % len(answer) + answer
+        asyncio.get_running_loop().call_later(self._seconds, self._transport.write, response)
+
+
+async def serve(build_connection: Callable[[], ClientConnection]) -> None:
     """Print the port and serve."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SlowConnection(seconds), "127.0.0.1", 0, backlog=1024)
+    server = await asyncio.get_running_loop().create_server(build_connection, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
+@contextmanager
+def run_printing_server(module: str, *arguments: object) -> Iterator[str]:
+    """Run a module that prints the port of its server during the block, and yield the address."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        finally:
+            server.terminate()
+
+
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1])))
+    latency = float(sys.argv[1])
+    asyncio.run(serve(lambda: SlowConnection(latency)))

@@ -11,13 +11,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 
 from benchmarks.adaptive.hidden_limits import WINDOW_KINDS, HiddenLimits
 from benchmarks.adaptive.simulation import SimulatedWorkers
 from benchmarks.loop import REQUESTS_PER_TRIAL
+from benchmarks.slow_server import run_printing_server
 from benchmarks.stack import Stack
 from toolbench.lab.worker.pacing.state import PaceSettings
 
@@ -64,21 +63,10 @@ def run_in_virtual_time(options: argparse.Namespace) -> None:
         print_line(options, limits, options.seconds)
 
 
-@contextmanager
-def run_server(options: argparse.Namespace) -> Iterator[str]:
-    """Run a limited server during the block, and yield its address."""
-    limits = [str(options.in_flight), str(options.per_minute), options.window]
-    command = [sys.executable, "-m", "benchmarks.adaptive.limited_server", str(options.latency), *limits]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
-        finally:
-            server.terminate()
-
-
 def run_in_real_time(options: argparse.Namespace) -> None:
-    with run_server(options) as base_url, Stack() as stack:
+    limits = (options.in_flight, options.per_minute, options.window)
+    server = run_printing_server("benchmarks.adaptive.limited_server", options.latency, *limits)
+    with server as base_url, Stack() as stack:
         trials = int(2 * options.seconds * options.per_minute / 60 / REQUESTS_PER_TRIAL)
         command = [sys.executable, "-m", "benchmarks.adaptive.launched_run", base_url, str(trials)]
         with subprocess.Popen(
