@@ -13,6 +13,7 @@ from toolbench.engine.wire_formats.anthropic.blocks import (
     is_blank_block,
 )
 from toolbench.engine.wire_formats.anthropic.call_ids import CallIdAssigner
+from toolbench.engine.wire_formats.anthropic.call_results import CallResults
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 
@@ -50,8 +51,7 @@ class _TurnBuilder:
         self._changes = changes
         self._id_assigner = CallIdAssigner()
         self._turns: list[JsonObject] = []
-        self._unanswered_calls: list[tuple[object, str]] = []  # (chat id, wire id), of the last assistant turn
-        self._results_by_wire_id: dict[str, Message] = {}
+        self._results = CallResults(changes)
         self._user_blocks: list[JsonObject] = []
 
     def add_message(self, message: Message) -> None:
@@ -84,28 +84,16 @@ class _TurnBuilder:
         if not blocks:
             return
         self._add_user_turn()
-        self._unanswered_calls = list(zip(chat_ids, wire_ids, strict=True))
-        for chat_id, wire_id in self._unanswered_calls:
-            if chat_id != wire_id:
-                self._changes.record("call_id_mapped", "$.messages[*].content[*].id", chat_id, wire_id)
+        self._results.open_turn(chat_ids, wire_ids, "$.messages[*].content[*].id")
         if self._turns and self._turns[-1]["role"] == "assistant":
             self._turns[-1]["content"] = [*self._turns[-1]["content"], *blocks]
         else:
             self._turns.append({"role": "assistant", "content": blocks})
 
     def _add_result(self, message: Message) -> None:
-        """Assign a result to the first call of the last turn with its id and no result, or add it as text."""
-        chat_id = message.get("tool_call_id")
-        wire_ids_without_result = (
-            wire_id
-            for call_chat_id, wire_id in self._unanswered_calls
-            if call_chat_id == chat_id and wire_id not in self._results_by_wire_id
-        )
-        wire_id = next(wire_ids_without_result, None)
-        if wire_id is not None:
-            self._results_by_wire_id[wire_id] = message
-        elif blocks := build_user_blocks(message.get("content")):
-            self._changes.record("orphan_result_as_text", "$.messages[*]", chat_id)
+        """Assign a result to a call of the last turn, or add it as text."""
+        if not self._results.add(message) and (blocks := build_user_blocks(message.get("content"))):
+            self._changes.record("orphan_result_as_text", "$.messages[*]", message.get("tool_call_id"))
             self._user_blocks += blocks
 
     def _add_user_turn(self) -> None:
@@ -113,15 +101,10 @@ class _TurnBuilder:
 
         A missing result gets a placeholder.
         """
-        results = [
-            build_result_block(wire_id, self._results_by_wire_id.get(wire_id)) for _, wire_id in self._unanswered_calls
-        ]
-        for chat_id, wire_id in self._unanswered_calls:
-            if wire_id not in self._results_by_wire_id:
-                self._changes.record("missing_result_added", "$.messages[*]", chat_id)
+        results = [build_result_block(wire_id, result) for wire_id, result in self._results.close_turn()]
         if results or self._user_blocks:
             self._turns.append({"role": "user", "content": [*results, *self._user_blocks]})
-        self._unanswered_calls, self._results_by_wire_id, self._user_blocks = [], {}, []
+        self._user_blocks = []
 
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:

@@ -8,6 +8,7 @@ import re
 
 from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.anthropic.call_ids import CallIdAssigner
+from toolbench.engine.wire_formats.anthropic.call_results import CallResults
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 from toolbench.engine.wire_formats.responses.items import (
@@ -39,8 +40,7 @@ class _InputBuilder:
         self._changes = changes
         self._id_assigner = CallIdAssigner(_CALL_ID, "call_")
         self._items: list[JsonObject] = []
-        self._unanswered_calls: list[tuple[object, str]] = []  # (chat id, wire id), of the last assistant turn
-        self._results_by_wire_id: dict[str, Message] = {}
+        self._results = CallResults(changes)
         self._later_items: list[JsonObject] = []  # items that follow the outputs
 
     def add_message(self, message: Message) -> None:
@@ -63,25 +63,13 @@ class _InputBuilder:
         self._add_results()
         chat_ids = [call.get("id") for call in list_structured_calls(message)]
         wire_ids = self._id_assigner.assign_ids(chat_ids)
-        self._unanswered_calls = list(zip(chat_ids, wire_ids, strict=True))
-        for chat_id, wire_id in self._unanswered_calls:
-            if chat_id != wire_id:
-                self._changes.record("call_id_mapped", "$.input[*].call_id", chat_id, wire_id)
+        self._results.open_turn(chat_ids, wire_ids, "$.input[*].call_id")
         self._items += build_assistant_items(message, wire_ids, self._changes)
 
     def _add_result(self, message: Message) -> None:
-        """Assign a result to the first call of the last turn with its id and no result, or add it as text."""
-        chat_id = message.get("tool_call_id")
-        wire_ids_without_result = (
-            wire_id
-            for call_chat_id, wire_id in self._unanswered_calls
-            if call_chat_id == chat_id and wire_id not in self._results_by_wire_id
-        )
-        wire_id = next(wire_ids_without_result, None)
-        if wire_id is not None:
-            self._results_by_wire_id[wire_id] = message
-        elif text := get_message_text(message):
-            self._changes.record("orphan_result_as_text", "$.messages[*]", chat_id)
+        """Assign a result to a call of the last turn, or add it as text."""
+        if not self._results.add(message) and (text := get_message_text(message)):
+            self._changes.record("orphan_result_as_text", "$.messages[*]", message.get("tool_call_id"))
             self._later_items.append(build_message_item("user", text))
 
     def _add_results(self) -> None:
@@ -89,9 +77,6 @@ class _InputBuilder:
 
         A missing result gets a placeholder.
         """
-        for chat_id, wire_id in self._unanswered_calls:
-            if wire_id not in self._results_by_wire_id:
-                self._changes.record("missing_result_added", "$.messages[*]", chat_id)
-            self._items.append(build_result_item(wire_id, self._results_by_wire_id.get(wire_id)))
+        self._items += [build_result_item(wire_id, result) for wire_id, result in self._results.close_turn()]
         self._items += self._later_items
-        self._unanswered_calls, self._results_by_wire_id, self._later_items = [], {}, []
+        self._later_items = []
