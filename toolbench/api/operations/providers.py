@@ -265,12 +265,8 @@ def _record_provider(
     request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
 ) -> None:
     """Add the change of a provider and changes of its secrets to the audit list."""
-    url = f"/providers/{provider.pk}/"
-    record(request, action, f"provider {provider.name}", url)
-    if settings.has_secret:
-        record(request, Action.KEY_ENTERED, f"provider {provider.name}", url)
-    if settings.removes_secret:
-        record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)
+    for recorded_action in (action, *settings.list_secret_actions()):
+        record(request, recorded_action, f"provider {provider.name}", f"/providers/{provider.pk}/")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.types import JsonObject
+from toolbench.lab.accounts.audit import Action
 from toolbench.lab.credentials.headers import change_headers, list_secret_names, list_unchanged_names
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
@@ -101,15 +102,14 @@ class ConnectionSettings:
     budget_per_month: float | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
-    @property
-    def has_secret(self) -> bool:
-        """Whether a key, a header, a proxy login or a private key is entered; any header may be secret."""
-        return bool(self.key or self.headers or self.network.has_secret)
+    def list_secret_actions(self) -> list[Action]:
+        """Return the actions for the audit list: a secret is entered, and a stored one is deleted.
 
-    @property
-    def removes_secret(self) -> bool:
-        """Whether a stored key, header or login is to be deleted."""
-        return bool(self.remove_key or self.remove_headers or self.network.remove_proxy_login)
+        Secrets are keys, logins of proxies, private keys and headers, since any header may be secret.
+        """
+        is_entered = bool(self.key or self.headers or self.network.has_secret)
+        is_removed = bool(self.remove_key or self.remove_headers or self.network.remove_proxy_login)
+        return [*([Action.KEY_ENTERED] if is_entered else []), *([Action.KEY_REMOVED] if is_removed else [])]
 
 
 @dataclass(frozen=True, slots=True)

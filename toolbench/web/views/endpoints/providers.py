@@ -126,9 +126,5 @@ def _record_provider(
     request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
 ) -> None:
     """Add the change of a provider and changes of its secrets, header values included, to the audit list."""
-    url = reverse("provider", args=[provider.pk])
-    record(request, action, f"provider {provider.name}", url)
-    if settings.has_secret:
-        record(request, Action.KEY_ENTERED, f"provider {provider.name}", url)
-    if settings.removes_secret:
-        record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)
+    for recorded_action in (action, *settings.list_secret_actions()):
+        record(request, recorded_action, f"provider {provider.name}", reverse("provider", args=[provider.pk]))
