@@ -1,4 +1,4 @@
-"""Result scope: the choice of runs that the result tabs keep, and the switch that changes it."""
+"""What the result tabs keep, scope and runs among it, and the switch between scopes."""
 
 import re
 
@@ -14,7 +14,14 @@ from toolbench.lab.results.compare.query import CompareQuery
 from toolbench.lab.results.trial_list import scopes
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.web.context_processors import RESULT_TABS
-from toolbench.web.result_scope import ResultScope, ScopeLink, link_other_scopes, list_compare_scopes, list_trial_scopes
+from toolbench.web.result_scope import (
+    ResultSelection,
+    ScopeLink,
+    link_other_scopes,
+    list_compare_scopes,
+    list_page_scopes,
+    list_trial_scopes,
+)
 
 URLS = tuple(tab.url for tab in RESULT_TABS)
 KEPT_BY_TRIALS = {
@@ -28,29 +35,31 @@ KEPT_BY_COMPARE = {"model": ["a", "b"], "scenario": ["happy_path"], "metric": ["
 
 
 @pytest.mark.parametrize(
-    ("query", "scope"),
+    ("query", "selection"),
     [
-        ("", ResultScope()),
-        ("run=3", ResultScope(runs=(3,))),
-        ("run=3&run=4,5&scope=runs", ResultScope(runs=(3, 4, 5))),
-        ("runs=3,4&outcome=fail", ResultScope(runs=(3, 4))),
-        ("scope=demo", ResultScope("demo")),
-        ("demo=1", ResultScope("demo")),
-        ("imported=1", ResultScope("imported")),
-        ("scope=published", ResultScope("published")),
-        ("scope=all&run=x&demo=2", ResultScope()),
+        ("", ResultSelection()),
+        ("run=3", ResultSelection(runs=(3,))),
+        ("run=3&run=4,5&scope=runs", ResultSelection(runs=(3, 4, 5))),
+        ("runs=3,4&outcome=fail", ResultSelection(runs=(3, 4))),
+        ("scope=demo", ResultSelection("demo")),
+        ("demo=1", ResultSelection("demo")),
+        ("imported=1", ResultSelection("imported")),
+        ("scope=published", ResultSelection("published")),
+        ("scope=all&run=x&demo=2", ResultSelection()),
     ],
 )
-def test_result_scope_from_query_reads_address_of_any_tab(query: str, scope: ResultScope) -> None:
-    assert ResultScope.from_query(QueryDict(query)) == scope
+def test_result_selection_from_query_reads_address_of_any_tab(query: str, selection: ResultSelection) -> None:
+    assert ResultSelection.from_query(QueryDict(query)) == selection
 
 
-@pytest.mark.parametrize("scope", [ResultScope(runs=(3,)), ResultScope(runs=(3, 4)), ResultScope("demo")])
-def test_result_scope_build_query_is_read_back_as_same_scope(scope: ResultScope) -> None:
+@pytest.mark.parametrize(
+    "selection", [ResultSelection(runs=(3,)), ResultSelection(runs=(3, 4)), ResultSelection("demo")]
+)
+def test_result_selection_build_query_is_read_back_as_same(selection: ResultSelection) -> None:
     for url in URLS:
-        query = scope.build_query(url).removeprefix("?")
+        query = selection.build_query(url).removeprefix("?")
         if query:
-            assert ResultScope.from_query(QueryDict(query)) == scope, url
+            assert ResultSelection.from_query(QueryDict(query)) == selection, url
 
 
 @pytest.mark.django_db

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from toolbench.evals.decisions.assessments import CHEAPEST, DECISION_GOALS, FASTEST, DecisionRule
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
+from toolbench.lab.results.scopes import DECIDE_SCOPES, NAMED_RUNS, REAL, SIMULATED
 
-SCOPES = ("real", "runs", "demo")
 DEFAULT_SUCCESS_PERCENT, DEFAULT_WITHIN_SECONDS = "90", "20"
 NO_TIME_LIMIT = "none"
 ALL_ROWS = "all"
 DEFAULTS: Mapping[str, str] = {
-    "scope": "real",
+    "scope": REAL,
     "want": "",
     "success": DEFAULT_SUCCESS_PERCENT,
     "within": DEFAULT_WITHIN_SECONDS,
@@ -30,8 +30,8 @@ class DecideQuery:
     """Scope and rule of a decision.
 
     Attributes:
-        scope: one of SCOPES: real runs, the runs in `runs`, or simulated runs.
-        runs: primary keys of runs; () unless the scope is "runs".
+        scope: one of DECIDE_SCOPES, or NAMED_RUNS for the runs in `runs`.
+        runs: primary keys of runs; () unless the scope is NAMED_RUNS.
         want: the goal, one of DECISION_GOALS; "" for the cheapest if a model costs money, else the fastest.
         success: the required end-to-end success, a percentage between 1 and 99.9.
         within: the time limit for p95 in seconds, or NO_TIME_LIMIT.
@@ -42,7 +42,7 @@ class DecideQuery:
         ignored: names of the parameters that could not be read, or that another one excludes.
     """
 
-    scope: str = "real"
+    scope: str = REAL
     runs: tuple[int, ...] = ()
     want: str = ""
     success: str = DEFAULT_SUCCESS_PERCENT
@@ -61,18 +61,18 @@ class DecideQuery:
         }
         chosen, unread_names = ResultFilter.from_query(query)
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
-        values["scope"] = "runs" if runs and not query.get("scope", "") else values["scope"]
+        values["scope"] = NAMED_RUNS if runs and not query.get("scope", "") else values["scope"]
         is_unread = {
-            "scope": values["scope"] not in SCOPES or (values["scope"] == "runs" and not runs),
+            "scope": values["scope"] not in (*DECIDE_SCOPES, *([NAMED_RUNS] if runs else [])),
             "want": values["want"] not in ("", *DECISION_GOALS),
             "success": _parse_number(values["success"], 1, 99.9) is None,
             "within": values["within"] != NO_TIME_LIMIT and _parse_number(values["within"], 0.001, 86_400) is None,
             "rows": values["rows"] not in ("", ALL_ROWS),
-            "run": has_unread_runs or (bool(runs) and values["scope"] != "runs"),
+            "run": has_unread_runs or (bool(runs) and values["scope"] != NAMED_RUNS),
         }
         valid = {name: DEFAULTS[name] if is_unread.get(name) else value for name, value in values.items()}
         ignored = (*(name for name, unread in is_unread.items() if unread), *unread_names)
-        return cls(runs=runs if valid["scope"] == "runs" else (), chosen=chosen, ignored=ignored, **valid)
+        return cls(runs=runs if valid["scope"] == NAMED_RUNS else (), chosen=chosen, ignored=ignored, **valid)
 
     @property
     def rule(self) -> DecisionRule:
@@ -83,7 +83,7 @@ class DecideQuery:
     @property
     def demo(self) -> bool:
         """Return whether simulated runs are in scope."""
-        return self.scope == "demo"
+        return self.scope == SIMULATED
 
     def with_default_goal(self, *, has_cost: bool) -> "DecideQuery":
         """Return the query with a goal; if it has none, the cheapest if a model costs money, else the fastest."""

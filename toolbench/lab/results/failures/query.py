@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from toolbench.lab.metrics.cause_pools import CauseScope
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids
-from toolbench.lab.results.scope_chips import SCOPE_LABELS
+from toolbench.lab.results.scopes import SCOPE_LABELS
 
 COUNTED_PROBLEMS = {"": "Decisive", "first": "First"}  # by the value of the URL parameter `look`
 GROUPINGS = ("", "scenario", "model")

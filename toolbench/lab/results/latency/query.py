@@ -14,7 +14,7 @@ from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, parse_whole_number
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.scope_chips import SCOPE_LABELS
+from toolbench.lab.results.scopes import SCOPE_LABELS
 
 # the label and the expression of a trial's milliseconds, by name in the URL
 TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {

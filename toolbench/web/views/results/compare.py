@@ -28,7 +28,7 @@ def show(request: HttpRequest) -> HttpResponse:
     forest = build_forest(sides.query, shown.comparison.rows) if shown else None
     context |= {"forest": forest, "carried": list_carried_fields(url_query)}
     context |= {"scope_links": list_compare_scopes(url_query)}
-    context |= {"scope": get_chips_of_query(request.GET), "metrics": SUCCESS_METRICS, "choices": None}
+    context |= {"filter_chips": get_chips_of_query(request.GET), "metrics": SUCCESS_METRICS, "choices": None}
     if shown is None or "choose" in request.GET:
         context |= _build_choices(sides.query)
     return render_page(request, "compare/show.html", context)
