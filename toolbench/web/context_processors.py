@@ -155,7 +155,9 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
     is_result = current is not None and current.tabs is RESULT_TABS
     selection = ResultSelection.from_query(request.GET) if is_result else ResultSelection()
     tabs = tuple(
-        NavigationLink(tab.label, f"{tab.url}{selection.build_query(tab.url)}", path.startswith((tab.url, *tab.prefixes)))
+        NavigationLink(
+            tab.label, f"{tab.url}{selection.build_query(tab.url)}", path.startswith((tab.url, *tab.prefixes))
+        )
         for tab in (current.tabs if current else ())
     )
     label = current.label if current else ""

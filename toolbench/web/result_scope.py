@@ -169,7 +169,8 @@ def list_trial_scopes(trial_filter: TrialFilter) -> tuple[ScopeLink, ...]:
     """Return the links of the list of trials; given runs, cells or configurations are a link of their own."""
     current = get_scope(trial_filter)
     links = [
-        ScopeLink(SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), scope == current) for scope in TRIAL_SCOPES
+        ScopeLink(SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), scope == current)
+        for scope in TRIAL_SCOPES
     ]
     if current in TRIAL_SCOPES:
         return tuple(links)

@@ -1,4 +1,4 @@
-"""Scope chips: their options, and the trials that every result page counts for a choice."""
+"""Filter chips: their options, and the trials that every result page counts for a choice."""
 
 from datetime import UTC, date, datetime
 
@@ -15,9 +15,9 @@ from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.filter_chips import get_filter_chips
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
-from toolbench.lab.results.filter_chips import get_filter_chips
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from toolbench.lab.metrics.cause_pools import CauseScope
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids
-from toolbench.lab.results.scopes import SCOPE_LABELS
+from toolbench.lab.results.scopes import NAMED_RUNS, REAL, SCOPE_LABELS
 
 COUNTED_PROBLEMS = {"": "Decisive", "first": "First"}  # by the value of the URL parameter `look`
 GROUPINGS = ("", "scenario", "model")
@@ -46,6 +46,8 @@ class FailuresQuery:
         is_unread = {name: bool(value) and value not in _CHOICES[name] for name, value in values.items()}
         chosen, unread_names = ResultFilter.from_query(query)
         runs, is_unread["run"] = parse_run_ids(query.getlist("run"))
+        if values["scope"] == NAMED_RUNS and runs:  # as other pages write it
+            values["scope"], is_unread["scope"] = REAL, False
         return cls(
             scope="real" if is_unread["scope"] else values["scope"] or "real",
             runs=runs,

@@ -14,7 +14,7 @@ from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids, parse_whole_number
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.scopes import SCOPE_LABELS
+from toolbench.lab.results.scopes import NAMED_RUNS, REAL, SCOPE_LABELS
 
 # the label and the expression of a trial's milliseconds, by name in the URL
 TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
@@ -64,6 +64,8 @@ class LatencyQuery:
         is_unread = {name: bool(value) and value not in _CHOICES[name] for name, value in values.items()}
         chosen, unread_names = ResultFilter.from_query(query)
         runs, is_unread["run"] = parse_run_ids(query.getlist("run"))
+        if values["scope"] == NAMED_RUNS and runs:  # as other pages write it
+            values["scope"], is_unread["scope"] = REAL, False
         return cls(
             scope="real" if is_unread["scope"] else values["scope"] or "real",
             runs=runs,

@@ -34,7 +34,8 @@ class MatrixQuery:
     """Scope, metric, filter and layout of the matrix.
 
     Attributes:
-        scope: a key of SCOPE_LABELS, or NAMED_RUNS; empty if the URL names none: then `table.choose_scope` sets "real" or "published".
+        scope: a key of SCOPE_LABELS, or NAMED_RUNS; empty if the URL names none: then `table.choose_scope` sets "real"
+            or "published".
         runs: primary keys of the runs of NAMED_RUNS.
         metric: name of the metric.
         target: target of the rates in percent.
