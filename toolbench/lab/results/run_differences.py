@@ -17,7 +17,7 @@ from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE, ren
 from toolbench.lab.metrics.tally import REPEATING
 from toolbench.lab.models import Cell
 
-MAX_CELLS = 2_000  # the newest ones are compared
+MAX_CELLS = 1_000  # over all sides; the newest ones are compared
 MAX_LISTED_RUNS = 4
 MAX_SENTENCES = 3
 _TRIED = F("passed") + F("failed") + F("infra")
@@ -63,11 +63,11 @@ def find_run_differences(sides: Sequence[Iterable[int]], metric: str) -> tuple[R
     stopping and cells with repeated answers are left out.
 
     Args:
-        sides: the cells of each side, which are counted together; only runs of one side are compared. Of more than
-            MAX_CELLS cells of a side, the newest are compared.
+        sides: the cells of each side, at least one, which are counted together; only runs of one side are compared.
+            Each side has an equal part of MAX_CELLS, of which the newest cells are compared.
         metric: a key of SUCCESS_METRICS.
     """
-    runs_by_side = _read_runs([frozenset(nlargest(MAX_CELLS, cell_ids)) for cell_ids in sides], metric)
+    runs_by_side = _read_runs([frozenset(nlargest(MAX_CELLS // len(sides), cell_ids)) for cell_ids in sides], metric)
     compared = {key: list(_iter_strata(runs)) for key, runs in runs_by_side.items() if len(runs) > 1}
     comparisons = sum(map(len, compared.values()))
     return tuple(

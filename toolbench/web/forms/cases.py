@@ -23,6 +23,7 @@ from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.library import VersionForm
 
 MAX_ERRORS = 20
+MAX_FILLED_ROWS = 24  # of a field that is filled in
 MAX_FILE_BYTES = 20_000_000
 # Fields of the collapsed group that expand it if they have a value.
 _EXPANDING_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
@@ -127,6 +128,12 @@ class CaseForm(VersionForm):
     settings = _build_text_field(
         "Settings", 2, placeholder='{"max_tokens": 256}', hint=f"Any of {', '.join(SETTINGS)}."
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("message", "expect", "system", "results"):
+            attributes, lines = self.fields[name].widget.attrs, str(self[name].value() or "").splitlines()
+            attributes["rows"] = max(attributes["rows"], min(MAX_FILLED_ROWS, len(lines) + 1))
 
     @property
     def flags(self) -> tuple[forms.BoundField, ...]:
