@@ -3,7 +3,7 @@
 Browsers request it every few seconds while a run is running.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import connection
@@ -371,6 +371,9 @@ def _list_failure_groups(source: RunCells) -> tuple[RunFailureGroup, ...]:
         cursor.execute(_LIST_FAILURE_GROUPS, [run_id, MAX_FAILURE_GROUPS])
         rows = cursor.fetchall()
     return tuple(
-        RunFailureGroup(TrialFilter(run=run_id, signature=signature).query(), *values, source.list_models(config_ids))
+        replace(
+            RunFailureGroup(TrialFilter(run=run_id, signature=signature).query(), *values),
+            models=source.list_models(config_ids),
+        )
         for signature, *values, config_ids in rows
     )
