@@ -131,9 +131,11 @@ class CaseForm(VersionForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in ("message", "expect", "system", "results"):
-            attributes, lines = self.fields[name].widget.attrs, str(self[name].value() or "").splitlines()
-            attributes["rows"] = max(attributes["rows"], min(MAX_FILLED_ROWS, len(lines) + 1))
+        for name in {"message", "expect", "system", "results"} & self.fields.keys():
+            field = self.fields[name]
+            text = self.data.get(name) if self.is_bound else self.get_initial_for_field(field, name)
+            rows = min(MAX_FILLED_ROWS, len(str(text or "").splitlines()) + 1)
+            field.widget.attrs["rows"] = max(field.widget.attrs["rows"], rows)
 
     @property
     def flags(self) -> tuple[forms.BoundField, ...]:
