@@ -1,4 +1,4 @@
-"""Result scope: the choice of runs that the result tabs keep, and the switch that changes it."""
+"""What the result tabs keep, scope and runs among it, and the switch between scopes."""
 
 import re
 
@@ -11,10 +11,20 @@ from tests.factories import make_cell, make_config, make_model, make_run, make_t
 from tests.page_html import read_html
 from toolbench.lab.models import Run
 from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.scopes import DECIDE_SCOPES
 from toolbench.lab.results.trial_list import scopes
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.web.context_processors import RESULT_TABS
-from toolbench.web.result_scope import ResultScope, ScopeLink, link_other_scopes, list_compare_scopes, list_trial_scopes
+from toolbench.web.result_scope import (
+    ResultSelection,
+    ScopeLink,
+    link_other_scopes,
+    list_compare_scopes,
+    list_page_scopes,
+    list_trial_scopes,
+)
 
 URLS = tuple(tab.url for tab in RESULT_TABS)
 KEPT_BY_TRIALS = {
@@ -28,29 +38,31 @@ KEPT_BY_COMPARE = {"model": ["a", "b"], "scenario": ["happy_path"], "metric": ["
 
 
 @pytest.mark.parametrize(
-    ("query", "scope"),
+    ("query", "selection"),
     [
-        ("", ResultScope()),
-        ("run=3", ResultScope(runs=(3,))),
-        ("run=3&run=4,5&scope=runs", ResultScope(runs=(3, 4, 5))),
-        ("runs=3,4&outcome=fail", ResultScope(runs=(3, 4))),
-        ("scope=demo", ResultScope("demo")),
-        ("demo=1", ResultScope("demo")),
-        ("imported=1", ResultScope("imported")),
-        ("scope=published", ResultScope("published")),
-        ("scope=all&run=x&demo=2", ResultScope()),
+        ("", ResultSelection()),
+        ("run=3", ResultSelection(runs=(3,))),
+        ("run=3&run=4,5&scope=runs", ResultSelection(runs=(3, 4, 5))),
+        ("runs=3,4&outcome=fail", ResultSelection(runs=(3, 4))),
+        ("scope=demo", ResultSelection("demo")),
+        ("demo=1", ResultSelection("demo")),
+        ("imported=1", ResultSelection("imported")),
+        ("scope=published", ResultSelection("published")),
+        ("scope=all&run=x&demo=2", ResultSelection()),
     ],
 )
-def test_result_scope_from_query_reads_address_of_any_tab(query: str, scope: ResultScope) -> None:
-    assert ResultScope.from_query(QueryDict(query)) == scope
+def test_result_selection_from_query_reads_address_of_any_tab(query: str, selection: ResultSelection) -> None:
+    assert ResultSelection.from_query(QueryDict(query)) == selection
 
 
-@pytest.mark.parametrize("scope", [ResultScope(runs=(3,)), ResultScope(runs=(3, 4)), ResultScope("demo")])
-def test_result_scope_build_query_is_read_back_as_same_scope(scope: ResultScope) -> None:
+@pytest.mark.parametrize(
+    "selection", [ResultSelection(runs=(3,)), ResultSelection(runs=(3, 4)), ResultSelection("demo")]
+)
+def test_result_selection_build_query_is_read_back_as_same(selection: ResultSelection) -> None:
     for url in URLS:
-        query = scope.build_query(url).removeprefix("?")
+        query = selection.build_query(url).removeprefix("?")
         if query:
-            assert ResultScope.from_query(QueryDict(query)) == scope, url
+            assert ResultSelection.from_query(QueryDict(query)) == selection, url
 
 
 @pytest.mark.django_db
@@ -240,3 +252,49 @@ def test_list_of_run_says_once_that_it_is_simulated(owner_client: Client, simula
     assert ("Simulated runs only." in empty) == simulated
     mixed = read_html(owner_client.get(f"/trials/?runs={run.pk}"))
     assert ('class="chip">simulated<' in mixed) == simulated
+
+
+@pytest.mark.parametrize(
+    ("query", "labels", "current"),
+    [
+        (DecideQuery(), ["My runs", "Simulated"], "My runs"),
+        (DecideQuery(scope="runs", runs=(4,)), ["My runs", "Run 4", "Simulated"], "Run 4"),
+    ],
+)
+def test_list_page_scopes_of_decide_has_its_scopes(query: DecideQuery, labels: list[str], current: str) -> None:
+    links = list_page_scopes(query, DECIDE_SCOPES)
+    assert [link.label for link in links] == labels
+    assert [link.label for link in links if link.is_current] == [current]
+
+
+def test_list_page_scopes_keeps_filter_and_clears_fields() -> None:
+    query = FailuresQuery.from_query(QueryDict("run=2,3,4,5&by=model&model=a"))
+    links = list_page_scopes(query, run=None)
+    assert [link.label for link in links] == ["My runs", "4 runs", "Published", "Simulated", "Imported"]
+    assert read_pairs(links[0].query) == {"by": ["model"], "model": ["a"]}
+    assert read_pairs(links[3].query) == {"scope": ["demo"], "by": ["model"], "model": ["a"]}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("url", ["/matrix/", "/failures/", "/latency/", "/compare/"])
+def test_scope_button_names_current_scope(owner_client: Client, url: str) -> None:
+    page = read_html(owner_client.get(f"{url}?scope=demo"))
+    (button,) = re.findall(r'<button class="btn view-open".*?</button>', page, re.DOTALL)
+    assert "Simulated" in read_words(button)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("url", ["/matrix/", "/failures/", "/latency/", "/decide/"])
+def test_scope_of_named_runs_is_read_by_other_tabs(owner_client: Client, url: str) -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 2})
+    assert "Ignored filters" not in read_html(owner_client.get(f"{url}?scope=runs&run={run.pk}"))
+
+
+@pytest.mark.django_db
+def test_list_of_trials_reads_scope_of_other_tabs(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 2})
+    make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 3})
+    page = read_html(owner_client.get("/trials/?scope=demo"))
+    assert 'data-total="3"' in page
+    assert "Ignored filters" not in page

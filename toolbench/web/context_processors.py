@@ -11,7 +11,7 @@ from toolbench.lab.accounts.roles import Role, get_role
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.saved_views import RESULT_PATHS, ListedView, read_view_menu
-from toolbench.web.result_scope import ResultScope
+from toolbench.web.result_scope import ResultSelection
 
 # Paths of the pages that can show only runs up to a given one.
 _FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
@@ -152,9 +152,12 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
         return Frame(theme, (), "", (), Role.VIEWER)
     current = _find_section(path)
     nav = tuple(NavigationLink(section.label, section.url, section is current) for section in SECTIONS)
-    scope = ResultScope.from_query(request.GET) if current and current.tabs is RESULT_TABS else ResultScope()
+    is_result = current is not None and current.tabs is RESULT_TABS
+    selection = ResultSelection.from_query(request.GET) if is_result else ResultSelection()
     tabs = tuple(
-        NavigationLink(tab.label, f"{tab.url}{scope.build_query(tab.url)}", path.startswith((tab.url, *tab.prefixes)))
+        NavigationLink(
+            tab.label, f"{tab.url}{selection.build_query(tab.url)}", path.startswith((tab.url, *tab.prefixes))
+        )
         for tab in (current.tabs if current else ())
     )
     label = current.label if current else ""

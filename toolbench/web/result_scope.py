@@ -1,26 +1,33 @@
-"""Scope of a page of results: its runs or their kind, filter and layout. Links to other tabs keep it.
+"""What a page of results shows: its scope or runs, filter and layout. Links to other tabs keep it.
 
-The links of the switch between own, published, simulated and imported results keep all filters of the page.
+The links of the switch between scopes keep all filters of the page.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, parse_run_ids
 from toolbench.lab.results.compare.query import RUN_AXES, CompareQuery
-from toolbench.lab.results.scope_chips import SCOPE_LABELS, ScopeChips, get_scope_chips
+from toolbench.lab.results.filter_chips import FilterChips, get_filter_chips
+from toolbench.lab.results.scopes import (
+    COMPARE_SCOPES,
+    IMPORTED,
+    PUBLISHED,
+    REAL,
+    SCOPE_LABELS,
+    SIMULATED,
+    TRIAL_SCOPES,
+)
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
-from toolbench.lab.results.trial_list.scopes import SCOPES, count_by_scope, get_scope, list_other_scopes, select_scope
+from toolbench.lab.results.trial_list.scopes import count_by_scope, get_scope, list_other_scopes, select_scope
 
-REAL, SIMULATED, IMPORTED, PUBLISHED = "real", "demo", "imported", "published"
-# The kinds that a URL names; a URL without any of them means own results.
-KINDS_IN_URLS = (SIMULATED, IMPORTED, PUBLISHED)
 _UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
-# Query strings by kind and page. A page that is missing cannot show the kind; links to it show own results.
-_KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
+# Query strings by scope and page. A page that is missing cannot show the scope; links to it show own results.
+_SCOPE_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
         "/trials/": "demo=1",
@@ -37,44 +44,43 @@ _KIND_QUERIES: Mapping[str, Mapping[str, str]] = {
     },
     PUBLISHED: dict.fromkeys(("/matrix/", "/failures/", "/latency/", "/compare/"), "scope=published"),
 }
-_COMPARE_SCOPES = (REAL, PUBLISHED, SIMULATED)
 MAX_NAMED_RUNS = 3
 CHOSEN_CONFIGURATIONS = "Chosen configurations"
 
 
 @dataclass(frozen=True, slots=True)
-class ResultScope:
-    """Scope of a page of results.
+class ResultSelection:
+    """What a page of results shows.
 
     Attributes:
-        kind: REAL for own results, SIMULATED, IMPORTED or PUBLISHED; ignored if `runs` is not empty.
-        runs: primary keys of the chosen runs; empty for all runs of `kind`.
+        scope: a key of SCOPE_LABELS; ignored if `runs` is not empty.
+        runs: primary keys of the chosen runs; empty for all runs of `scope`.
         chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the tables.
     """
 
-    kind: str = REAL
+    scope: str = REAL
     runs: tuple[int, ...] = ()
     chosen: ResultFilter = NO_FILTER
     layout: TableLayout = USUAL_LAYOUT
 
     @classmethod
-    def from_query(cls, query: QueryParams) -> "ResultScope":
+    def from_query(cls, query: QueryParams) -> "ResultSelection":
         """Parse the URL parameters of any page of results; values that cannot be read are ignored.
 
-        Runs are in `run` or `runs`; the kind is in `scope`, or is given by `demo=1` or `imported=1`.
+        Runs are in `run` or `runs`; the scope is in `scope`, or is given by `demo=1` or `imported=1`.
         """
         runs, _ = parse_run_ids([*query.getlist("run"), *query.getlist("runs")])
         flags = (name for name in (SIMULATED, IMPORTED) if query.get(name, "") == "1")
-        kind = next(flags, query.get("scope", ""))
+        scope = next(flags, query.get("scope", ""))
         chosen, _ = ResultFilter.from_query(query)
-        return cls(kind if kind in KINDS_IN_URLS else REAL, runs, chosen, TableLayout.from_query(query))
+        return cls(scope if scope in SCOPE_LABELS else REAL, runs, chosen, TableLayout.from_query(query))
 
     def build_query(self, url: str) -> str:
-        """Return the query string, with its question mark, that gives the page at `url` this scope.
+        """Return the query string, with its question mark, with which the page at `url` shows the same.
 
         Returns:
-            The query string, without a kind that the page cannot show; empty if the page has no scope or nothing
+            The query string, without a scope that the page cannot show; empty if the page has no scopes or nothing
             differs from the default.
         """
         if url in _UNSCOPED_PAGES:
@@ -85,13 +91,13 @@ class ResultScope:
     def _list_run_pairs(self, url: str) -> list[tuple[str, str]]:
         if self.runs:
             return [("runs" if url == "/trials/" else "run", ",".join(map(str, self.runs)))]
-        return parse_qsl(_KIND_QUERIES.get(self.kind, {}).get(url, ""))
+        return parse_qsl(_SCOPE_QUERIES.get(self.scope, {}).get(url, ""))
 
 
-def get_chips_of_query(query: QueryParams) -> ScopeChips:
-    """Return the chips that show and change the scope of these URL parameters."""
-    scope = ResultScope.from_query(query)
-    return get_scope_chips(scope.chosen, kind=scope.kind, runs=scope.runs)
+def get_chips_of_query(query: QueryParams) -> FilterChips:
+    """Return the chips that show and change the filter of these URL parameters."""
+    selection = ResultSelection.from_query(query)
+    return get_filter_chips(selection.chosen, scope=selection.scope, runs=selection.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +127,55 @@ class OtherScope:
     count: int | None
 
 
+class ScopedQuery(Protocol):
+    """Query of a page that has a scope, or runs instead of it."""
+
+    @property
+    def scope(self) -> str:
+        """Return a key of SCOPE_LABELS, or another value if runs are chosen."""
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """Return the primary keys of the chosen runs; () for all runs of the scope."""
+
+    def query(self, **changes: object) -> str:
+        """Return the query string with some fields changed."""
+
+
+def list_page_scopes(
+    query: ScopedQuery, scopes: Sequence[str] = tuple(SCOPE_LABELS), **cleared: object
+) -> tuple[ScopeLink, ...]:
+    """Return the links of a page; chosen runs are a link of their own.
+
+    Args:
+        query: the query of the page.
+        scopes: the scopes that the page can show.
+        cleared: fields with their values in another scope, such as a scenario group that it may not have.
+    """
+    links = [
+        ScopeLink(
+            SCOPE_LABELS[scope],
+            query.query(scope=scope, **cleared),
+            is_current=scope == query.scope and not query.runs,
+        )
+        for scope in scopes
+    ]
+    if not query.runs:
+        return tuple(links)
+    return _insert_selection(links, _name_runs([str(run) for run in query.runs]), query.query())
+
+
 def list_trial_scopes(trial_filter: TrialFilter) -> tuple[ScopeLink, ...]:
     """Return the links of the list of trials; given runs, cells or configurations are a link of their own."""
     current = get_scope(trial_filter)
     links = [
-        ScopeLink(SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), scope == current) for scope in SCOPES
+        ScopeLink(SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), scope == current)
+        for scope in TRIAL_SCOPES
     ]
-    if current in SCOPES:
+    if current in TRIAL_SCOPES:
         return tuple(links)
     label = "All runs" if current == ALL_SCOPES else _name_selection(trial_filter)
-    return (links[0], ScopeLink(label, trial_filter.query(), is_current=True), *links[1:])
+    return _insert_selection(links, label, trial_filter.query())
 
 
 def link_other_scopes(trial_filter: TrialFilter) -> tuple[OtherScope, ...]:
@@ -155,13 +200,18 @@ def list_compare_scopes(query: CompareQuery) -> tuple[ScopeLink, ...]:
     has_only_runs = len(sides_with_runs) == len(query.sides)
     current = PUBLISHED if query.is_published else "" if has_only_runs else SIMULATED if query.demo else REAL
     links = [
-        ScopeLink(SCOPE_LABELS[scope], query.build_scope_query(scope), scope == current) for scope in _COMPARE_SCOPES
+        ScopeLink(SCOPE_LABELS[scope], query.build_scope_query(scope), scope == current) for scope in COMPARE_SCOPES
     ]
     if current:
         return tuple(links)
     runs = dict.fromkeys(run for side in sides_with_runs for run in side.get("run", "").split(",") if run)
     label = _name_runs(runs) if runs else CHOSEN_CONFIGURATIONS
-    return (links[0], ScopeLink(label, query.query(), is_current=True), *links[1:])
+    return _insert_selection(links, label, query.query())
+
+
+def _insert_selection(links: Sequence[ScopeLink], label: str, query: str) -> tuple[ScopeLink, ...]:
+    """Return the links with the current one, that of named runs, cells or configurations, after the first."""
+    return (links[0], ScopeLink(label, query, is_current=True), *links[1:])
 
 
 def _name_runs(runs: Collection[str]) -> str:

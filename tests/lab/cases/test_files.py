@@ -176,6 +176,19 @@ def test_build_draft_from_trial_keeps_parallel_calls_of_scenario() -> None:
 
 
 @pytest.mark.django_db
+def test_build_draft_from_failed_trial_copies_task_of_scenario(admin_client: Client) -> None:
+    trial = make_trial(make_cell(make_config(make_run()), "happy_path"), "fail")
+    draft, note = build_draft_from_trial(trial.pk)
+    _, case = parse_draft(draft)
+    assert "did not pass" in note
+    assert case.workspace
+    assert case.expect.calls == ()
+    assert len(case.expect.state) == 1
+    form = admin_client.get(f"/cases/new/?trial={trial.pk}").context["form"]
+    assert form["expect"].field.widget.attrs["rows"] == draft.expect.count("\n") + 2
+
+
+@pytest.mark.django_db
 def test_case_pages_open_and_import_page_keeps_invalid_text(admin_client: Client) -> None:
     assert admin_client.get("/cases/new/?trial=99").status_code == 404
     assert admin_client.get("/cases/new/?trial=x").status_code == 404

@@ -89,6 +89,7 @@ def test_figure_renders_range_once_if_ends_are_equal() -> None:
     assert figure(Figure(1000, 1000, "ms")) == "1.0"
     assert figure(Figure(1000, 2500, "ms")) == "1.0–2.5"
     assert figure(None) == seconds(None) == ""
+    assert [seconds(value) for value in (0, 3, 24.4, 100, 1234)] == ["0.0", "0.003", "0.024", "0.1", "1.2"]
 
 
 def test_figure_rounds_no_share_to_0_or_100_percent() -> None:

@@ -8,6 +8,7 @@ from toolbench.evals.judging import failure_classes
 from toolbench.evals.record_counts import has_calls, is_without_tools
 from toolbench.evals.types import Check
 
+DONE_CHECK = "says Done."
 NETWORK_CATEGORIES = ("CONNECTION_ERROR", "TIMEOUT_ERROR", "DECODE_ERROR")
 NO_TOOL_ENDPOINT_TEXT = "No endpoints found that support tool use"
 _CATEGORY_BY_END = {
@@ -34,8 +35,8 @@ def build_done_check(loop_result: LoopResult) -> Check:
     scenario whose task is to say it.
     """
     if is_done_sentence(loop_result.final_text):
-        return Check("says Done.", True)
-    return Check("says Done.", False, f"the final text is {loop_result.final_text[:80]!r}")
+        return Check(DONE_CHECK, True)
+    return Check(DONE_CHECK, False, f"the final text is {loop_result.final_text[:80]!r}")
 
 
 def is_case_study_pass(loop_result: LoopResult, checks: Sequence[Check]) -> bool:

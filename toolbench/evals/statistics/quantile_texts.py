@@ -18,8 +18,13 @@ def render_quantile_value(quantile: Quantile) -> str:
 
 
 def render_quantile_bounds(quantile: Quantile) -> str:
-    """Return only the bounds of a quantile of milliseconds, in seconds, and the number of answers."""
+    """Return only the bounds of a quantile of milliseconds, in seconds, and the number of answers.
+
+    If both bounds are open, the text says so once: `[open, n = 5]`.
+    """
     bounds = (quantile.low, quantile.high)
+    if bounds == (None, None):
+        return f"[{OPEN_BOUND}, n = {quantile.n:,}]"
     low, high = (OPEN_BOUND if bound is None else _render_seconds(bound, quantile) for bound in bounds)
     return f"[{low} – {high}, n = {quantile.n:,}]"
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.types import Instance, Scenario
+from toolbench.evals.user_cases.copying import copy_scenario, is_copyable
 from toolbench.evals.user_cases.definition import CaseExpectation
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
@@ -14,6 +15,10 @@ from toolbench.lab.traces.reading import StepWithDetails, list_steps
 PASSED_NOTE = "Filled in from trial {id}, which passed. Its calls are the expected calls."
 FAILED_NOTE = (
     "Filled in from trial {id}, which did not pass. Its calls are filled in as the expected calls: correct them."
+)
+TASK_NOTE = (
+    "A copy of the task of trial {id}, which did not pass, with the expectation, the tool results and the state of its "
+    "scenario, not the calls of the trial."
 )
 COPY_NOTE = (
     "A copy of the test case of trial {id}, with its expectation, not the calls of the trial. To change the test case "
@@ -48,6 +53,8 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
             return replace(draft, expect=_render_calls(tool_steps)), note
         return draft, COPY_NOTE.format(id=trial_id)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
+    if trial.outcome != Trial.Outcome.PASS and is_copyable(scenario):  # the calls of the trial are wrong
+        return build_draft(title, copy_scenario(scenario, instance)), TASK_NOTE.format(id=trial_id)
     if instance.further:
         message_count = 1 + len(instance.further)
         raise CaseNotCreatedError(

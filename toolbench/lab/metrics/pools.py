@@ -125,6 +125,12 @@ def contains_name(row: Mapping[str, Any], text: str) -> bool:
     return text.lower() in row["model_name"].lower() or text.lower() in row["provider_name"].lower()
 
 
+def render_config_label(row: Mapping[str, Any]) -> str:
+    """Return the name of a configuration, from a row with the columns CONFIG_FIELDS."""
+    values = [row[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
+    return " · ".join(filter(None, [*values, "streamed" if row["stream"] else ""]))
+
+
 def merge_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[SumRow]:
     """Add up the rows with an equal key.
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import QueryParams, clean_text, parse_run_ids
-from toolbench.lab.results.scope_chips import SCOPE_LABELS
+from toolbench.lab.results.scopes import NAMED_RUNS, REAL, SCOPE_LABELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ScopedQuery:
         ignored: names of the parameters that could not be read.
     """
 
-    scope: str = "real"
+    scope: str = REAL
     runs: tuple[int, ...] = ()
     chosen: ResultFilter = NO_FILTER
     ignored: tuple[str, ...] = ()
@@ -37,6 +37,8 @@ class ScopedQuery:
         values = {name: clean_text(query.get(name, "")) for name in choices}
         is_unread = {name: bool(value) and value not in choices[name] for name, value in values.items()}
         runs, is_unread["run"] = parse_run_ids(query.getlist("run"))
+        if values["scope"] == NAMED_RUNS and runs:  # as other pages write it
+            values["scope"], is_unread["scope"] = REAL, False
         chosen, unread_names = ResultFilter.from_query(query)
         return {
             **{name: value for name, value in values.items() if value and not is_unread[name]},

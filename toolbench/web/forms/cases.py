@@ -23,6 +23,7 @@ from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.library import VersionForm
 
 MAX_ERRORS = 20
+MAX_FILLED_ROWS = 24  # of a field that is filled in
 MAX_FILE_BYTES = 20_000_000
 # Fields of the collapsed group that expand it if they have a value.
 _EXPANDING_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
@@ -127,6 +128,14 @@ class CaseForm(VersionForm):
     settings = _build_text_field(
         "Settings", 2, placeholder='{"max_tokens": 256}', hint=f"Any of {', '.join(SETTINGS)}."
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in {"message", "expect", "system", "results"} & self.fields.keys():
+            field = self.fields[name]
+            text = self.data.get(name) if self.is_bound else self.get_initial_for_field(field, name)
+            rows = min(MAX_FILLED_ROWS, len(str(text or "").splitlines()) + 1)
+            field.widget.attrs["rows"] = max(field.widget.attrs["rows"], rows)
 
     @property
     def flags(self) -> tuple[forms.BoundField, ...]:

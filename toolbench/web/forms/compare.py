@@ -8,7 +8,7 @@ from toolbench.lab.results.compare.choices import CompareChoices
 from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, CompareQuery
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
-CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the scope chips send
+CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the chips send
 HIDDEN_AXES = {"published"}  # axes of a comparison that have no input
 # Axes whose inputs are not collapsed.
 MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
@@ -70,8 +70,9 @@ def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[Sid
 
 
 def list_carried_fields(query: CompareQuery) -> list[tuple[str, str]]:
-    """Return (name, value) of each parameter that the form of the scope chips has as a hidden field."""
-    return [(name, value) for name, value in query.pairs if name not in CHIP_NAMES]
+    """Return (name, value) of each parameter that the form of chips and runs has as a hidden field."""
+    shown = CHIP_NAMES | {"run"} if query.can_choose_runs else CHIP_NAMES
+    return [(name, value) for name, value in query.pairs if name not in shown]
 
 
 def _build_side(title: str, prefix: str, values: Mapping[str, str], options: AxisOptions) -> SideFields:

@@ -59,8 +59,10 @@ def thousands(value: int | None) -> str:
 
 @register.filter
 def seconds(milliseconds: float | None) -> str:
-    """Return milliseconds as seconds with one decimal; empty for None."""
-    return "" if milliseconds is None else f"{milliseconds / 1000:.1f}"
+    """Return milliseconds as seconds with one decimal, below 0.1 s with three; empty for None."""
+    if milliseconds is None:
+        return ""
+    return f"{milliseconds / 1000:.{3 if 0 < milliseconds < 100 else 1}f}"
 
 
 @register.filter
@@ -170,9 +172,8 @@ def quantile_value(value: Quantile) -> str:
 
 @register.filter
 def quantile_bounds(value: Quantile) -> str:
-    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open."""
-    low, _, high = render_quantile_bounds(value)[1:].partition(" – ")
-    return f"{low}–{high.partition(',')[0]}"
+    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open; "open" if both are open."""
+    return render_quantile_bounds(value)[1:].partition(", ")[0].replace(" – ", "–")
 
 
 @register.inclusion_tag("_quantile.html")

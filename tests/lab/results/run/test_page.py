@@ -191,3 +191,45 @@ def test_run_page_links_the_pages_of_a_large_run(owner_client: Client, monkeypat
     second = read_html(owner_client.get(f"/runs/{run.pk}/?page=2"))
     assert re.findall(r"<b>(alpha|beta)</b></a>", second) == ["beta"]
     assert re.findall(r"<option value=\"\d+\">.*(alpha|beta).* × happy_path</option>", second) == ["beta"]
+
+
+def test_run_page_failure_group_names_its_models(owner_client: Client) -> None:
+    run = make_run()
+    for name, outcomes in (("vendor/a", {"fail": 2}), ("vendor/b", {"fail": 1}), ("vendor/c", {"pass": 1})):
+        make_trials(make_cell(make_config(run, make_model(name))), **outcomes)
+    make_trials(make_cell(make_config(run, make_model("vendor/d")), "weather"), **{"fail": 1})
+    assert [group.models for group in get_run_page(run.pk).groups] == [("vendor/a", "vendor/b"), ("vendor/d",)]
+    text = read_html(owner_client.get(f"/runs/{run.pk}/"))
+    assert 'title="vendor/a, vendor/b"' in text
+    assert 'title="vendor/d"' in text
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_common"), [({"fail": 10}, True), ({"fail": 9}, False), ({"fail": 10, "pass": 1}, False)]
+)
+def test_run_page_says_to_check_endpoint_if_no_trial_passed(
+    owner_client: Client, counts: dict[str, int], is_common: bool
+) -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **counts)
+    assert (get_run_page(run.pk).common_failure is not None) == is_common
+    text = read_html(owner_client.get(f"/runs/{run.pk}/"))
+    assert ("check the endpoint first" in text) == is_common
+
+
+def test_run_page_of_several_failure_classes_does_not_blame_endpoint() -> None:
+    run = make_run()
+    cell = make_cell(make_config(run))
+    make_trials(cell, **{"fail": 10})
+    make_trial(cell, "fail", failure_class="wrong_tool", signature="wrong_tool · happy_path")
+    recompute_stale()
+    assert get_run_page(run.pk).common_failure is None
+
+
+def test_run_page_says_that_overall_leaves_out_controls(owner_client: Client) -> None:
+    run = make_run()
+    config = make_config(run)
+    make_trials(make_cell(config), **{"pass": 2})
+    assert "leaves out the controls" not in read_html(owner_client.get(f"/runs/{run.pk}/"))
+    make_trials(make_cell(config, "chat_only"), **{"pass": 2})
+    assert "Overall leaves out the controls" in read_html(owner_client.get(f"/runs/{run.pk}/"))

@@ -71,6 +71,17 @@ def test_trial_page_says_if_only_the_end_of_the_run_failed(end: str, ok: bool, e
     assert open_page(trial).is_failed_by_end == expected
 
 
+@pytest.mark.parametrize(
+    ("outcome", "scenario", "counts"),
+    [("pass", "happy_path", False), ("fail", "happy_path", False), ("fail", "chat_only_1", True)],
+)
+def test_trial_page_final_sentence_counts_only_in_controls(outcome: str, scenario: str, counts: bool) -> None:
+    checks = [{"name": "the draft is bar", "ok": True}, {"name": "says Done.", "ok": False, "detail": "'ok'"}]
+    cell = make_cell(make_config(make_run()), scenario)
+    page = open_page(make_trial(cell, outcome, verdict={"rule": "", "checks": checks}))
+    assert [check.name for check in page.case_study_only] == ([] if counts else ["says Done."])
+
+
 def test_trial_page_timeline_has_every_part_of_a_turn_in_order() -> None:
     parts = [line.part for turn in open_page(make_failed_trial()).timeline for line in turn.rows]
     assert parts == ["request", "response", "transforms", "calls", "dispatch", "result"]

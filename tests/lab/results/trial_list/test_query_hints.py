@@ -14,9 +14,15 @@ from toolbench.lab.results.trial_list.query_hints import list_query_hints
         ("status:429", "“status:429” is searched as text; the filter is outcome:."),
         ("foo:bar", "“foo:bar” is searched as text; there is no filter foo."),
         (
-            "outcome:failed",
+            "outcome:wrong",
             "The filter outcome takes one of pass, fail, infra, na, cancelled, running, queued.",
         ),
+        ("outcome>fail", "The filter outcome takes one of pass, fail, infra, na, cancelled, running, queued."),
+        ("ms>abc", "The filter ms takes a number, such as ms>5."),
+        ("run:last", "The filter run takes the number of a run."),
+        ("human:no", "The filter human takes one of wrong, right, any."),
+        ("model>glm", "The filter model takes a text after a colon, such as model:text."),
+        ("started>soon", "The filter started takes a time such as started>2h, or a day such as started:2026-11-20."),
     ],
 )
 def test_list_query_hints_says_what_to_write(text: str, advice: str) -> None:

@@ -68,6 +68,8 @@ def trials(db: None) -> None:
         ('scenario:"weather"', {"new"}),
         ("profile:creat", {"old"}),
         ("outcome:fail", {"new"}),
+        ("outcome:failed", {"new"}),
+        ("outcome:Passed", {"old"}),
         ("cause:wrong_argument", {"new"}),
         ("seen:wrong_argument", {"new"}),
         ("path:$.cities[].city", {"new"}),

@@ -70,7 +70,7 @@ def test_compare_page_without_sides_asks_for_them(owner_client: Client) -> None:
 
 def test_compare_page_names_ignored_filters(owner_client: Client) -> None:
     response = owner_client.get("/compare/?a_run=x&b_day=yesterday&metric=luck&points=0")
-    assert "Ignored filters: a_run, b_day, metric, points." in read_html(response)
+    assert "Ignored filters: Baseline: Run, Side 2: Day, Metric, Difference to detect." in read_html(response)
 
 
 def test_compare_page_of_disjoint_sides_says_no_shared_scenarios(owner_client: Client) -> None:
@@ -136,7 +136,7 @@ def test_compare_page_of_published_baseline_offers_sides(owner_client: Client) -
     make_published_snapshot(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10))
     text = read_html(owner_client.get("/compare/?a_published=p0&published=p1"))
     assert "No other side yet" in text
-    assert "Ignored filters: published." in text
+    assert "Ignored filters: Published row." in text
     assert 'name="b_published"' in text
 
 
@@ -216,6 +216,17 @@ def test_compare_page_adds_side_and_keeps_sides_in_scope_form(owner_client: Clie
         assert f'name="{name}"' in form
     chooser = read_html(owner_client.get(f"/compare/?run={run}&a_model=vendor/m0&b_model=vendor/m1&choose=1"))
     assert 'name="c_provider"' in chooser
+
+
+def test_compare_page_offers_runs_that_hold_for_all_sides(owner_client: Client) -> None:
+    runs = [make_models((9, 1), (8, 2)) for _ in range(3)]
+    text = read_html(owner_client.get(f"/compare/?run={runs[0]}&run={runs[1]}&metric=delivered"))
+    form = text.split('id="filter"')[1].split("</form>")[0]
+    assert re.findall(r'name="run"\s+value="(\d+)"\s+checked', form) == [str(runs[1]), str(runs[0])]
+    assert f'value="{runs[2]}"' in form
+    assert "18</b>/20" in text
+    own_runs = read_html(owner_client.get(f"/compare/?a_run={runs[0]}&b_run={runs[1]}"))
+    assert 'type="checkbox" name="run"' not in own_runs
 
 
 def test_compare_page_of_finished_runs_is_cached_until_counts_change(

@@ -82,6 +82,36 @@ def test_decide_page_answers_bad_query(owner_client: Client, query: str) -> None
     assert owner_client.get(f"/decide/?{query}").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("query", "problem", "field"),
+    [
+        ("within=abc", "“abc” is no number of seconds above 0: the answer below uses 20 s for p95.", 'value="abc"'),
+        ("within=-2", "“-2” is no number of seconds above 0", 'value="-2"'),
+        ("success=100", "“100” is no percentage from 1 to 99.9: the answer below uses 90 %.", 'value="100"'),
+    ],
+)
+def test_decide_page_names_limit_that_it_cannot_read(
+    owner_client: Client, query: str, problem: str, field: str
+) -> None:
+    make_measured_config("vendor/a", 3)
+    text = " ".join(read_html(owner_client.get(f"/decide/?{query}")).split())
+    assert problem in text
+    assert f'{field} aria-invalid="true"' in text
+    assert "Ignored filters" not in text
+    assert 'aria-invalid="true"' not in read_html(owner_client.get("/decide/?within=none&success=95"))
+
+
+def test_decide_page_names_ignored_filters_by_their_labels(owner_client: Client) -> None:
+    text = read_html(owner_client.get("/decide/?scope=imported&want=best&after=soon"))
+    assert "Ignored filters: Scope, Choose the, Time, from." in text
+
+
+def test_decide_page_without_costs_begins_with_most_reliable(owner_client: Client) -> None:
+    make_measured_config("vendor/a", 3)
+    text = " ".join(read_html(owner_client.get("/decide/")).split())
+    assert '<option value="reliable" selected>' in text
+
+
 def test_decide_page_shows_simulated_configurations_only_in_demo(owner_client: Client) -> None:
     make_measured_config("vendor/sim", 3, simulated=True)
     assert "vendor/sim" not in read_html(owner_client.get("/decide/"))

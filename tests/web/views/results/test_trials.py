@@ -313,6 +313,17 @@ def test_trial_page_names_behaviour_under_test(owner_client: Client) -> None:
     assert "<dt>Instance</dt><dd>fixed</dd>" in text
 
 
+def test_trial_list_says_which_term_it_ignores(owner_client: Client) -> None:
+    make_trial(make_cell(make_config(make_run())), "fail")
+    text = read_html(owner_client.get("/trials/?search=outcome:wrong"))
+    assert "Ignored filters: outcome:wrong." in text
+    assert "The filter outcome takes one of pass, fail" in text
+    assert 'value="outcome:wrong"' in text
+    synonym = read_html(owner_client.get("/trials/?search=outcome:failed"))
+    assert "Ignored filters" not in synonym
+    assert 'data-total="1"' in synonym
+
+
 def test_trial_list_empty_offers_run_or_clearing_of_filters(owner_client: Client) -> None:
     assert "No trial yet" in read_html(owner_client.get("/trials/"))
     filtered = read_html(owner_client.get("/trials/?outcome=fail"))

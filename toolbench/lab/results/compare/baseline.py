@@ -26,6 +26,7 @@ from toolbench.lab.results.compare.statistics import RateComparison, build_side_
 from toolbench.lab.results.compare.strata import StratumCounts, collect_cell_ids, read_strata
 from toolbench.lab.results.compare.warnings import FAR_APART, OVERLOADED, SIMULATED, is_far_apart
 from toolbench.lab.results.run_choices import ADDED_MANUALLY
+from toolbench.lab.results.run_differences import describe_run_differences, find_run_differences
 
 RESULT_MARKS = {"better": "pass", "worse": "fail"}  # the outcome whose mark stands for a result
 
@@ -186,6 +187,8 @@ class BaselineComparison(ComparedRows[SideRow]):
         scenarios: number of scenarios of the baseline.
         required_trials: trials that a side needs to detect a difference of `query.points`.
         strata: the counts of each side, the baseline first, of all scenario groups and instance kinds.
+        run_differences: sentences about runs of a side that differ by more than chance; () for a comparison of two
+            sides, whose own warnings contain them.
     """
 
     query: CompareQuery
@@ -194,6 +197,7 @@ class BaselineComparison(ComparedRows[SideRow]):
     scenarios: int
     required_trials: RequiredTrials
     strata: tuple[tuple[StratumCounts, ...], ...]
+    run_differences: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -209,13 +213,14 @@ class BaselineComparison(ComparedRows[SideRow]):
             OVERLOADED: any(side.overloaded_trials for side in sides),
             ADDED_MANUALLY: any(side.manual_trials for side in sides),
         }
-        return tuple(sentence for sentence, applies in applies_by_warning.items() if applies)
+        sentences = (sentence for sentence, applies in applies_by_warning.items() if applies)
+        return (*self.run_differences, *sentences)
 
 
 def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
     """Return the comparison of all sides.
 
-    The function sends two SQL queries, and one more for each side that has cells in common with the baseline.
+    The function sends three SQL queries, and one more for each side that has cells in common with the baseline.
     """
     side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
     strata = read_strata(side_trials)
@@ -242,7 +247,12 @@ def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
         scenarios=len({stratum.scenario for stratum in counted[0]}),
         required_trials=compute_baseline_required_trials(rows, query.points),
         strata=strata,
+        run_differences=_describe_run_differences(counted, query) if query.has_more_than_two else (),
     )
+
+
+def _describe_run_differences(counted: Sequence[Sequence[StratumCounts]], query: CompareQuery) -> tuple[str, ...]:
+    return describe_run_differences(find_run_differences([*map(collect_cell_ids, counted)], query.metric))
 
 
 def _build_row(

@@ -5,8 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.db.models import Q
+
 from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.models import Run, RunConfig
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_RUNS = 40
 MAX_SUGGESTIONS = 6
@@ -54,6 +58,14 @@ def get_compare_choices() -> CompareChoices:
     values = {axis: _sort_distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
     suggestions = (*_suggest_repeats(runs), *_suggest_providers(configs), *_suggest_within_run(configs))
     return CompareChoices(runs, values, suggestions[:MAX_SUGGESTIONS])
+
+
+def list_side_runs(query: CompareQuery) -> tuple[Run, ...]:
+    """Return the runs of the scope from which the user can choose for all sides, with at most one query."""
+    if not query.can_choose_runs:
+        return ()
+    in_scope = Run.COUNTED & Q(imported=False, simulated=query.demo)
+    return list_run_choices(Run.objects.filter(in_scope | Q(pk__in=query.runs), deleted_at=None), query.runs)
 
 
 def _sort_distinct(values: Iterable[str]) -> tuple[str, ...]:

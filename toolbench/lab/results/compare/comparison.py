@@ -21,6 +21,7 @@ from toolbench.lab.results.compare.statistics import (
 )
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts, collect_cell_ids, read_strata
 from toolbench.lab.results.compare.warnings import list_warnings
+from toolbench.lab.results.run_differences import describe_run_differences, find_run_differences
 
 RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}  # axes whose values need not occur in another run
 NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # labels show the name of the field before the value
@@ -131,7 +132,7 @@ class Comparison:
 def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]] | None = None) -> Comparison:
     """Return the comparison of the first two sides.
 
-    The function sends at most 17 SQL queries, whatever the number of trials.
+    The function sends at most 18 SQL queries, whatever the number of trials.
 
     Args:
         query: the sides.
@@ -156,7 +157,7 @@ def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]
         required_trials=compute_required_trials(whole, query.points),
         noise=compute_aa_noise(_compute_share(whole), whole.first.n, whole.second.n),
         secondary=get_secondary_metrics(counts, (first, second), trials),
-        warnings=list_warnings(first, second, counts),
+        warnings=(*_describe_run_differences(counts, query.metric), *list_warnings(first, second, counts)),
         shared_trials=shared,
         trials=trials,
     )
@@ -173,6 +174,11 @@ def count_shared_trials(sides: Sequence[QuerySet[Trial]], strata: Sequence[Seque
     """
     first, second = map(collect_cell_ids, strata)
     return 0 if first.isdisjoint(second) else (sides[0] & sides[1]).count()
+
+
+def _describe_run_differences(counts: ComparisonCounts, metric: str) -> tuple[str, ...]:
+    sides = [collect_cell_ids(strata) for strata in _list_shared_strata(counts)]
+    return describe_run_differences(find_run_differences(sides, metric))
 
 
 def _filter_shared_strata(

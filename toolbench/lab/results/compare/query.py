@@ -136,6 +136,16 @@ class CompareQuery:
         return any(self.side_values)
 
     @property
+    def runs(self) -> tuple[int, ...]:
+        """Return the primary keys of the runs that hold for all sides; () for all runs."""
+        return tuple(int(pk) for pk in self.both.get("run", "").split(",") if pk)
+
+    @property
+    def can_choose_runs(self) -> bool:
+        """Return whether runs for all sides can be chosen: no side has its own runs or configurations."""
+        return not any(axis in side for axis in RUN_AXES for side in self.side_values)
+
+    @property
     def has_more_than_two(self) -> bool:
         """Return whether more than two sides are named."""
         return bool(self.further)
@@ -207,7 +217,7 @@ def _parse_axes(
     """
     values = {}
     for axis in (axis for axis in AXES if axis not in skipped_axes):
-        value = _read_text(query, prefix + axis)
+        value = _read_runs(query, prefix + axis) if axis == "run" else _read_text(query, prefix + axis)
         if value and (len(value) > MAX_VALUE_CHARS or not _is_readable(axis, value)):
             ignored.append(prefix + axis)
         elif value:
@@ -231,6 +241,11 @@ def _is_day(value: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _read_runs(query: QueryParams, name: str) -> str:
+    """Return the values of a parameter, which checkboxes send several times, separated by commas."""
+    return ",".join(dict.fromkeys(filter(None, map(clean_text, query.getlist(name)))))
 
 
 def _read_text(query: QueryParams, name: str) -> str:

@@ -19,6 +19,7 @@ from toolbench.lab.metrics.pools import (
     SumRow,
     contains_name,
     merge_rows,
+    render_config_label,
     sum_all_runs,
     sum_cells,
 )
@@ -37,6 +38,7 @@ from toolbench.lab.models import Cell, Provider, Run
 from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
+from toolbench.lab.results.run_differences import RunDifference, describe_run_differences, find_run_differences
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
 
@@ -112,7 +114,7 @@ def find_candidate_version(query: DecideQuery) -> UUID | None:
 
 
 def get_candidate_pool(query: DecideQuery, version: UUID | None = None) -> CandidatePool:
-    """Return the candidates of the query with at most six queries, whatever the number of runs.
+    """Return the candidates of the query with at most seven queries, whatever the number of runs.
 
     Controls and confirmation runs are excluded. A candidate counts, for each scenario, only the newest version that it
     was tried with. The result is kept in memory until the version changes.
@@ -139,8 +141,11 @@ def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
     coverage = _ScenarioCoverage.from_rows(counted_rows)
     context = read_context(_filter_runs(query), counted_rows)
     candidates = tuple(_build_candidate(query, newest, older, coverage, context) for newest, older in newest_and_older)
+    differences = find_run_differences([_list_cells_of_several_runs(candidates)], "delivered")
+    candidates = tuple(_add_difference(candidate, differences) for candidate in candidates)
     omission_notice = (build_omission_notice([render_tokens(omitted_rows)]),) if omitted_rows else ()
-    cautions = (*omission_notice, *_list_pool_cautions(candidates, counted_rows))
+    sentences = describe_run_differences(differences)
+    cautions = (*sentences, *omission_notice, *_list_pool_cautions(candidates, counted_rows))
     return CandidatePool(candidates, group, groups, cautions)
 
 
@@ -283,7 +288,7 @@ def _build_measured_config(
     costs = context.build_cost_sums(first, tally)
     return MeasuredConfig(
         key=" · ".join(str(first[name]) for name in CANDIDATE_KEY),
-        label=_build_label(first),
+        label=render_config_label(first),
         passed=tally.passed,
         tried=tally.tried,
         answered=tally.answered,
@@ -326,9 +331,18 @@ def _build_trial_filter(
     )
 
 
-def _build_label(row: Mapping[str, Any]) -> str:
-    values = [row[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
-    return " · ".join(filter(None, [*values, "streamed" if row["stream"] else ""]))
+def _list_cells_of_several_runs(candidates: Sequence[Candidate]) -> Iterable[int]:
+    return (pk for candidate in candidates if len(candidate.run_ids) > 1 for pk in candidate.cell_ids)
+
+
+def _add_difference(candidate: Candidate, differences: Sequence[RunDifference]) -> Candidate:
+    """Return the candidate with a caution if its runs are among those that differ."""
+    texts = (
+        f"its runs differ by more than chance: {difference.runs_text}"
+        for difference in differences
+        if " · ".join(map(str, difference.config)) == candidate.measured.key
+    )
+    return replace(candidate, cautions=(*texts, *candidate.cautions))
 
 
 def _list_candidate_cautions(rows: list[SumRow], tally: Tally) -> Iterable[str]:

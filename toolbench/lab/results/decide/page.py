@@ -127,7 +127,7 @@ _pages: VersionCache[DecidePage] = VersionCache(max_entries=16)
 
 
 def get_decide_page(query: DecideQuery) -> DecidePage:
-    """Return the decision page with at most eight queries, whatever the number of runs.
+    """Return the decision page with at most nine queries, whatever the number of runs.
 
     The decision is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
     """

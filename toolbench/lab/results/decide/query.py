@@ -6,16 +6,16 @@ Unreadable values are ignored and listed in the query; no value raises an error.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolbench.evals.decisions.assessments import CHEAPEST, DECISION_GOALS, FASTEST, DecisionRule
+from toolbench.evals.decisions.assessments import CHEAPEST, DECISION_GOALS, RELIABLE, DecisionRule
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
+from toolbench.lab.results.scopes import DECIDE_SCOPES, NAMED_RUNS, REAL, SIMULATED
 
-SCOPES = ("real", "runs", "demo")
 DEFAULT_SUCCESS_PERCENT, DEFAULT_WITHIN_SECONDS = "90", "20"
 NO_TIME_LIMIT = "none"
 ALL_ROWS = "all"
 DEFAULTS: Mapping[str, str] = {
-    "scope": "real",
+    "scope": REAL,
     "want": "",
     "success": DEFAULT_SUCCESS_PERCENT,
     "within": DEFAULT_WITHIN_SECONDS,
@@ -30,9 +30,9 @@ class DecideQuery:
     """Scope and rule of a decision.
 
     Attributes:
-        scope: one of SCOPES: real runs, the runs in `runs`, or simulated runs.
-        runs: primary keys of runs; () unless the scope is "runs".
-        want: the goal, one of DECISION_GOALS; "" for the cheapest if a model costs money, else the fastest.
+        scope: one of DECIDE_SCOPES, or NAMED_RUNS for the runs in `runs`.
+        runs: primary keys of runs; () unless the scope is NAMED_RUNS.
+        want: the goal, one of DECISION_GOALS; "" for the cheapest if a model costs money, else the most reliable.
         success: the required end-to-end success, a percentage between 1 and 99.9.
         within: the time limit for p95 in seconds, or NO_TIME_LIMIT.
         q: text that a name of a candidate must contain; "" for all candidates.
@@ -40,9 +40,10 @@ class DecideQuery:
         rows: ALL_ROWS to show every row of the tables, else "".
         chosen: models, profiles, strategies, scenarios and times.
         ignored: names of the parameters that could not be read, or that another one excludes.
+        unread_limits: (name, text) of `success` and `within` as far as they could not be read; defaults replace them.
     """
 
-    scope: str = "real"
+    scope: str = REAL
     runs: tuple[int, ...] = ()
     want: str = ""
     success: str = DEFAULT_SUCCESS_PERCENT
@@ -52,6 +53,7 @@ class DecideQuery:
     rows: str = ""
     chosen: ResultFilter = NO_FILTER
     ignored: tuple[str, ...] = ()
+    unread_limits: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "DecideQuery":
@@ -61,18 +63,25 @@ class DecideQuery:
         }
         chosen, unread_names = ResultFilter.from_query(query)
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
-        values["scope"] = "runs" if runs and not query.get("scope", "") else values["scope"]
+        values["scope"] = NAMED_RUNS if runs and not query.get("scope", "") else values["scope"]
         is_unread = {
-            "scope": values["scope"] not in SCOPES or (values["scope"] == "runs" and not runs),
+            "scope": values["scope"] not in (*DECIDE_SCOPES, *([NAMED_RUNS] if runs else [])),
             "want": values["want"] not in ("", *DECISION_GOALS),
             "success": _parse_number(values["success"], 1, 99.9) is None,
             "within": values["within"] != NO_TIME_LIMIT and _parse_number(values["within"], 0.001, 86_400) is None,
             "rows": values["rows"] not in ("", ALL_ROWS),
-            "run": has_unread_runs or (bool(runs) and values["scope"] != "runs"),
+            "run": has_unread_runs or (bool(runs) and values["scope"] != NAMED_RUNS),
         }
         valid = {name: DEFAULTS[name] if is_unread.get(name) else value for name, value in values.items()}
         ignored = (*(name for name, unread in is_unread.items() if unread), *unread_names)
-        return cls(runs=runs if valid["scope"] == "runs" else (), chosen=chosen, ignored=ignored, **valid)
+        unread_limits = tuple((name, values[name]) for name in ("success", "within") if is_unread[name])
+        return cls(
+            runs=runs if valid["scope"] == NAMED_RUNS else (),
+            chosen=chosen,
+            ignored=ignored,
+            unread_limits=unread_limits,
+            **valid,
+        )
 
     @property
     def rule(self) -> DecisionRule:
@@ -81,13 +90,23 @@ class DecideQuery:
         return DecisionRule(self.want or CHEAPEST, float(self.success), limit_ms)
 
     @property
+    def unread_texts(self) -> Mapping[str, str]:
+        """Return the texts of `unread_limits` by name."""
+        return dict(self.unread_limits)
+
+    @property
+    def ignored_filters(self) -> tuple[str, ...]:
+        """Return the names in `ignored` without those of `unread_limits`, which have a message of their own."""
+        return tuple(name for name in self.ignored if name not in self.unread_texts)
+
+    @property
     def demo(self) -> bool:
         """Return whether the scope is that of simulated runs."""
-        return self.scope == "demo"
+        return self.scope == SIMULATED
 
     def with_default_goal(self, *, has_cost: bool) -> "DecideQuery":
-        """Return the query with a goal; if it has none, the cheapest if a model costs money, else the fastest."""
-        return self if self.want else replace(self, want=CHEAPEST if has_cost else FASTEST)
+        """Return the query with a goal; if it has none, the cheapest if a model costs money, else the most reliable."""
+        return self if self.want else replace(self, want=CHEAPEST if has_cost else RELIABLE)
 
     @property
     def shows_all(self) -> bool:

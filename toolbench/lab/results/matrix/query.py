@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
+from toolbench.lab.results.scopes import NAMED_RUNS, SCOPE_LABELS
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 
-SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGET_PERCENTS = (80, 90, 95)
 SPLIT_BY_PROMPT = "each"
 VIEWS = {"": "Model × scenario", "profile": "Model × profile", "strategy": "Scenario × strategy", "bars": "Bars"}
@@ -34,8 +34,9 @@ class MatrixQuery:
     """Scope, metric, filter and layout of the matrix.
 
     Attributes:
-        scope: one of SCOPES; empty if the URL names none: then `table.choose_scope` sets "real" or "published".
-        runs: primary keys of the runs of scope "runs".
+        scope: a key of SCOPE_LABELS, or NAMED_RUNS; empty if the URL names none: then `table.choose_scope` sets "real"
+            or "published".
+        runs: primary keys of the runs of NAMED_RUNS.
         metric: name of the metric.
         target: target of the rates in percent.
         q: text that the name of the model or the provider contains, in upper or lower case; empty for all models.
@@ -70,17 +71,17 @@ class MatrixQuery:
         texts = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
         chosen, unread_names = ResultFilter.from_query(query)
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
-        scope = texts["scope"] or ("runs" if runs else "")
+        scope = texts["scope"] or (NAMED_RUNS if runs else "")
         is_wrong_by_name = {
-            "scope": bool(scope) and (scope not in SCOPES or (scope == "runs" and not runs)),
+            "scope": bool(scope) and scope not in (*SCOPE_LABELS, *([NAMED_RUNS] if runs else [])),
             "metric": bool(texts["metric"]) and texts["metric"] not in METRICS,
             "target": bool(texts["target"]) and texts["target"] not in map(str, TARGET_PERCENTS),
             "view": texts["view"] not in VIEWS,
-            "run": has_unread_runs or (bool(runs) and scope != "runs"),
+            "run": has_unread_runs or (bool(runs) and scope != NAMED_RUNS),
         }
         return cls(
             scope="" if is_wrong_by_name["scope"] else scope,
-            runs=runs if scope == "runs" else (),
+            runs=runs if scope == NAMED_RUNS else (),
             metric="given" if is_wrong_by_name["metric"] else texts["metric"] or "given",
             target=90 if is_wrong_by_name["target"] else int(texts["target"] or 90),
             q=texts["q"],

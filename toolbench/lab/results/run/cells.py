@@ -1,6 +1,6 @@
 """Configurations, cells and times of one run, read once for a page."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -37,6 +37,10 @@ class RunCells:
         """Return the scenarios of the first configuration; () without configurations."""
         first = self.configs[0].pk if self.configs else None
         return tuple(cell.scenario for cell in self.cells if cell.config_id == first)
+
+    def list_models(self, config_ids: Collection[int]) -> tuple[str, ...]:
+        """Return the names of the models of these configurations, without repeats."""
+        return tuple(dict.fromkeys(config.model_name for config in self.configs if config.pk in config_ids))
 
     def build_sum_rows(self) -> list[SumRow]:
         """Return the sums in the form of `sum_cells`: one row for each cell, since no other run is added."""

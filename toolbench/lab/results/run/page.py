@@ -3,7 +3,7 @@
 Browsers request it every few seconds while a run is running.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import connection
@@ -27,6 +27,7 @@ from toolbench.lab.sql import load_statement
 
 MAX_FAILURE_GROUPS = 20
 MAX_PAGE_ROWS = 20
+MIN_COMMON_FAILURES = 10
 DEFAULT_TARGET_PERCENT = 90
 _active_seconds: VersionCache[float | None] = VersionCache(max_entries=64)
 _LIST_FAILURE_GROUPS = load_statement("results/run/failure_groups")
@@ -118,6 +119,7 @@ class RunFailureGroup:
         count: number of the trials.
         first_seen: time at which the first of the trials ended.
         exemplar: primary key of the first trial of the group.
+        models: names of the models of the trials, in the order of the run.
     """
 
     trials_query: str
@@ -129,6 +131,7 @@ class RunFailureGroup:
     count: int
     first_seen: datetime | None
     exemplar: int
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +190,21 @@ class RunPage:
         """Return the run whose decision counts this one: for missing trials of a decision, the run that they repeat."""
         repeated_id = self.run.repeat_of_id if self.run.purpose == MORE_TRIALS_PURPOSE else None
         return self.run.pk if repeated_id is None else repeated_id
+
+    @property
+    def has_controls(self) -> bool:
+        """Return whether the run has control scenarios, which totals of the matrix leave out."""
+        return any(cell.control for cell in self.source.cells)
+
+    @property
+    def common_failure(self) -> RunFailureGroup | None:
+        """Return the largest failure group if the endpoint is more likely to blame than a model.
+
+        At least MIN_COMMON_FAILURES trials have ended, none passed, and all groups have the same failure class.
+        """
+        ended, failed = self.tally.ended_uncancelled, self.tally.failed + self.tally.infra
+        has_one_class = len({group.failure_class for group in self.groups}) == 1
+        return self.groups[0] if has_one_class and MIN_COMMON_FAILURES <= ended == failed else None
 
     @property
     def trials_query(self) -> str:
@@ -256,7 +274,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
             _build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
             for config, group, group_cells in shown
         ),
-        groups=_list_failure_groups(run),
+        groups=_list_failure_groups(source),
         retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),
         resumable=_count_resumable(run, run_tally),
         stopping_rule=str(rule) if rule else "",
@@ -346,11 +364,16 @@ def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
     )
 
 
-def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:
+def _list_failure_groups(source: RunCells) -> tuple[RunFailureGroup, ...]:
     """Return the largest failure groups, with one query."""
+    run_id = source.run.pk
     with connection.cursor() as cursor:
-        cursor.execute(_LIST_FAILURE_GROUPS, [run.pk, MAX_FAILURE_GROUPS])
+        cursor.execute(_LIST_FAILURE_GROUPS, [run_id, MAX_FAILURE_GROUPS])
         rows = cursor.fetchall()
     return tuple(
-        RunFailureGroup(TrialFilter(run=run.pk, signature=signature).query(), *values) for signature, *values in rows
+        replace(
+            RunFailureGroup(TrialFilter(run=run_id, signature=signature).query(), *values),
+            models=source.list_models(config_ids),
+        )
+        for signature, *values, config_ids in rows
     )

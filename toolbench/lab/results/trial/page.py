@@ -12,6 +12,7 @@ from django.db.models.functions import JSONObject
 
 from toolbench.engine.events import ANSWERED_ENDS
 from toolbench.evals.judging import failure_classes
+from toolbench.evals.judging.case_study_rule import DONE_CHECK
 from toolbench.evals.scenarios.state import StateScenario
 from toolbench.evals.types import Check
 from toolbench.evals.user_cases.options import BEHAVIOUR_LABELS
@@ -142,6 +143,19 @@ class TrialPage:
         """Return whether the trial failed although every check holds, since its run ended without an answer."""
         has_no_answer = self.trial.end not in ("", *ANSWERED_ENDS)
         return self.trial.outcome == "fail" and has_no_answer and all(check.ok for check in self.checks)
+
+    @property
+    def case_study_only(self) -> tuple[Check, ...]:
+        """Return the checks that only the case study's rule looks at, so that they do not decide the verdict.
+
+        They are the final sentence outside of controls, and failed checks of a trial that passed.
+        """
+        has_passed, is_control = self.trial.outcome == Trial.Outcome.PASS, self.cell.control
+        return tuple(
+            check
+            for check in self.checks
+            if (check.name == DONE_CHECK and not is_control) or (has_passed and not check.ok)
+        )
 
     @property
     def is_user_case(self) -> bool:

@@ -14,9 +14,15 @@ from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
+from toolbench.lab.results.scopes import IMPORTED, NAMED_RUNS, REAL, SIMULATED
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
 from toolbench.lab.results.trial_list.query_hints import list_query_hints
-from toolbench.lab.results.trial_list.query_text import build_query_conditions, build_seen_condition, parse_query_text
+from toolbench.lab.results.trial_list.query_text import (
+    build_query_conditions,
+    build_seen_condition,
+    parse_query_text,
+    read_outcome,
+)
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
@@ -194,13 +200,14 @@ class TrialFilter:
         chosen, unread_names = ResultFilter.from_query(query)
         values: dict[str, Any] = {"chosen": chosen.drop_single_choices(), "layout": TableLayout.from_query(query)}
         ignored: list[str] = list(unread_names)
+        values |= _read_scope_of_other_page(query)
         multiple = {name for name, chosen_values in chosen.choices.items() if len(chosen_values) > 1}
         for name in (field.name for field in fields(cls) if field.name not in _COMPOSITE_FIELDS):
             if name in multiple:
                 continue
             text = query.get(name, "")
             cleaned = text.replace("\0", "") if name in VERBATIM_FIELDS else clean_text(text)
-            if not cleaned:
+            if not cleaned or (name == "scope" and cleaned in _SCOPES_OF_OTHER_PAGES):
                 continue
             value = _parse_value(name, cleaned) if _is_short(name, cleaned) else None
             if value is None:
@@ -236,7 +243,7 @@ class TrialFilter:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Return advice for words of the query bar that look like filters."""
+        """Return advice for terms of the query bar that cannot be read, and for words that look like terms."""
         return list_query_hints(self.search)
 
     @property
@@ -252,6 +259,19 @@ class TrialFilter:
     def _get_values(self) -> dict[str, Any]:
         names = (field.name for field in fields(self) if field.name not in _COMPOSITE_FIELDS)
         return {name: getattr(self, name) for name in names}
+
+
+# Values of the parameter `scope` on other pages, as fields of this filter.
+_SCOPES_OF_OTHER_PAGES: Mapping[str, Mapping[str, str]] = {
+    REAL: {},
+    NAMED_RUNS: {},
+    SIMULATED: {"demo": "1"},
+    IMPORTED: {"imported": "1"},
+}
+
+
+def _read_scope_of_other_page(query: QueryParams) -> Mapping[str, str]:
+    return _SCOPES_OF_OTHER_PAGES.get(clean_text(query.get("scope", "")), {})
 
 
 _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
@@ -326,6 +346,7 @@ def _parse_value(name: str, text: str) -> int | str | None:
     if name in ("runs", "configs"):
         return text if None not in map(parse_whole_number, text.split(",")) else None
     allowed_values = _ALLOWED_VALUES.get(name, (text,))
+    text = read_outcome(text) if name == "outcome" else text
     return text if text in allowed_values else None
 
 

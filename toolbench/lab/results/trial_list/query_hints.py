@@ -1,9 +1,9 @@
-"""Advice for words of the query bar that look like a filter but are none, such as `model=glm`."""
+"""Advice for terms of the query bar that cannot be read, and for words that look like a term, such as `model=glm`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from toolbench.lab.results.trial_list.query_text import FIELDS, OUTCOME_WORDS, parse_query_text
+from toolbench.lab.results.trial_list.query_text import FIELDS, NUMBER_FIELDS, OUTCOME_WORDS, parse_query_text
 
 _QUOTED = re.compile(r'"[^"]*"?')
 _LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)(==?|:|>=|<=|>|<)([^\s\"/]\S*)")
@@ -20,17 +20,28 @@ _OTHER_NAMES = {
     "id": "trial",
     "date": "started",
 }
+# What a field takes, by field; all other fields take a text after a colon.
+_TAKEN_VALUES: Mapping[str, str] = {
+    "outcome": f"one of {', '.join(OUTCOME_WORDS)}",
+    "human": "one of wrong, right, any",
+    "run": "the number of a run",
+    "trial": "the number of a trial",
+    "started": "a time such as started>2h, or a day such as started:2026-11-20",
+}
 
 
 def list_query_hints(text: str) -> tuple[str, ...]:
-    """Return a sentence for each unknown outcome, and for each word that looks like a filter."""
+    """Return a sentence for each term that cannot be read, and for each word that looks like a term."""
     query = parse_query_text(text)
-    outcome_hints = tuple(
-        f"The filter outcome takes one of {', '.join(OUTCOME_WORDS)}."
-        for term in query.ignored
-        if term.startswith("outcome:")
-    )
-    return (*outcome_hints, *_iter_word_hints(query.words))
+    return (*map(_describe_taken_values, query.ignored), *_iter_word_hints(query.words))
+
+
+def _describe_taken_values(term: str) -> str:
+    """Return the sentence about a term that cannot be read."""
+    (field,) = re.findall(r"^[a-z]+", term)
+    if field in NUMBER_FIELDS:
+        return f"The filter {field} takes a number, such as {field}>5."
+    return f"The filter {field} takes {_TAKEN_VALUES.get(field, f'a text after a colon, such as {field}:text')}."
 
 
 def _iter_word_hints(words: str) -> Iterator[str]:

@@ -53,6 +53,16 @@ NUMBER_FIELDS = {
     "tokens": "",  # input and output together
 }
 OUTCOME_WORDS = ("pass", "fail", "infra", "na", "cancelled", "running", "queued")
+# Other words that users write for a word of OUTCOME_WORDS.
+_OUTCOME_SYNONYMS = {
+    "passed": "pass",
+    "success": "pass",
+    "failed": "fail",
+    "failure": "fail",
+    "infrastructure": "infra",
+    "canceled": "cancelled",
+    "waiting": "queued",
+}
 FIELDS = (
     *PART_FIELDS,
     *EXACT_FIELDS,
@@ -114,7 +124,7 @@ def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list
     conditions: list[Condition] = [_build_all_seen_condition(codes, paths)] if codes or paths else []
     for term in query.terms:
         if term.field == "outcome":
-            conditions.append(outcomes[_read_value(term)])
+            conditions.append(outcomes[read_outcome(_read_value(term))])
         elif term.field not in ("seen", "path"):
             condition = _build_condition(term)
             assert condition is not None
@@ -155,6 +165,12 @@ def _build_path_condition(path: str) -> Q:
 def _find_values(query: TrialQuery, field: str) -> list[str]:
     """Return the distinct values of the terms with a field."""
     return list(dict.fromkeys(_read_value(term) for term in query.terms if term.field == field))
+
+
+def read_outcome(word: str) -> str:
+    """Return the word of OUTCOME_WORDS that a word stands for, in upper or lower case, else the word."""
+    lower_word = word.lower()
+    return _OUTCOME_SYNONYMS.get(lower_word, lower_word)
 
 
 def _read_value(term: Term) -> str:
@@ -243,7 +259,7 @@ def _build_id_condition(column: str, value: str) -> Condition | None:
 # Condition of a value, by field that has only the operator ":"; None for a value that does not fit the field.
 _OTHER_FIELDS: Mapping[str, Callable[[str], Condition | None]] = {
     # The caller of build_query_conditions gives the conditions of outcomes; here, a value is only checked.
-    "outcome": lambda value: Q() if value in OUTCOME_WORDS else None,
+    "outcome": lambda value: Q() if read_outcome(value) in OUTCOME_WORDS else None,
     "human": _build_human_condition,
     "seen": lambda value: build_seen_condition(value, ""),
     "path": lambda value: build_seen_condition("", value),

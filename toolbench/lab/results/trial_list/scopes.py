@@ -6,6 +6,7 @@ from dataclasses import replace
 from django.db.models import Count, F, Q
 
 from toolbench.lab.models import Run
+from toolbench.lab.results.scopes import IMPORTED, REAL, SIMULATED, TRIAL_SCOPES
 from toolbench.lab.results.trial_list.filter import (
     ALL_SCOPES,
     DEFAULT_SORT,
@@ -15,28 +16,27 @@ from toolbench.lab.results.trial_list.filter import (
 )
 from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
 
-SCOPES = ("real", "demo", "imported")  # in the order of the pages
 SCOPE_FIELDS = ("scope", "demo", "imported")
 _CONDITIONS = {
-    "real": Q(is_imported=False, is_simulated=False),
-    "demo": Q(is_imported=False, is_simulated=True),
-    "imported": Q(is_imported=True),
+    REAL: Q(is_imported=False, is_simulated=False),
+    SIMULATED: Q(is_imported=False, is_simulated=True),
+    IMPORTED: Q(is_imported=True),
 }
 
 
 def get_scope(trial_filter: TrialFilter) -> str:
-    """Return one of SCOPES, or "all"; "" if runs, cells or configurations are given, which have no scope."""
+    """Return one of TRIAL_SCOPES, or "all"; "" if runs, cells or configurations are given, which have no scope."""
     if has_named_runs(trial_filter):
         return ""
     if trial_filter.scope:
         return trial_filter.scope
-    return "imported" if trial_filter.imported else "demo" if trial_filter.demo else "real"
+    return IMPORTED if trial_filter.imported else SIMULATED if trial_filter.demo else REAL
 
 
 def select_scope(trial_filter: TrialFilter, scope: str) -> TrialFilter:
-    """Return the filter in one of SCOPES, without its runs, cells and configurations."""
+    """Return the filter in one of TRIAL_SCOPES, without its runs, cells and configurations."""
     unnamed = replace(trial_filter, run=None, runs="", cell=None, cells="", config=None, configs="")
-    demo, imported = ("1" if scope == name else "" for name in ("demo", "imported"))
+    demo, imported = ("1" if scope == name else "" for name in (SIMULATED, IMPORTED))
     return replace(unnamed, scope="", demo=demo, imported=imported)
 
 
@@ -52,13 +52,13 @@ def is_narrowed(trial_filter: TrialFilter) -> bool:
 
 
 def list_other_scopes(trial_filter: TrialFilter) -> tuple[str, ...]:
-    """Return the SCOPES without that of the filter; () for a filter without one of SCOPES."""
+    """Return TRIAL_SCOPES without that of the filter; () for a filter without one of them."""
     current = get_scope(trial_filter)
-    return tuple(scope for scope in SCOPES if scope != current) if current in SCOPES else ()
+    return tuple(scope for scope in TRIAL_SCOPES if scope != current) if current in TRIAL_SCOPES else ()
 
 
 def count_by_scope(trial_filter: TrialFilter) -> Mapping[str, int] | None:
-    """Return the number of trials in each of SCOPES that match the rest of the filter, with at most one query.
+    """Return the number of trials in each of TRIAL_SCOPES that match the rest of the filter, with at most one query.
 
     A search takes no query, since each pause in typing searches again, nor does an `alike` filter, which takes two.
 

@@ -3,7 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.results.compare.choices import get_compare_choices
+from toolbench.lab.results.compare.choices import get_compare_choices, list_side_runs
 from toolbench.lab.results.compare.export import export_sides
 from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.published_rows import compare_published
@@ -26,9 +26,9 @@ def show(request: HttpRequest) -> HttpResponse:
     shown = get_sides_page(sides.query) if sides.query.is_complete else None
     context = {"url_query": url_query, "query": sides.query, "sides": sides, "shown": shown}
     forest = build_forest(sides.query, shown.comparison.rows) if shown else None
-    context |= {"forest": forest, "carried": list_carried_fields(url_query)}
+    context |= {"forest": forest, "carried": list_carried_fields(url_query), "runs": list_side_runs(url_query)}
     context |= {"scope_links": list_compare_scopes(url_query)}
-    context |= {"scope": get_chips_of_query(request.GET), "metrics": SUCCESS_METRICS, "choices": None}
+    context |= {"filter_chips": get_chips_of_query(request.GET), "metrics": SUCCESS_METRICS, "choices": None}
     if shown is None or "choose" in request.GET:
         context |= _build_choices(sides.query)
     return render_page(request, "compare/show.html", context)

@@ -14,9 +14,11 @@ from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import get_records
-from toolbench.lab.results.scope_chips import get_scope_chips
+from toolbench.lab.results.filter_chips import get_filter_chips
+from toolbench.lab.results.scopes import DECIDE_SCOPES
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, find_user, record
+from toolbench.web.result_scope import list_page_scopes
 from toolbench.web.scatter import build_scatters
 
 MAX_SHOWN_RECORDS = 5
@@ -34,7 +36,8 @@ def show(request: HttpRequest) -> HttpResponse:
         "scatters": build_scatters(page),
         "offer": get_missing_trials_plan(page),
         "records": get_records(MAX_SHOWN_RECORDS),
-        "scope": get_scope_chips(page.query.chosen, kind=page.query.scope, runs=page.query.runs),
+        "scope_links": list_page_scopes(page.query, DECIDE_SCOPES, group=""),
+        "filter_chips": get_filter_chips(page.query.chosen, scope=page.query.scope, runs=page.query.runs),
     }
     return render_page(request, "decide/show.html", context)
 

@@ -4,12 +4,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from toolbench.lab.results.filter_chips import get_filter_chips
 from toolbench.lab.results.latency.page import MAX_ANSWERS, get_latency
 from toolbench.lab.results.latency.query import TIME_METRICS, LatencyQuery
 from toolbench.lab.results.published import get_published_matrix
-from toolbench.lab.results.scope_chips import SCOPE_LABELS, get_scope_chips
 from toolbench.web.latency_charts import MAX_DOTS, build_latency_charts
 from toolbench.web.rendering import render_page
+from toolbench.web.result_scope import list_page_scopes
 
 CHARTS = ("dots", "shares")  # names in the URL
 _METRIC_LABELS = {name: label for name, (label, _) in TIME_METRICS.items()}
@@ -19,14 +20,15 @@ _METRIC_LABELS = {name: label for name, (label, _) in TIME_METRICS.items()}
 def show(request: HttpRequest) -> HttpResponse:
     """Show the latency that the URL describes (GET /latency/)."""
     query = LatencyQuery.from_query(request.GET)
-    context: dict[str, object] = {"query": query, "scopes": SCOPE_LABELS, "metrics": _METRIC_LABELS}
+    links = list_page_scopes(query, run=None)
+    context: dict[str, object] = {"query": query, "scope_links": links, "metrics": _METRIC_LABELS}
     if query.is_published:
         return render_page(
             request, "latency/published.html", {**context, "published": get_published_matrix(), "runs": ()}
         )
     page = get_latency(query)
-    scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
-    shown = {"page": page, "runs": page.runs, "scope": scope, "charts": build_latency_charts(page)}
+    chips = get_filter_chips(query.chosen, scope=query.scope, runs=query.runs)
+    shown = {"page": page, "runs": page.runs, "filter_chips": chips, "charts": build_latency_charts(page)}
     limits = {"max_answers": MAX_ANSWERS, "max_dots": MAX_DOTS}
     return render_page(request, "latency/show.html", {**context, **shown, **limits})
 

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.filter_chips import get_filter_chips
 from toolbench.lab.results.matrix.columns import ROW_COLUMNS
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.export import export_matrix
@@ -15,14 +16,13 @@ from toolbench.lab.results.matrix.published_grid import build_published_grid
 from toolbench.lab.results.matrix.query import TARGET_PERCENTS, VIEWS, MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.published import get_published_matrix
-from toolbench.lab.results.scope_chips import SCOPE_LABELS, get_scope_chips
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
+from toolbench.web.result_scope import ScopeLink, list_page_scopes
 
 CHOICES: dict[str, object] = {
     "targets": TARGET_PERCENTS,
     "metrics": tuple(METRICS.values()),
-    "scopes": SCOPE_LABELS,
     "views": VIEWS,
     "row_columns": tuple(ROW_COLUMNS.values()),
     "base": "",  # path of the matrix in links of a grid on another page
@@ -37,8 +37,9 @@ def show(request: HttpRequest) -> HttpResponse:
     if query.scope == "published":
         return _show_published(request, query)
     matrix = get_matrix(query)
-    scope = get_scope_chips(query.chosen, kind=query.scope, runs=query.runs)
-    context: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "scope": scope}
+    chips = get_filter_chips(query.chosen, scope=query.scope, runs=query.runs)
+    context: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "filter_chips": chips}
+    context |= {"scope_links": _list_scopes(query)}
     if query.view == "bars":
         return render_page(request, "matrix/show.html", {**context, "panel": get_row_details(matrix)})
     grid = get_grid_with_causes(matrix, parse_whole_number(request.GET.get("page", "")) or 1)
@@ -52,10 +53,15 @@ def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
     published = get_published_matrix(query.target)
     rows = [row for row in published.rows if query.q.lower() in row.model.lower()] if published else []
     context: dict[str, object] = {**CHOICES, "views": PUBLISHED_VIEWS, "query": query, "published": published}
+    context |= {"scope_links": _list_scopes(query)}
     if published is None or query.view == "bars":
         return render_page(request, "matrix/published.html", {**context, "rows": rows})
     matrix, grid = build_published_grid(published, query, rows)
     return render_page(request, "matrix/grid.html", {**context, "matrix": matrix, "grid": grid})
+
+
+def _list_scopes(query: MatrixQuery) -> tuple[ScopeLink, ...]:
+    return list_page_scopes(replace(query, cell=""), group="")
 
 
 @require_safe

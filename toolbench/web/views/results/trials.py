@@ -55,7 +55,7 @@ def _get_list_context(request: HttpRequest, trial_filter: TrialFilter) -> dict[s
         "query": trial_filter.query(),
         "hidden_fields": hidden_fields,
         "fields": FIELDS,
-        "scope": get_chips_of_query(request.GET),
+        "filter_chips": get_chips_of_query(request.GET),
         "sort_label": SORTS[trial_filter.sort],
         "removals": {name: trial_filter.query(**{name: ""}) for name in hidden_fields if name not in SCOPE_FIELDS},
         "scope_links": list_trial_scopes(trial_filter),

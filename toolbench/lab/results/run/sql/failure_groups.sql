@@ -4,19 +4,33 @@
 -- Parameters: id of the run; maximum number of groups.
 -- Returns: signature; sentence of the first trial; whether all trials of the group have this sentence; failure class
 -- and scenario of the first trial; outcome; number of trials; time at which the first of them ended; id of the first
--- trial. The largest groups are first.
-WITH largest AS (
+-- trial; ids of their configurations. The largest groups are first.
+WITH by_config AS (
     SELECT
         signature,
         outcome,
+        config_id,
         count(*) AS trials,
         min(finished_at) AS first_seen,
         min(id) AS exemplar,
-        min(sentence) = max(sentence) AS same_words
+        min(sentence) AS first_sentence,
+        max(sentence) AS last_sentence
     FROM lab_trial
     WHERE run_id = %s AND outcome IN ('fail', 'infra')
+    GROUP BY signature, outcome, config_id
+),
+largest AS (
+    SELECT
+        signature,
+        outcome,
+        sum(trials)::bigint AS trials,
+        min(first_seen) AS first_seen,
+        min(exemplar) AS exemplar,
+        min(first_sentence) = max(last_sentence) AS same_words,
+        array_agg(config_id) AS config_ids
+    FROM by_config
     GROUP BY signature, outcome
-    ORDER BY count(*) DESC, signature
+    ORDER BY sum(trials) DESC, signature
     LIMIT %s
 )
 SELECT
@@ -28,6 +42,7 @@ SELECT
     largest.outcome,
     largest.trials,
     largest.first_seen,
-    largest.exemplar
+    largest.exemplar,
+    largest.config_ids
 FROM largest JOIN lab_trial AS trial ON trial.id = largest.exemplar
 ORDER BY largest.trials DESC, largest.signature, largest.outcome

@@ -1,4 +1,4 @@
-"""Scope chips: their options, and the trials that every result page counts for a choice."""
+"""Filter chips: their options, and the trials that every result page counts for a choice."""
 
 from datetime import UTC, date, datetime
 
@@ -15,9 +15,9 @@ from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.filter_chips import get_filter_chips
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
-from toolbench.lab.results.scope_chips import get_scope_chips
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 
@@ -72,9 +72,9 @@ def test_result_pages_count_only_trials_of_the_chosen_scope(query: str, expected
     assert get_failures(FailuresQuery.from_query(scope_query)).uncounted_failures == len(expected)
 
 
-def test_scope_chips_offer_tried_values_and_mark_chosen_ones(runs: list[Run]) -> None:
+def test_filter_chips_offer_tried_values_and_mark_chosen_ones(runs: list[Run]) -> None:
     result_filter, _ = ResultFilter.from_query(QueryDict("model=vendor/beta&model=vendor/gone&after=2026-03-02"))
-    scope = get_scope_chips(result_filter, kind="real")
+    scope = get_filter_chips(result_filter, scope="real")
     models, profiles = scope.chips
     assert models.options == (
         ("vendor/alpha", False),
@@ -83,8 +83,8 @@ def test_scope_chips_offer_tried_values_and_mark_chosen_ones(runs: list[Run]) ->
         ("vendor/gone", True),
     )
     assert (profiles.label, profiles.chosen_count, scope.after, scope.before) == ("Profiles", 0, "2026-03-02", "")
-    assert get_scope_chips(NO_FILTER, kind="demo").chips == ()
-    assert get_scope_chips(NO_FILTER, kind="real", runs=(runs[0].pk,)).chips == ()
+    assert get_filter_chips(NO_FILTER, scope="demo").chips == ()
+    assert get_filter_chips(NO_FILTER, scope="real", runs=(runs[0].pk,)).chips == ()
 
 
 def test_result_queries_survive_a_round_trip_through_the_url() -> None:

@@ -1,17 +1,16 @@
-"""Scopes of the pages of results, and their chips: choices of models, profiles, strategies, scenarios and days."""
+"""Chips of the pages of results: choices of models, profiles, strategies, scenarios and days."""
 
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.pools import list_choices
 from toolbench.lab.metrics.result_filter import ResultFilter
+from toolbench.lab.results.scopes import IMPORTED, SIMULATED
 
-# Labels of the kinds of results by the name of the scope.
-SCOPE_LABELS = {"real": "My runs", "published": "Published", "demo": "Simulated", "imported": "Imported"}
 _LABELS = {"model": "Models", "profile": "Profiles", "strategy": "Strategies", "scenario": "Scenarios"}
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeChip:
+class FilterChip:
     """Values of one parameter of which the user can choose several.
 
     Attributes:
@@ -35,7 +34,7 @@ class ScopeChip:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeChips:
+class FilterChips:
     """Chips and dates of a page.
 
     Attributes:
@@ -44,26 +43,26 @@ class ScopeChips:
         upto: primary key of the newest run that a frozen address shows; None for another address.
     """
 
-    chips: tuple[ScopeChip, ...]
+    chips: tuple[FilterChip, ...]
     after: str
     before: str
     upto: int | None = None
 
 
-def get_scope_chips(chosen: ResultFilter, *, kind: str, runs: tuple[int, ...] = ()) -> ScopeChips:
+def get_filter_chips(chosen: ResultFilter, *, scope: str, runs: tuple[int, ...] = ()) -> FilterChips:
     """Return the chips of a page, with one query.
 
     Args:
         chosen: filter of the page.
-        kind: "demo" for simulated runs, "imported" for imported runs, any other value for measured runs.
-        runs: primary keys of the chosen runs, for which `kind` is ignored; empty for all runs of the kind.
+        scope: SIMULATED for simulated runs, IMPORTED for imported runs, any other value for measured runs.
+        runs: primary keys of the chosen runs, for which `scope` is ignored; empty for all runs of the scope.
     """
-    offered = list_choices(simulated=kind == "demo", imported=kind == "imported", runs=runs)
+    offered = list_choices(simulated=scope == SIMULATED, imported=scope == IMPORTED, runs=runs)
     chips = tuple(_build_chip(name, offered[name], values) for name, values in chosen.choices.items())
     after, before = (day.isoformat() if day else "" for day in (chosen.after, chosen.before))
-    return ScopeChips(tuple(chip for chip in chips if chip.is_useful), after, before, chosen.upto)
+    return FilterChips(tuple(chip for chip in chips if chip.is_useful), after, before, chosen.upto)
 
 
-def _build_chip(name: str, offered: tuple[str, ...], chosen: tuple[str, ...]) -> ScopeChip:
+def _build_chip(name: str, offered: tuple[str, ...], chosen: tuple[str, ...]) -> FilterChip:
     values = sorted({*offered, *chosen})
-    return ScopeChip(name, _LABELS[name], tuple((value, value in chosen) for value in values))
+    return FilterChip(name, _LABELS[name], tuple((value, value in chosen) for value in values))

@@ -1,0 +1,52 @@
+"""Message about parameters that a page of results ignores, with the labels that the page shows."""
+
+import re
+from collections.abc import Iterable
+
+from django import template
+
+from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS
+
+register = template.Library()
+
+_LABELS = {
+    "scope": "Scope",
+    "run": "Runs",
+    "runs": "Runs",
+    "after": "Time, from",
+    "before": "Time, to",
+    "upto": "Frozen",
+    "metric": "Metric",
+    "target": "Target",
+    "view": "View",
+    "look": "Problems counted",
+    "by": "Split",
+    "want": "Choose the",
+    "success": "End-to-end success",
+    "within": "p95",
+    "rows": "Rows shown",
+    "points": "Difference to detect",
+    "instances": "Instances shown",
+    "kind": "Instances",
+    "how": "Pairing",
+    "sort": "Order",
+}
+_SIDE_PARAMETER = re.compile(rf"([{SIDE_LETTERS}])_([a-z]+)")
+
+
+@register.inclusion_tag("_ignored_filters.html")
+def ignored_filters(names: Iterable[str]) -> dict[str, object]:
+    """Show which filters are not applied, or nothing if there are none.
+
+    Args:
+        names: names of parameters, and terms of the query bar, which are shown as they are.
+    """
+    return {"labels": [_find_label(name) for name in names]}
+
+
+def _find_label(name: str) -> str:
+    if match := _SIDE_PARAMETER.fullmatch(name):
+        number = SIDE_LETTERS.index(match[1]) + 1
+        side = f"Side {number}" if number > 1 else "Baseline"
+        return f"{side}: {AXES.get(match[2], match[2])}"
+    return _LABELS.get(name) or AXES.get(name, name)
