@@ -34,10 +34,10 @@ def test_explorer_saves_conversation_as_case_and_runs_it(
     page.get_by_label("Tools", exact=True).fill(json.dumps([TOOL]))
     page.get_by_label("Model", exact=True).select_option(str(model.pk))
     page.get_by_role("button", name="Send", exact=True).click()
-    expect(page.locator(".turns")).to_contain_text("It is cancelled.")
+    expect(page.locator(".turn").get_by_text("It is cancelled.")).to_have_count(1)
     page.get_by_role("textbox", name="Message").fill("And 18?")
     page.get_by_role("button", name="Send", exact=True).click()
-    expect(page.locator(".turns").get_by_text("It is cancelled.")).to_have_count(2)
+    expect(page.locator(".turn").get_by_text("It is cancelled.")).to_have_count(2)
     assert not Run.objects.exclude(purpose="playground").exists()
 
     page.get_by_role("button", name="Save as test case, run 20 times").click()
