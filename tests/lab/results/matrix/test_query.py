@@ -50,9 +50,9 @@ def test_matrix_query_names_and_ignores_unreadable_values(query: str) -> None:
     assert matrix_query.query() == ""
 
 
-def test_matrix_query_names_runs_that_the_scope_excludes() -> None:
+def test_matrix_query_named_runs_precede_the_scope() -> None:
     matrix_query = MatrixQuery.from_query(QueryDict("scope=real&run=3"))
-    assert (matrix_query.scope, matrix_query.runs, matrix_query.ignored) == ("real", (), ("run",))
+    assert (matrix_query.scope, matrix_query.runs, matrix_query.ignored) == ("runs", (3,), ())
 
 
 def test_matrix_query_with_another_scope_drops_the_runs() -> None:

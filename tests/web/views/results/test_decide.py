@@ -2,6 +2,7 @@
 
 import pytest
 from django.test import Client
+from playwright.sync_api import Page, expect
 
 from tests.factories import (
     make_cell,
@@ -85,9 +86,9 @@ def test_decide_page_answers_bad_query(owner_client: Client, query: str) -> None
 @pytest.mark.parametrize(
     ("query", "problem", "field"),
     [
-        ("within=abc", "“abc” is no number of seconds above 0: the answer below uses 20 s for p95.", 'value="abc"'),
-        ("within=-2", "“-2” is no number of seconds above 0", 'value="-2"'),
-        ("success=100", "“100” is no percentage from 1 to 99.9: the answer below uses 90 %.", 'value="100"'),
+        ("within=abc", "“abc” is not a number of seconds above 0: the answer below uses 20 s for p95.", 'value="abc"'),
+        ("within=-2", "“-2” is not a number of seconds above 0", 'value="-2"'),
+        ("success=100", "“100” is not a percentage from 1 to 99.9: the answer below uses 90 %.", 'value="100"'),
     ],
 )
 def test_decide_page_names_limit_that_it_cannot_read(
@@ -103,7 +104,7 @@ def test_decide_page_names_limit_that_it_cannot_read(
 
 def test_decide_page_names_ignored_filters_by_their_labels(owner_client: Client) -> None:
     text = read_html(owner_client.get("/decide/?scope=imported&want=best&after=soon"))
-    assert "Ignored filters: Scope, Choose the, Time, from." in text
+    assert "Ignored filters: Scope, Goal, Time (from)." in text
 
 
 def test_decide_page_without_costs_begins_with_most_reliable(owner_client: Client) -> None:
@@ -118,6 +119,20 @@ def test_decide_page_shows_simulated_configurations_only_in_demo(owner_client: C
     demo = read_html(owner_client.get("/decide/?scope=demo"))
     assert "Simulated models: this says nothing about real models." in demo
     assert "vendor/sim" in demo
+
+
+@pytest.mark.django_db(transaction=True)
+def test_decide_page_keeps_scope_and_ticked_runs_at_enter(browser_page: Page) -> None:
+    run = make_measured_config("vendor/sim", 3, simulated=True).run
+    browser_page.goto("/decide/?scope=demo")
+    browser_page.get_by_label("and a p95 of at most").press("Enter")
+    browser_page.wait_for_url("**within=**")
+    expect(browser_page.locator("main")).to_contain_text("vendor/sim")
+    browser_page.locator("summary", has_text="Runs").click()
+    browser_page.get_by_label(f"{run.pk}").check()
+    browser_page.get_by_label("and a p95 of at most").press("Enter")
+    browser_page.wait_for_url(f"**run={run.pk}**")
+    expect(browser_page.locator(".warn")).to_have_count(0)
 
 
 def test_decide_page_plans_missing_trials_once(owner_client: Client) -> None:

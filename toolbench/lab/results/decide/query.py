@@ -63,20 +63,20 @@ class DecideQuery:
         }
         chosen, unread_names = ResultFilter.from_query(query)
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
-        values["scope"] = NAMED_RUNS if runs and not query.get("scope", "") else values["scope"]
         is_unread = {
             "scope": values["scope"] not in (*DECIDE_SCOPES, *([NAMED_RUNS] if runs else [])),
             "want": values["want"] not in ("", *DECISION_GOALS),
             "success": _parse_number(values["success"], 1, 99.9) is None,
             "within": values["within"] != NO_TIME_LIMIT and _parse_number(values["within"], 0.001, 86_400) is None,
             "rows": values["rows"] not in ("", ALL_ROWS),
-            "run": has_unread_runs or (bool(runs) and values["scope"] != NAMED_RUNS),
+            "run": has_unread_runs,
         }
         valid = {name: DEFAULTS[name] if is_unread.get(name) else value for name, value in values.items()}
+        valid |= {"scope": NAMED_RUNS} if runs else {}
         ignored = (*(name for name, unread in is_unread.items() if unread), *unread_names)
         unread_limits = tuple((name, values[name]) for name in ("success", "within") if is_unread[name])
         return cls(
-            runs=runs if valid["scope"] == NAMED_RUNS else (),
+            runs=runs,
             chosen=chosen,
             ignored=ignored,
             unread_limits=unread_limits,

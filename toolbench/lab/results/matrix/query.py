@@ -71,17 +71,17 @@ class MatrixQuery:
         texts = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
         chosen, unread_names = ResultFilter.from_query(query)
         runs, has_unread_runs = parse_run_ids(query.getlist("run"))
-        scope = texts["scope"] or (NAMED_RUNS if runs else "")
         is_wrong_by_name = {
-            "scope": bool(scope) and scope not in (*SCOPE_LABELS, *([NAMED_RUNS] if runs else [])),
+            "scope": texts["scope"] not in ("", *SCOPE_LABELS, *([NAMED_RUNS] if runs else [])),
             "metric": bool(texts["metric"]) and texts["metric"] not in METRICS,
             "target": bool(texts["target"]) and texts["target"] not in map(str, TARGET_PERCENTS),
             "view": texts["view"] not in VIEWS,
-            "run": has_unread_runs or (bool(runs) and scope != NAMED_RUNS),
+            "run": has_unread_runs,
         }
+        scope = "" if is_wrong_by_name["scope"] else texts["scope"]
         return cls(
-            scope="" if is_wrong_by_name["scope"] else scope,
-            runs=runs if scope == NAMED_RUNS else (),
+            scope=NAMED_RUNS if runs else scope,
+            runs=runs,
             metric="given" if is_wrong_by_name["metric"] else texts["metric"] or "given",
             target=90 if is_wrong_by_name["target"] else int(texts["target"] or 90),
             q=texts["q"],
