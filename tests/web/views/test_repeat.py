@@ -1,6 +1,7 @@
 """Page that asks before a run is repeated, and the repeat that it starts."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -9,6 +10,7 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from tests.page_html import read_html
+from toolbench.lab.accounts.roles import Role, set_role
 from toolbench.lab.models import Run, Trial
 
 pytestmark = pytest.mark.django_db
@@ -73,6 +75,57 @@ def test_run_page_names_repeated_run_and_added_trials(owner_client: Client) -> N
     repeat = make_run(state=Run.State.FINISHED, repeat_of=run)
     page = read_html(owner_client.get(f"/runs/{repeat.pk}/"))
     assert f'href="/runs/{run.pk}/">run {run.pk}' in page.split("repeats")[1]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "words"),
+    [("", "repeats"), ("aa", "repeats"), ("resend", "repeats a trial of"), ("decide", "adds trials to")],
+)
+def test_run_page_says_what_it_does_with_its_original(owner_client: Client, purpose: str, words: str) -> None:
+    original = make_finished_run()
+    run = make_run(state=Run.State.FINISHED, repeat_of=original, purpose=purpose)
+    page = " ".join(read_html(owner_client.get(f"/runs/{run.pk}/")).split())
+    assert f'· {words} <a href="/runs/{original.pk}/"' in page
+
+
+def test_repeat_of_missing_trials_is_an_ordinary_run(owner_client: Client) -> None:
+    run = make_finished_run(purpose="decide", repeat_of=make_finished_run())
+    owner_client.post(f"/runs/{run.pk}/act/", {"action": "repeat"})
+    assert Run.objects.get(repeat_of=run).purpose == ""
+
+
+def test_noise_repeat_page_of_the_playground_says_why_not(owner_client: Client) -> None:
+    run = make_finished_run(purpose=Run.PLAYGROUND)
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/?kind=aa"))
+    assert "Results leave out runs of the playground." in page
+    assert "Start 3 trials" not in page
+
+
+def test_repeat_page_without_planned_trials_starts_nothing(owner_client: Client) -> None:
+    run = make_finished_run()
+    run.trials.update(added_by_hand=True)
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/"))
+    assert "The run has no trials to repeat" in page
+    assert "Start 0 trials" not in page
+
+
+def test_repeat_page_says_that_a_stopping_rule_is_not_repeated(owner_client: Client) -> None:
+    run, ruled = make_finished_run(), make_finished_run(until={"width": 20})
+    pages = [read_html(owner_client.get(f"/runs/{pk}/repeat/")) for pk in (run.pk, ruled.pk)]
+    assert ["stopped by a rule" in page for page in pages] == [False, True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_viewer_sees_state_and_links_of_a_run_but_no_actions(browser_page: Page, owner: User) -> None:
+    run = make_finished_run()
+    set_role(owner, Role.VIEWER)
+    owner.save()
+    browser_page.goto(f"/runs/{run.pk}/")
+    for name in ("Decide which to ship", "Compare with…"):
+        expect(browser_page.get_by_role("link", name=name)).to_be_visible()
+    expect(browser_page.locator(".run-actions .lede")).to_be_visible()
+    expect(browser_page.get_by_role("link", name="Repeat…")).to_have_count(0)
+    expect(browser_page.locator(".run-actions button")).to_have_count(0)
 
 
 @pytest.mark.django_db(transaction=True)

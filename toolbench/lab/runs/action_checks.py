@@ -191,3 +191,16 @@ def notify_run_workers(run_id: int) -> None:
     """Notify the workers of all providers with queued trials of the run."""
     queued = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
     notify_workers(queued.order_by().values_list("provider_id", flat=True).distinct())
+
+
+def check_noise_source(source: Run) -> None:
+    """Check that an A/A comparison can count a run.
+
+    Raises:
+        RunActionError: it is a run of the playground.
+    """
+    if source.purpose == Run.PLAYGROUND:
+        raise RunActionError(
+            "Results leave out runs of the playground. Save the conversation as a test case, run it and repeat "
+            "that run."
+        )

@@ -22,6 +22,7 @@ from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs.action_checks import (
     RunActionError,
+    check_noise_source,
     check_trials,
     count_paid_probes,
     describe_run,
@@ -252,7 +253,7 @@ def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_r
     locked the cells.
 
     Raises:
-        RunActionError: a provider was deleted, or as in `check_trials`.
+        RunActionError: the run has no such trials, a provider was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
     cells = Cell.objects.select_related("run", "config").in_bulk(counts_by_cell)
@@ -303,11 +304,7 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     source = find_noise_source(get_run(run_id))
-    if source.purpose == Run.PLAYGROUND:
-        raise RunActionError(
-            "Results leave out runs of the playground. Save the conversation as a test case, run it and repeat "
-            "that run."
-        )
+    check_noise_source(source)
     source = get_local_run(source.pk)
     check_repeat(source, count_repeated_trials(source), confirmed_requests)
     return repeat_for_noise(source, owner=owner)
@@ -325,6 +322,8 @@ def check_repeat(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests
         RunActionError: a provider was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
+    if not counts_by_cell:
+        raise RunActionError("The run has no trials to repeat: all were added manually or are not applicable.")
     deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if deleted_provider is not None:
         raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")

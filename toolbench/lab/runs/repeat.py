@@ -13,6 +13,7 @@ from django.db import transaction
 
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
@@ -65,10 +66,11 @@ def resend_trial(trial_id: int) -> Run:
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     """Repeat a run with the same seeds, without manually added trials.
 
-    The repeat of a run of the local demo is an ordinary run, which does not replace it on the home page.
+    The repeat of a run of the local demo does not replace it on the home page, and no decision counts the repeat of a
+    run of missing trials: both are ordinary runs.
     """
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
-    purpose = "" if run.purpose in DEMO_PURPOSES else run.purpose
+    purpose = "" if run.purpose in (*DEMO_PURPOSES, MORE_TRIALS_PURPOSE) else run.purpose
     copy_settings = CopySettings(
         title=run.title,
         purpose=purpose,

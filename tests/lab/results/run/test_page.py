@@ -205,13 +205,20 @@ def test_run_page_failure_group_names_its_models(owner_client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "is_common"), [({"fail": 10}, True), ({"fail": 9}, False), ({"fail": 10, "pass": 1}, False)]
+    ("counts_by_model", "is_common"),
+    [
+        ([{"fail": 5}, {"fail": 5}], True),
+        ([{"fail": 5}, {"fail": 4}], False),
+        ([{"fail": 5}, {"fail": 5, "pass": 1}], False),
+        ([{"fail": 10}], False),
+    ],
 )
-def test_run_page_says_to_check_endpoint_if_no_trial_passed(
-    owner_client: Client, counts: dict[str, int], is_common: bool
+def test_run_page_says_to_check_endpoint_if_no_model_passed(
+    owner_client: Client, counts_by_model: list[dict[str, int]], is_common: bool
 ) -> None:
     run = make_run()
-    make_trials(make_cell(make_config(run)), **counts)
+    for number, counts in enumerate(counts_by_model):
+        make_trials(make_cell(make_config(run, make_model(f"vendor/{number}"))), **counts)
     assert (get_run_page(run.pk).common_failure is not None) == is_common
     text = read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert ("check the endpoint first" in text) == is_common

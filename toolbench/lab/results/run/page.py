@@ -22,6 +22,7 @@ from toolbench.lab.results.run.cells import RunCells, read_run_cells
 from toolbench.lab.results.run.delays import RunDelay, list_delays
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.runs.repeat import RESEND_PURPOSE
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 from toolbench.lab.sql import load_statement
 
@@ -192,6 +193,13 @@ class RunPage:
         return self.run.pk if repeated_id is None else repeated_id
 
     @property
+    def relation_to_original(self) -> str:
+        """Return what the run does with the run of `repeat_of`, in words."""
+        if self.run.purpose == MORE_TRIALS_PURPOSE:
+            return "adds trials to"
+        return "repeats a trial of" if self.run.purpose == RESEND_PURPOSE else "repeats"
+
+    @property
     def has_controls(self) -> bool:
         """Return whether the run has control scenarios, which totals of the matrix leave out."""
         return any(cell.control for cell in self.source.cells)
@@ -200,8 +208,11 @@ class RunPage:
     def common_failure(self) -> RunFailureGroup | None:
         """Return the largest failure group if the endpoint is more likely to blame than a model.
 
-        At least MIN_COMMON_FAILURES trials have ended, none passed, and all groups have the same failure class.
+        At least MIN_COMMON_FAILURES trials of several models have ended, none passed, and all groups have the same
+        failure class.
         """
+        if len({config.model_name for config in self.source.configs}) == 1:
+            return None
         ended, failed = self.tally.ended_uncancelled, self.tally.failed + self.tally.infra
         has_one_class = len({group.failure_class for group in self.groups}) == 1
         return self.groups[0] if has_one_class and MIN_COMMON_FAILURES <= ended == failed else None

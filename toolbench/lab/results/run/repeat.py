@@ -8,7 +8,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_repeat
 from toolbench.lab.runs import control
-from toolbench.lab.runs.action_checks import RunActionError, check_local
+from toolbench.lab.runs.action_checks import RunActionError, check_local, check_noise_source
 from toolbench.lab.runs.repeat import find_noise_source
 
 
@@ -20,6 +20,7 @@ class RepeatPage:
         run: the run that the user opened.
         source: the run that is repeated: the original of `run` if both are A/A repeats.
         for_noise: whether the repeat has new sampling seeds, to measure A/A noise.
+        has_stopping_rule: whether sequential stopping ended cells of the original.
         trial_count: number of trials that the repeat tries.
         cell_count: number of cells with such trials.
         estimate: estimate of the repeat; None without one.
@@ -30,6 +31,7 @@ class RepeatPage:
     run: Run
     source: Run
     for_noise: bool
+    has_stopping_rule: bool
     trial_count: int
     cell_count: int
     estimate: Estimate | None
@@ -46,11 +48,12 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
     run = Run.objects.get(pk=run_id, deleted_at=None)
     source = find_noise_source(run) if for_noise else run
     counts_by_cell = control.count_repeated_trials(source)
-    obstacle, unconfirmed = _check_repeat(source, counts_by_cell)
+    obstacle, unconfirmed = _check_repeat(source, counts_by_cell, for_noise=for_noise)
     return RepeatPage(
         run=run,
         source=source,
         for_noise=for_noise,
+        has_stopping_rule=bool(source.until),
         trial_count=sum(counts_by_cell.values()),
         cell_count=len(counts_by_cell),
         estimate=estimate_repeat(source, counts_by_cell),
@@ -59,10 +62,14 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
     )
 
 
-def _check_repeat(source: Run, counts_by_cell: Mapping[int, int]) -> tuple[str, PaidRequestsUnconfirmedError | None]:
+def _check_repeat(
+    source: Run, counts_by_cell: Mapping[int, int], *, for_noise: bool
+) -> tuple[str, PaidRequestsUnconfirmedError | None]:
     """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
     try:
         check_local(source)
+        if for_noise:
+            check_noise_source(source)
         control.check_repeat(source, counts_by_cell, 0)
     except RunActionError as error:
         return str(error), None
