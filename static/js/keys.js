@@ -27,7 +27,8 @@ onKey("?", () => document.getElementById("keys")?.togglePopover());
 // Escape closes an open menu first; a second one then does what the page says.
 document.addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector("details:is(.menu, .account)[open]");
-  if (!menu) return;
+  const front = document.querySelector("dialog[open], :popover-open");
+  if (!menu || (front && !front.contains(menu))) return;
   event.preventDefault();
   menu.open = false;
   menu.querySelector("summary").focus();

@@ -49,6 +49,14 @@ def test_find_run_differences_compares_equal_scenarios_only() -> None:
     assert find_differences() == ()
 
 
+def test_find_run_differences_counts_only_shared_scenarios() -> None:
+    broken, repaired = make_runs((0, 12), (12, 0))
+    for run, scenario in ((broken, "weather"), (repaired, "type_error_recovery")):
+        make_trials(make_cell(run.configs.get(), scenario), **{"pass": 12})
+    (difference,) = find_differences()
+    assert difference.runs_text == f"run {broken.pk} 0/12, run {repaired.pk} 12/12"
+
+
 def test_find_run_differences_corrects_for_comparisons() -> None:
     make_runs((4, 6), (10, 0))  # p = 0.011
     assert len(find_differences()) == 1

@@ -52,7 +52,7 @@ class DecideParameters(ChosenQuery):
         scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
             `demo` for simulated runs. If it is missing: `runs` if `run` names runs, otherwise `real`.
         want: goal: `cheapest`, `fastest` or `reliable`. If it is missing: `cheapest` if any model costs money, else
-            `fastest`.
+            `reliable`.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.
         q: text that the names of compared configurations contain; "" for all.

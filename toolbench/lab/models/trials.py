@@ -64,7 +64,7 @@ class Trial(models.Model, TrialColumns):
         NOT_APPLICABLE = "na", "not applicable"
         CANCELLED = "cancelled", "cancelled"
 
-    # Run and cell need no index of their own: the indexes (run, outcome) and (cell, index) begin with them.
+    # Run and cell need no index of their own: the indexes `trials_of_run` and (cell, index) begin with them.
     run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials", db_index=False)
     config = models.ForeignKey("RunConfig", on_delete=models.CASCADE, related_name="trials")
     cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials", db_index=False)

@@ -3,10 +3,11 @@
 Such a difference comes from a change that the frozen settings do not show: of the endpoint, its model or its load.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import chain
 from typing import Any
 
 from django.db.models import F
@@ -41,8 +42,8 @@ class RunDifference:
     Attributes:
         label: name of the configuration.
         config: values of CONFIG_FIELDS and the instance kind.
-        runs: (run id, successes, trials) of each run, in the order of the ids; of more than MAX_LISTED_RUNS, the one
-            with the lowest and the one with the highest success.
+        runs: (run id, successes, trials) of each run in the scenarios that another run has too, in the order of the
+            ids; of more than MAX_LISTED_RUNS, the one with the lowest and the one with the highest success.
     """
 
     label: str
@@ -124,7 +125,10 @@ def _iter_strata(runs: Mapping[int, RunCells]) -> Iterator[list[Stratum]]:
 
 
 def _list_runs(runs: Mapping[int, RunCells]) -> tuple[tuple[int, int, int], ...]:
-    sums = sorted((run, *_add_counts(cells.values())) for run, cells in runs.items())
+    """Return the runs with their counts in the scenarios that several of them have."""
+    scenarios = Counter(chain.from_iterable(runs.values()))
+    shared = {run: [counts for key, counts in cells.items() if scenarios[key] > 1] for run, cells in runs.items()}
+    sums = sorted((run, *_add_counts(counts)) for run, counts in shared.items() if counts)
     if len(sums) <= MAX_LISTED_RUNS:
         return tuple(sums)
     by_success = sorted(sums, key=lambda counts: counts[1] / counts[2])

@@ -26,6 +26,7 @@ _CONNECTION_FIELDS = (
     *("option_defaults", "connect_seconds", "read_seconds", "budget_per_month"),
     *("adaptive", "requests_per_minute", "tokens_per_minute"),
 )
+_MAX_ADDRESS_CHARACTERS = 300
 _HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
@@ -85,7 +86,7 @@ class ProviderForm(forms.Form):
     )
     base_url = forms.CharField(
         required=False,
-        max_length=300,
+        max_length=_MAX_ADDRESS_CHARACTERS,
         label="Address",
         widget=UrlInput(attrs={"placeholder": "http://127.0.0.1:8000"}),
         help_text="With or without the prefix.",
@@ -249,7 +250,10 @@ class ProviderForm(forms.Form):
         address: str = self.cleaned_data["base_url"].strip()
         if not _HOST_WITHOUT_SCHEME.match(address):
             return address
-        return f"{'http' if is_private_address(f'http://{address}') else 'https'}://{address}"
+        completed = f"{'http' if is_private_address(f'http://{address}') else 'https'}://{address}"
+        if len(completed) > _MAX_ADDRESS_CHARACTERS:
+            raise forms.ValidationError(f"Enter an address of at most {_MAX_ADDRESS_CHARACTERS} characters.")
+        return completed
 
     def clean_key_env(self) -> str:
         """Refuse a new variable that is entered together with a key, since only one of them can be used."""

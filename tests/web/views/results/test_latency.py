@@ -38,7 +38,7 @@ def test_latency_page_shows_charts_and_table_without_plotly(trials: None, owner_
     assert shown.count('class="dot"') == 2
     assert 'aria-label="p50 and p95 in type_error_recovery"' in shown
     assert "1.0–open" in shown
-    assert "open" in shown
+    assert "open–open" not in shown
     assert shown.count(">type_error_recovery</th>") == 2
     assert ">type_error_recovery</th>" not in read_html(owner_client.get("/latency/"))
 
