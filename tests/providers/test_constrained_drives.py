@@ -91,7 +91,7 @@ def test_drive_constrained_requests_record_unenforced_keywords(provider: Scripte
     drive_trial(provider.endpoint(), notes, replace(build_constrained_plan("gbnf"), tools=ToolRegistry((tool,))))
     for exchange in notes.exchanges:
         (change,) = exchange.request.changes
-        assert (change.kind, change.name, change.after) == ("tool", "constraint_gbnf", "not held")
+        assert (change.kind, change.name, change.after) == ("tool", "constraint_gbnf", "not enforced")
         assert (change.path, change.before) == ("$[0].parameters.properties.city.not", 'not: {"const":"Rome"}')
 
 
