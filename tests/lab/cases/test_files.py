@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_provider, make_run, make_trial
+from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
 from tests.lab.cases.test_edit import DRAFT, saved
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.page_html import read_html
@@ -186,6 +186,28 @@ def test_build_draft_from_failed_trial_copies_task_of_scenario(admin_client: Cli
     assert len(case.expect.state) == 1
     form = admin_client.get(f"/cases/new/?trial={trial.pk}").context["form"]
     assert form["expect"].field.widget.attrs["rows"] == draft.expect.count("\n") + 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("control", [True, False])
+def test_build_draft_from_failed_trial_of_case_copies_no_call(control: bool) -> None:
+    case = saved(replace(DRAFT, expect='{"no_call": true}', control=control))
+    trial = make_trial(make_cell(make_config(make_run()), case.slug, scenario_version=1), "fail")
+    call = {"name": "cancel_order", "arguments": '{"order": "17"}'}
+    make_step(trial, kind="tool", bodies={"facts": {"call": call, "arguments": {"order": "17"}}})
+    draft, note = build_draft_from_trial(trial.pk)
+    _, definition = parse_draft(draft)
+    assert (definition.expect.no_call, definition.expect.calls, definition.control) == (True, (), control)
+    assert "A copy of the test case" in note
+
+
+@pytest.mark.django_db
+def test_build_draft_from_trial_with_unreadable_calls_expects_nothing() -> None:
+    trial = make_trial(make_cell(make_config(make_run()), "happy_path"))
+    make_step(trial, kind="tool", bodies={"facts": {"call": {"name": "state_get", "arguments": "{"}}})
+    draft, note = build_draft_from_trial(trial.pk)
+    assert draft.expect == ""
+    assert "None of its calls could be read" in note
 
 
 @pytest.mark.django_db

@@ -1,4 +1,4 @@
-"""Draft of a test case from a stored trial: its messages, calls and tool results."""
+"""Draft of a test case from a stored trial: its messages with its calls and tool results, or a copy of its task."""
 
 from dataclasses import replace
 
@@ -8,13 +8,16 @@ from toolbench.evals.user_cases.copying import copy_scenario, is_copyable
 from toolbench.evals.user_cases.definition import CaseExpectation
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
-from toolbench.lab.models import Trial
+from toolbench.lab.models import Case, CaseSet, Trial
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
 PASSED_NOTE = "Filled in from trial {id}, which passed. Its calls are the expected calls."
 FAILED_NOTE = (
     "Filled in from trial {id}, which did not pass. Its calls are filled in as the expected calls: correct them."
+)
+UNREADABLE_NOTE = (
+    "Filled in from trial {id}. None of its calls could be read, so no call is filled in: enter what is expected."
 )
 TASK_NOTE = (
     "A copy of the task of trial {id}, which did not pass, with the expectation, the tool results and the state of its "
@@ -45,11 +48,11 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
         raise CaseNotCreatedError(f"There is no trial {trial_id}.")
     scenario = load_trial_scenario(trial)
     tool_steps = [step for step in list_steps(trial) if step.is_tool]
-    note = (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial_id)
+    note = _choose_note(trial, tool_steps)
     title = f"{scenario.title} (from trial {trial_id})"
     if isinstance(scenario, UserCaseScenario):
         draft = build_draft(title, scenario.case)
-        if scenario.case.expect in _ANY_EXPECTATIONS:  # a message of the playground for which nothing was expected
+        if scenario.case.expect in _ANY_EXPECTATIONS and _is_of_playground(trial):  # the user expected nothing
             return replace(draft, expect=_render_calls(tool_steps)), note
         return draft, COPY_NOTE.format(id=trial_id)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
@@ -80,6 +83,18 @@ def load_trial_scenario(trial: Trial) -> Scenario:
     return scenario
 
 
+def _is_of_playground(trial: Trial) -> bool:
+    """Return whether the scenario of the trial is a conversation of the playground."""
+    return Case.objects.filter(slug=trial.scenario, set__kind=CaseSet.Kind.DRAFT).exists()
+
+
+def _choose_note(trial: Trial, tool_steps: list[StepWithDetails]) -> str:
+    """Return the note of a draft whose expected calls are those of the trial."""
+    if tool_steps and not _list_calls(tool_steps):
+        return UNREADABLE_NOTE.format(id=trial.pk)
+    return (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial.pk)
+
+
 def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
     """Return the draft of a case with this instance; each tool returns its last successful result in the trial.
 
@@ -105,9 +120,18 @@ def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -
 
 
 def _render_calls(tool_steps: list[StepWithDetails]) -> str:
-    """Return the calls of the tool steps as an expectation, in JSON; calls with unreadable arguments are left out."""
-    calls = [call for step in tool_steps if (call := _find_call(step))]
+    """Return the calls of the tool steps as an expectation, in JSON; calls that cannot be read are left out.
+
+    Without a tool step, the expectation is NO_CALL; with tool steps but no readable call, it is "".
+    """
+    calls = _list_calls(tool_steps)
+    if tool_steps and not calls:
+        return ""
     return render_json(calls[0] if len(calls) == 1 else {"calls": calls} if calls else NO_CALL)
+
+
+def _list_calls(tool_steps: list[StepWithDetails]) -> list[JsonObject]:
+    return [call for step in tool_steps if (call := _find_call(step))]
 
 
 def _find_call(step: StepWithDetails) -> JsonObject | None:
