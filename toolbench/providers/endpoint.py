@@ -25,6 +25,11 @@ class Timeouts:
 MODEL_PLACEHOLDER = "{model}"
 
 
+def fill_api_prefix(api_prefix: str, model: str) -> str:
+    """Return the API prefix with the percent-encoded name of the model in place of MODEL_PLACEHOLDER."""
+    return api_prefix.replace(MODEL_PLACEHOLDER, quote(model, safe=""))
+
+
 @light(frozen=True, slots=True)
 class NetworkAccess:
     """Proxy and certificates for connections to a provider; company networks may require them.
@@ -90,7 +95,7 @@ class Endpoint:
 
     def _join(self, path: str) -> str:
         base = self.base_url.rstrip("/")
-        prefix = self.api_prefix.strip("/").replace(MODEL_PLACEHOLDER, quote(self.model, safe=""))
+        prefix = fill_api_prefix(self.api_prefix, self.model).strip("/")
         if prefix and base.endswith("/" + prefix):
             base = base[: -len(prefix) - 1]
         used_prefix = "" if path.startswith("/") else prefix

@@ -34,11 +34,12 @@ class ExportedSettings:
         name: The name of the configuration.
         model: The name of the model in requests.
         base_url: The URL without credentials; it may end with the API prefix.
-        api_prefix: The path between the base URL and the paths of the API; "" for none.
+        api_prefix: The path between the base URL and the paths of the API, without placeholders; "" for none.
         key_env: The environment variable that has the key.
         wire: The wire format.
         layers: The name and the patch of each policy layer as stored, the weakest first.
         policy_hash: The hash of the policy that the layers give.
+        key_header: The header that carries the key in place of the wire format's header; "" for the latter.
         stream: Whether responses are streamed.
         about: Sentences about the origin of the settings and what they need.
     """
@@ -51,6 +52,7 @@ class ExportedSettings:
     wire: str
     layers: tuple[tuple[str, JsonObject], ...]
     policy_hash: str
+    key_header: str = ""
     stream: bool = False
     about: tuple[str, ...] = field(default=())
 
@@ -186,6 +188,7 @@ ENDPOINT = Endpoint(
     {exported.model!r},
     api_prefix={exported.api_prefix!r},
     key=os.environ.get({exported.key_env!r}, ""),
+    key_header={exported.key_header!r},
     wire={exported.wire!r},
 )
 

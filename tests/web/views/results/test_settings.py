@@ -30,6 +30,21 @@ def test_settings_page_exports_every_file_without_secrets(owner_client: Client) 
     assert "the headers X-Team; add their values" in texts[0]
 
 
+def test_settings_files_name_deployment_and_key_header(owner_client: Client) -> None:
+    prefix = "/openai/deployments/{model}"
+    provider = make_provider(base_url="https://example.test", api_prefix=prefix, key_header="api-key")
+    config = make_config(make_run(), make_model("a/b", provider=provider))
+    texts = {
+        file: owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in RENDERER_BY_FILE
+    }
+    for text in texts.values():
+        assert "{model}" not in text
+        assert "takes the key in the header api-key" in text
+    for file in ("openai.py", "litellm.yaml"):
+        assert "https://example.test/openai/deployments/a%2Fb" in texts[file]
+    assert "key_header='api-key'" in texts["python.py"]
+
+
 def test_settings_page_reports_settings_of_other_engine_version(owner_client: Client) -> None:
     config = make_config(make_run(), layers=[["run", {"no_such_key": 1}]])
     text = read_html(owner_client.get(f"/decide/settings/{config.pk}/"))

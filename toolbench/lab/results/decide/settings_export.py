@@ -10,6 +10,7 @@ from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE, ExportedSettings
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
+from toolbench.providers.endpoint import fill_api_prefix
 from toolbench.providers.masking.url_keys import mask_address
 
 DEFAULT_KEY_VARIABLE = "API_KEY"
@@ -61,24 +62,38 @@ def build_exported_settings(config: RunConfig) -> ExportedSettings:
     """Return the settings from which the files are rendered."""
     provider = config.provider
     headers = tuple(provider.header_names) if provider else ()
-    query = provider.query if provider else ""
+    query, key_header = (provider.query, provider.key_header) if provider else ("", "")
     notes = (
         *(("Simulated model: this says nothing about real models.",) if config.run.simulated else ()),
         *((f"The provider also needs the headers {', '.join(headers)}; add their values.",) if headers else ()),
         *((f"The provider also needs the query parameters {query}.",) if query else ()),
+        *(
+            (f"The provider takes the key in the header {key_header}: add it in an SDK or LiteLLM.",)
+            if key_header
+            else ()
+        ),
     )
     return ExportedSettings(
         name=str(config),
         model=config.model_name,
         base_url=_build_base_url(config),
-        api_prefix=mask_address(provider.api_prefix, list_provider_secrets(provider)) if provider else "/v1",
+        api_prefix=_build_api_prefix(config),
         key_env=(provider.key_env if provider else "") or DEFAULT_KEY_VARIABLE,
         wire=provider.wire if provider else Provider.Wire.CHAT.value,
         layers=tuple((name, patch) for name, patch in config.layers),
         policy_hash=config.policy_hash,
+        key_header=key_header,
         stream=config.stream,
         about=(f"Run {config.run_id} froze these settings. Their hash begins with {config.policy_hash[:12]}.", *notes),
     )
+
+
+def _build_api_prefix(config: RunConfig) -> str:
+    """Return the API prefix for the model without known secrets."""
+    if config.provider is None:
+        return "/v1"
+    masked_prefix = mask_address(config.provider.api_prefix, list_provider_secrets(config.provider))
+    return fill_api_prefix(masked_prefix, config.model_name)
 
 
 def _build_base_url(config: RunConfig) -> str:
