@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -135,6 +136,31 @@ def test_render_litellm_writes_model_and_parameters() -> None:
     assert model["litellm_params"]["model"] == "openai/vendor/model-a"
     assert model["litellm_params"]["api_key"] == "os.environ/EXAMPLE_KEY"
     assert model["litellm_params"]["extra_body"] == {"min_p": 0.0, "top_k": 20}
+
+
+@pytest.mark.parametrize("base_path", ["", "/", "{prefix}", "{prefix}/"])
+@pytest.mark.parametrize("api_prefix", ["/v1", "/anthropic/v1"])
+def test_renderers_of_messages_give_address_without_v1(
+    monkeypatch: pytest.MonkeyPatch, api_prefix: str, base_path: str
+) -> None:
+    monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
+    answer = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}
+    with ScriptedServer([json_reply(answer)]) as provider:
+        server = provider.base_url.removesuffix("/v1")
+        exported = build_exported(server + base_path.format(prefix=api_prefix), api_prefix=api_prefix, wire="anthropic")
+        python_text, litellm_text = render_anthropic(exported), render_litellm(exported)
+        run_snippet(python_text)["create"]([{"role": "user", "content": "Hello"}], [])
+        (seen,) = provider.seen
+    assert seen.path == f"{api_prefix}/messages"
+    api_base = yaml.safe_load(litellm_text)["model_list"][0]["litellm_params"]["api_base"]
+    assert api_base == server + api_prefix.removesuffix("/v1")
+    assert "appends" not in python_text + litellm_text
+
+
+@pytest.mark.parametrize("render", [render_anthropic, render_litellm])
+def test_renderers_of_messages_name_path_without_v1(render: Callable[[ExportedSettings], str]) -> None:
+    exported = build_exported("https://example.test", api_prefix="/anthropic", wire="anthropic")
+    assert "the provider's address is https://example.test/anthropic/messages." in render(exported)
 
 
 def test_render_json_has_every_layer_and_the_resulting_policy() -> None:

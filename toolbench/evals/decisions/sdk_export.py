@@ -24,6 +24,7 @@ CALLER_FIELDS = ("messages", "tools", "system", "functions", "input", "instructi
 LINE_CHARACTERS = 100
 NATIVE_METHOD = "native"
 CHANGED_SETTING = "Changed for this API: {}."
+MESSAGES_PATH = "/v1/messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,11 @@ class ExportedSettings:
         """Return the base URL with the API prefix; the prefix is not added if the URL already ends with it."""
         base, prefix = self.base_url.rstrip("/"), self.api_prefix.strip("/")
         return base if not prefix or base.endswith("/" + prefix) else f"{base}/{prefix}"
+
+    @property
+    def messages_address(self) -> str:
+        """Return the address for the Anthropic SDK and LiteLLM, which append MESSAGES_PATH to it."""
+        return self.address.removesuffix("/v1")
 
 
 def build_chat_settings(exported: ExportedSettings) -> JsonObject:
@@ -135,7 +141,9 @@ def render_anthropic(exported: ExportedSettings) -> str:
     """Return Python code for the Anthropic SDK, also if the provider has another wire format."""
     settings, changes = build_wire_settings(exported, "anthropic")
     notes = [CHANGED_SETTING.format(change) for change in changes]
-    if exported.wire != "anthropic":
+    if exported.wire == "anthropic":
+        notes += _list_address_notes(exported)
+    else:
         notes.append("This provider uses OpenAI's API: use this code with one that serves the Messages API.")
     head = _render_head(exported, "the Anthropic SDK", notes)
     return f"""{head}
@@ -147,7 +155,7 @@ SETTINGS = {_render_python(build_sdk_keywords("anthropic", settings))}
 
 
 def client():
-    return Anthropic(base_url={exported.base_url!r}, api_key=os.environ[{exported.key_env!r}])
+    return Anthropic(base_url={exported.messages_address!r}, api_key=os.environ[{exported.key_env!r}])
 
 
 def create(messages, tools):
@@ -158,15 +166,16 @@ def create(messages, tools):
 def render_litellm(exported: ExportedSettings) -> str:
     """Return the YAML configuration of the LiteLLM proxy."""
     keywords = build_sdk_keywords("openai", build_chat_settings(exported))
-    vendor = "anthropic" if exported.wire == "anthropic" else "openai"
+    is_anthropic = exported.wire == "anthropic"
     endpoint = {
-        "model": f"{vendor}/{keywords.pop('model')}",
-        "api_base": exported.base_url if vendor == "anthropic" else exported.address,
+        "model": f"{'anthropic' if is_anthropic else 'openai'}/{keywords.pop('model')}",
+        "api_base": exported.messages_address if is_anthropic else exported.address,
         "api_key": f"os.environ/{exported.key_env}",
     }
     config = {"model_list": [{"model_name": exported.model, "litellm_params": endpoint | keywords}]}
     config_text: str = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    return f"{_render_head(exported, 'the LiteLLM proxy')}\n{config_text}"
+    head = _render_head(exported, "the LiteLLM proxy", _list_address_notes(exported) if is_anthropic else ())
+    return f"{head}\n{config_text}"
 
 
 def render_toolbench(exported: ExportedSettings) -> str:
@@ -251,6 +260,13 @@ def _render_head(
             "Transforms, repairs, limits and fallbacks of the policy need Toolbench's engine: use python.py for them."
         )
     return "\n".join("# " + " ".join(line.split()) for line in lines)
+
+
+def _list_address_notes(exported: ExportedSettings) -> list[str]:
+    """Return a note if the provider's address does not end with MESSAGES_PATH, which the software appends."""
+    if exported.address.endswith("/v1"):
+        return []
+    return [f"This software appends {MESSAGES_PATH}, but the provider's address is {exported.address}/messages."]
 
 
 def _render_python(value: object) -> str:
