@@ -164,6 +164,27 @@ def test_trace_writer_failure_during_stop_stores_costs_once(database: DatabaseTh
     assert (spending.dollars, spending.known) == (0.5, 1)
 
 
+def test_trace_writer_stop_stores_later_costs_after_two_failures(
+    database: DatabaseThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_twice(calls: list[str]) -> None:
+        if len(calls) == 1:
+            writer.add_spending(provider_id, Spending(0.25, 1))  # not part of the batch that fails
+        if len(calls) <= 2:
+            raise OperationalError
+
+    async def write() -> None:
+        writer.add_spending(provider_id, Spending(0.5, 1))
+        await writer.stop()
+
+    monkeypatch.setattr(trace_writer, "DATABASE_RETRY_SECONDS", 0)
+    provider_id = make_provider().pk
+    writer = TraceWriter(ScriptedThread(database, fail_twice).run)
+    asyncio.run(write())
+    spending = GatewaySpending.objects.get()
+    assert (spending.dollars, spending.known) == (0.75, 2)
+
+
 def test_trace_writer_lost_commit_answer_adds_costs_once(database: DatabaseThread) -> None:
     def lose_first_answer(calls: list[str]) -> None:
         if len(calls) == 1:

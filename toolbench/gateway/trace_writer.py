@@ -118,16 +118,16 @@ class TraceWriter:
             await self._task
         await asyncio.gather(*self._body_tasks)
         self._attempts = 0
-        for _ in range(MAX_LAST_ATTEMPTS):
+        failures = 0
+        while failures < MAX_LAST_ATTEMPTS and self._list_unstored_providers():
             if not await self._store_spending():
+                failures += 1
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
-            elif not self._spending:
-                break
         while self._batch or self._waiting:
             if not await self._store_batch():
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
-        if lost := {*self._spending, *self._spending_batch.by_provider}:
-            logger.error("Costs of the providers %s were lost", sorted(lost))
+        if lost := self._list_unstored_providers():
+            logger.error("Costs of the providers %s were lost", lost)
 
     async def _run(self) -> None:
         """Store the costs, then one batch of traces, and so on until the writer stops.
@@ -145,6 +145,10 @@ class TraceWriter:
                 pause = DATABASE_RETRY_SECONDS
             else:
                 pause = 0 if self._is_batch_waiting() else BATCH_SECONDS
+
+    def _list_unstored_providers(self) -> list[int]:
+        """Return the ids of the providers whose sums are not stored yet."""
+        return sorted({*self._spending, *self._spending_batch.by_provider})
 
     def _is_batch_waiting(self) -> bool:
         """Return whether the queue has a full batch."""
