@@ -25,3 +25,22 @@ def test_mcp_tools_of_an_unusable_server_exits_with_2(arguments: tuple[str, ...]
     with pytest.raises(CommandError) as raised:
         call_command("mcp_tools", *arguments)
     assert raised.value.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("variable", "source", "sentence"),
+    [
+        ("EXAMPLE_MISTYPED", ("--url", "http://127.0.0.1:9/mcp"), "EXAMPLE_MISTYPED is not set"),
+        ("EXAMPLE_EMPTY", ("--url", "http://127.0.0.1:9/mcp"), "EXAMPLE_EMPTY is not set"),
+        ("EXAMPLE_SET", ("--server", "tools"), "only with --url"),
+        ("EXAMPLE_SET", ("/nonexistent",), "only with --url"),
+    ],
+)
+def test_mcp_tools_refuses_authorization_that_is_not_sent(
+    variable: str, source: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXAMPLE_EMPTY", "")
+    monkeypatch.setenv("EXAMPLE_SET", "Bearer x")
+    with pytest.raises(CommandError, match=sentence) as raised:
+        call_command("mcp_tools", "--authorization-from", variable, *source)
+    assert raised.value.returncode == 2

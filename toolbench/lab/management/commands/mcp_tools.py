@@ -32,14 +32,15 @@ class Command(BaseCommand):
             "--authorization-from",
             metavar="VARIABLE",
             default="",
-            help="environment variable with the Authorization header",
+            help="with --url: environment variable with the value of the Authorization header",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the tools.
 
         Raises:
-            CommandError: the server is unknown or does not list its tools.
+            CommandError: the server is unknown or does not list its tools, or the value of the Authorization header
+                cannot be read or used.
         """
         try:
             tool_list = list_mcp_tools(_find_server(options))
@@ -54,14 +55,28 @@ def _find_server(options: dict[str, Any]) -> McpServer:
     """Return the server that the options name.
 
     Raises:
-        ToolListError: the name is unknown, or the file of servers cannot be read.
+        ToolListError: the name is unknown, the file of servers cannot be read, or `authorization_from` names a variable
+            that is not set or is used without an address.
     """
+    if options["authorization_from"] and not options["url"]:
+        raise ToolListError("Use --authorization-from only with --url: other servers get no header from it.")
     if options["command"]:
         return McpServer(command=options["command"][0], arguments=tuple(options["command"][1:]))
     if options["url"]:
-        return McpServer(url=options["url"], authorization=os.environ.get(options["authorization_from"], ""))
+        return McpServer(url=options["url"], authorization=_read_authorization(options["authorization_from"]))
     servers = read_configured_servers()
     if options["server"] not in servers:
         names = ", ".join(servers) or "none"
         raise ToolListError(f"There is no configured server {options['server']}. Configured servers: {names}.")
     return servers[options["server"]]
+
+
+def _read_authorization(variable: str) -> str:
+    """Return the value of an environment variable; "" without a name.
+
+    Raises:
+        ToolListError: the variable is not set or is empty.
+    """
+    if variable and not os.environ.get(variable):
+        raise ToolListError(f"The environment variable {variable} is not set. Set it to the Authorization header.")
+    return os.environ[variable] if variable else ""
