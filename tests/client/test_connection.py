@@ -124,10 +124,12 @@ def test_client_wait_for_run_requests_later_pages_only_at_the_end(
     assert urls == ["", "", "page=2"]
 
 
-def test_client_wait_for_run_repeats_polls_that_fail(client_of_owner: ToolbenchClient) -> None:
+@pytest.mark.parametrize("is_new", [True, False])
+def test_client_wait_for_run_repeats_polls_that_fail(client_of_owner: ToolbenchClient, is_new: bool) -> None:
     run = make_run()
     waits: list[float] = []
-    client_of_owner.get_run(run.pk)
+    if not is_new:
+        client_of_owner.get_run(run.pk)
     with ScriptedServer([ScriptedReply(503)] * 3) as server:
         good_url, client_of_owner.transport.http.base_url = client_of_owner.transport.http.base_url, server.base_url
 

@@ -27,7 +27,7 @@ class Transport:
         http: HTTP client with the address and the token.
         wait: waits for the seconds that it is called with.
         clock: returns seconds of a monotonic clock.
-        has_answered: whether the server has answered a request with success.
+        has_answered: whether the server has answered a request, also with an error.
     """
 
     http: httpx.Client
@@ -121,9 +121,9 @@ class Transport:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             url = _mask_login(str(self.http.base_url))
             raise UnreachableError(f"{url} did not answer ({error}). Check the address, then try again.") from error
+        self.has_answered = True
         if not response.is_success and response.status_code != 304:
             raise build_error(response.status_code, _read_object(response), response.headers.get("Retry-After"))
-        self.has_answered = True
         return response
 
     def _add_to_cache(self, url: str, response: httpx.Response) -> None:
