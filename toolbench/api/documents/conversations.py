@@ -111,8 +111,8 @@ class MessageBody(CaseBody):
         method: how calls are requested, as in PlanBody; null likewise.
         stream: whether to stream the answer; null likewise.
         trials: how many times the message is sent.
-        agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to send,
-            and the message is not saved.
+        agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to
+            confirm as its member `agreed`, and the message is not saved.
     """
 
     model: Id | None = None

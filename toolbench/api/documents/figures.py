@@ -42,8 +42,8 @@ class AgreedBody(BodySchema):
     """Confirmation of paid requests.
 
     Attributes:
-        agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to send,
-            and nothing is changed or sent.
+        agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to
+            confirm as its member `agreed`, and nothing is changed or sent.
     """
 
     agreed: Count = 0
@@ -108,7 +108,8 @@ class CountsDocument(Schema):
     Attributes:
         trials: number of trials in any state.
         infra: trials with an infrastructure error.
-        not_applicable: trials that were not tried, since the scenario does not apply to the configuration.
+        not_applicable: trials that neither passed nor failed: their scenario needs tools, and the configuration has
+            none or no usable method; or an imported log does not say whether they passed. Some of them sent requests.
         requests: requests to the provider, retries included.
         cost: dollars; null if the cost of a trial is unknown, or if there is no cost yet.
     """

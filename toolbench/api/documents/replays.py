@@ -53,8 +53,8 @@ class ChangeDocument(Schema):
         trial: id of the trial.
         index: number of the repeat within its cell, from 1.
         before: stored outcome: `pass`, `fail`, `infra`, `na` or `cancelled`.
-        after: outcome of the replay; `unknown` if the replay needs an answer that is not stored.
-        unknown_from: number of the first step without a stored answer; null if all are stored.
+        after: outcome of the replay; `unknown` if the replay needs an answer that is not stored, or after an error.
+        unknown_from: number of the first step that could not be replayed, 1 after an error; null if `after` is known.
         why: why the outcome is unknown or the trial was never sent; else the sentence of the new verdict.
     """
 
