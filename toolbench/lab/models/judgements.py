@@ -89,8 +89,8 @@ class Replay(models.Model):
     Attributes:
         query: URL query string with the settings of a what-if, or `name=FILE` for an import. There is at most one row
             for each kind, scope and query.
-        settings_digest: of a what-if, the digest of its settings with the content that they named when it was
-            requested, such as the patches of presets; "" for other jobs.
+        settings_digest: of a what-if, the digest of what decided its result beside `query` and the trials when it was
+            requested, such as the patches of presets (not of the settings themselves); "" for other jobs.
         done: number of trials that have been processed.
         total: number of trials to process.
         counts: of a what-if, a list for each kind of change: outcome before, outcome after, whether answered success

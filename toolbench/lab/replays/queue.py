@@ -1,6 +1,7 @@
-"""Queue of replays: what-ifs and re-judgings that are too large for a page view, and imports of runs.
+"""Queue of the jobs in the table Replay.
 
-A worker processes a row in batches and stores its progress. The sweep notifies workers of rows that none processes.
+They are what-ifs and re-judgings that are too large for a page view, and imports of runs, which replay nothing. A
+worker processes a row in batches and stores its progress. The sweep notifies workers of rows that none processes.
 """
 
 import dataclasses
@@ -66,7 +67,7 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
     has changed, or a trial was executed again or re-judged since the row was requested.
     """
     total = scope.get_trials().count()
-    digest = compute_settings_digest(settings, scope)
+    digest = compute_dependency_digest(settings, scope)
     with transaction.atomic():
         row, is_new = Replay.objects.select_for_update().get_or_create(
             kind=scope.kind,
@@ -84,12 +85,12 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
     return row
 
 
-def compute_settings_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
-    """Return a digest of everything that decides the result of a what-if, except the trials.
+def compute_dependency_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
+    """Return a digest of what decides the result of a what-if beside its query string and its trials.
 
-    It covers the versions of the engine and of the judging rules, the presets that the settings name and, if the
-    settings name a strategy, the templates and workarounds of the models. It takes one query; with a strategy, it takes
-    two, and another one for each configuration whose model was deleted.
+    It covers the versions of the engine and of the judging rules, the content of the presets that the settings name
+    and, if the settings name a strategy, the templates and workarounds of the models. It takes one query; with a
+    strategy, it takes two, and another one for each configuration whose model was deleted.
 
     Returns:
         64 hexadecimal digits.
@@ -136,7 +137,7 @@ def request_rejudging(run: Run) -> RejudgeResult | None:
 
 
 def find_rejudging(run: Run) -> Replay | None:
-    """Return the re-judging of the run that is not done or has failed; None without one."""
+    """Return the re-judging of the run if it is queued, running or failed; None otherwise."""
     rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
     return rows.exclude(state=Replay.State.DONE, refused="").first()
 
@@ -185,7 +186,7 @@ def _end_failed(leased: QuerySet[Replay], reason: str) -> None:
 
 
 def _run_rejudging(row: Replay, leased: QuerySet[Replay]) -> None:
-    """Re-judge the trials of a run in batches, and store the verdicts of each batch at once.
+    """Re-judge the trials of a run in batches; store the verdicts of a batch before the next one begins.
 
     A further attempt replays all trials again. It does not change the verdicts that are stored already.
     """

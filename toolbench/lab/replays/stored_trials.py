@@ -82,7 +82,8 @@ class ReplayedTrial:
         columns: the VERDICT_COLUMNS; {} if the replay stopped early or was not possible.
         counts: the trial's counts by column; {} if the replay did not use all stored answers, and so counted too few.
         version: the scenario version that judged; 0 without columns.
-        unknown_from: 1-based number of the first step that could not be replayed; None if all were, and if none can be.
+        unknown_from: 1-based number of the first step that could not be replayed; 1 after an error of the engine or
+            of the scenario; None if all steps were replayed or `is_not_replayable`.
         reason: why the replay stopped early or was not possible; "" otherwise.
         is_not_replayable: whether the trial sent no request, was ended without a verdict, or lost its bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
@@ -373,7 +374,7 @@ def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
 def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderAccess:
     """Return a provider access that behaves as the recorded one.
 
-    Its wire format, attempt limit and seed support are those that the stored exchanges show.
+    Its wire format and attempt limit follow from the stored exchanges, its seed support from `Trial.seed_sent`.
     """
     last_error = load_exchange_error(load_details(exchanges[-1].body.facts))
     # A retryable error ended the trial only if no attempt was left. Otherwise one more than ever used is allowed.

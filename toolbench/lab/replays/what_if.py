@@ -73,7 +73,7 @@ class TrialChange:
         after: the outcome under the other settings, or UNKNOWN.
         left_out_before: whether answered success leaves the trial out, since it ended at the deadline.
         left_out_after: the same under the other settings.
-        unknown_from: number of the first unknown step; None if the end is known.
+        unknown_from: number of the first unknown step; 1 after an error; None if the outcome is known.
         why: why the end is unknown or the trial cannot be replayed; otherwise the sentence of the new verdict.
         assumed: names of fields in which requests differ without an effect on the model.
     """
