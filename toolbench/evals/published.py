@@ -23,11 +23,11 @@ class CaseStudyCell:
     """Published figures of one model with one profile.
 
     Attributes:
-        tool: (passes, runs) of the tool scenarios.
-        control: (passes, runs) of the control scenario.
+        tool: (passed, trials) of the tool scenarios.
+        control: (passed, trials) of the control scenario.
         p95_ms: The 95th percentile of latency, in milliseconds.
         failures: The counts of failures that were published; those of other scenarios and categories are not known.
-        not_applicable: Whether the cell is not applicable by Toolbench's rules, because tools were off.
+        not_applicable: Whether the row is not applicable by Toolbench's rules, because tools were off.
     """
 
     model: str
@@ -58,11 +58,11 @@ class CaseStudySnapshot:
     Attributes:
         source: The document that published it.
         published: The date of publication, as text.
-        trials: The number of runs of each scenario in a cell.
-        overall: (passes, runs) of all scenarios.
-        tool: (passes, runs) of the tool scenarios.
-        control: (passes, runs) of the control scenario.
-        scenarios: (passes, runs) by scenario.
+        trials: The number of trials of each scenario in a row.
+        overall: (passed, trials) of all scenarios.
+        tool: (passed, trials) of the tool scenarios.
+        control: (passed, trials) of the control scenario.
+        scenarios: (passed, trials) by scenario.
     """
 
     slug: str

@@ -73,7 +73,7 @@ class LoadedCounts:
     profiles: int
     models: int
     simulated_models: int
-    published_cells: int
+    published_rows: int
 
 
 @transaction.atomic
@@ -89,7 +89,7 @@ def load_builtin_data() -> LoadedCounts:
         profiles=_load_profiles(),
         models=_load_case_study_models() + _load_local_models(),
         simulated_models=_load_simulated_models(),
-        published_cells=_load_published(),
+        published_rows=_load_published(),
     )
     _load_price_lists()  # last, since workers wait for the cells that it marks
     return counts
@@ -251,7 +251,7 @@ def _load_price_lists() -> None:
 
 
 def _load_published() -> int:
-    """Load the published matrices and return the number of their cells."""
+    """Load the published matrices and return the number of their rows."""
     for snapshot in published.load_snapshots():
         row, _ = PublishedSnapshot.objects.update_or_create(
             slug=snapshot.slug,
@@ -270,7 +270,7 @@ def _load_published() -> int:
 
 
 def _load_published_rows(row: PublishedSnapshot, snapshot: published.CaseStudySnapshot) -> None:
-    """Replace the cells and recommendations of a snapshot; no row of another table refers to them."""
+    """Replace the rows and recommendations of a snapshot; no row of another table refers to them."""
     row.cells.all().delete()
     row.recommendations.all().delete()
     PublishedCell.objects.bulk_create(

@@ -8,6 +8,7 @@ class PublishedSnapshot(models.Model):
 
     Attributes:
         published: the date, as precise as the source: 2026-02.
+        trials: number of trials of each scenario in a row of the matrix.
         totals: `[passed, trials]` by "overall", "tool" and "control".
         scenarios: `[passed, trials]` by slug.
     """
@@ -26,7 +27,19 @@ class PublishedSnapshot(models.Model):
 
 
 class PublishedCell(models.Model):
-    """A row of the published matrix."""
+    """A row of the published matrix: a model with a sampling profile, over all scenarios.
+
+    It is not a cell, which is a configuration in one scenario.
+
+    Attributes:
+        tool_ok: number of passed trials of the tool scenarios.
+        tool_runs: number of trials of the tool scenarios.
+        control_ok: number of passed trials of the control.
+        control_runs: number of trials of the control.
+        p95_ms: nearest-rank p95 of the duration of all these trials, in milliseconds.
+        failures: `{"name", "count"}` of the most frequent failures; the numbers of others are unknown.
+        not_applicable: whether the row is not applicable by Toolbench's rules, because tools are off for the model.
+    """
 
     snapshot = models.ForeignKey(PublishedSnapshot, on_delete=models.CASCADE, related_name="cells")
     model = models.CharField(max_length=200)
@@ -36,8 +49,8 @@ class PublishedCell(models.Model):
     control_ok = models.PositiveIntegerField()
     control_runs = models.PositiveIntegerField()
     p95_ms = models.PositiveIntegerField()
-    failures = models.JSONField(default=list)  # [{"name", "count"}], the most frequent only
-    not_applicable = models.BooleanField(default=False)  # by Toolbench's rules: tools are off for this model
+    failures = models.JSONField(default=list)
+    not_applicable = models.BooleanField(default=False)
     position = models.PositiveIntegerField()
 
     class Meta:
@@ -48,7 +61,11 @@ class PublishedCell(models.Model):
 
 
 class PublishedRecommendation(models.Model):
-    """A published recommendation for a model."""
+    """A published recommendation for a model.
+
+    Attributes:
+        recommended: whether the profile is recommended, in the words of the source, such as "Conditional".
+    """
 
     snapshot = models.ForeignKey(PublishedSnapshot, on_delete=models.CASCADE, related_name="recommendations")
     model = models.CharField(max_length=200)

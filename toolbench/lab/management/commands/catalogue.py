@@ -18,5 +18,5 @@ class Command(BaseCommand):
         loaded = load_builtin_data()
         self.stdout.write(
             f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, "
-            f"{loaded.simulated_models} simulated models, {loaded.published_cells} published cells"
+            f"{loaded.simulated_models} simulated models, {loaded.published_rows} published rows"
         )
