@@ -2,7 +2,8 @@
 
 An answer is right exactly if the checker accepts it; `bfcl/agreement.py` compares the two. The rules differ from JSON
 equality: case, spaces and some punctuation of strings are ignored, an integer is accepted for a float, members of
-objects are compared one level deep, and an accepted value whose type is not the parameter's stands for a variable.
+objects are compared one level deep, and accepted values of another type than the parameter's name a variable: the
+answer must have exactly one of them.
 """
 
 import re
@@ -34,7 +35,8 @@ class AnswerMistake:
     Attributes:
         message: The mistake as a phrase.
         argument: The name of the wrong argument; "" if the mistake concerns a whole call or the whole answer.
-        call: The index of the wrong call in the answer; None if it is not known or no single call is wrong.
+        call: The index of the wrong call in the answer to a parallel case; None in other categories, and if no single
+            call is wrong.
     """
 
     message: str
@@ -120,7 +122,7 @@ def _match_in_any_order(
 def _find_first_mistake(
     name: str, mistakes: Mapping[int, AnswerMistake | None], calls: Sequence[BfclCall]
 ) -> AnswerMistake:
-    """Return the mistake of the first remaining call of the function `name`, or else that there is none."""
+    """Return the mistake of the first remaining call of the function `name`; without such a call, one that says so."""
     for index, mistake in mistakes.items():
         if mistake and calls[index][0] == name:
             return AnswerMistake(mistake.message, mistake.argument, index)
@@ -159,9 +161,10 @@ def _is_right(parameter: JsonObject, value: Any, accepted: Sequence[Any]) -> boo
 
 
 def _check_type(value: Any, accepted: Sequence[Any], expected_type: type, item_type: type | None) -> tuple[bool, bool]:
-    """Return whether the type of a value is right, and whether the value stands for a variable.
+    """Return whether the type of a value is right, and whether the accepted values name a variable.
 
-    It stands for a variable if the type of the first accepted value, other than OMITTED, is not that of the parameter.
+    They name a variable if the first of them, other than OMITTED, has another type than the parameter. Then the value
+    must equal one of them exactly.
     """
     accepted_type = next((type(option) for option in accepted if option != OMITTED), None)
     is_variable = accepted_type is not None and accepted_type is not expected_type

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
-    """Return the checker's verdict; an answer for which it raises an exception is not valid."""
+    """Return the checker's verdict on an answer or a conversation; `valid` is False after an exception."""
     try:
         verdict = check(request)
     except Exception as error:
