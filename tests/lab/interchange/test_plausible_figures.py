@@ -139,4 +139,5 @@ def test_import_log_with_implausible_tokens_has_a_finding() -> None:
     (finding,) = json.loads(bytes(step.body.facts))["findings"]
     assert (finding["code"], finding["path"]) == ("usage_implausible", "$.usage.input_tokens")
     assert (step.input_tokens, step.output_tokens) == (None, 3)
-    assert run.origin["note"].endswith("Figures outside their bounds count as unknown: input_tokens (1).")
+    sentence = "Figures outside their bounds count as unknown, and as 0 in totals: input_tokens (1)."
+    assert run.origin["note"].endswith(sentence)

@@ -106,7 +106,7 @@ def test_pages_answer_for_imported_cost(owner_client: Client, cost: float) -> No
         members[name] = json.dumps(trial).encode()
     text = upload_file(owner_client, reseal_members(members))
     copy = Run.objects.get(imported=True)
-    assert ("Figures outside their bounds count as unknown: cost (4)." in text) is (abs(cost) > 1e6)
+    assert ("Figures outside their bounds count as unknown, and as 0 in totals: cost (4)." in text) is (abs(cost) > 1e6)
     assert set(copy.trials.values_list("cost", flat=True)) == {None if abs(cost) > 1e6 else cost}
     assert list_failed_urls(owner_client, copy, run) == []
 

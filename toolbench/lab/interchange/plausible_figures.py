@@ -10,7 +10,7 @@ from toolbench.engine.bounds import filter_valid_date, parse_cost, parse_count, 
 class FigureReader:
     """Reader of figures by their column's name.
 
-    A figure outside its bounds is implausible: it is read as unknown and counted for `sentence`.
+    A figure outside its bounds is implausible: it is read as unknown, in a total as 0, and counted for `sentence`.
     """
 
     def __init__(self) -> None:
@@ -66,4 +66,4 @@ class FigureReader:
         if not self._implausible:
             return ""
         names = ", ".join(f"{name} ({count})" for name, count in sorted(self._implausible.items()))
-        return f"Figures outside their bounds count as unknown: {names}."
+        return f"Figures outside their bounds count as unknown, and as 0 in totals: {names}."
