@@ -100,7 +100,7 @@ class ToolbenchClient:
             agreed: number of paid requests that may be sent; `ConflictError.agreed` is the number to confirm.
             plan: the members of the body of POST /runs/plan.
         """
-        return read_document(RemoteRun, self._post_once("/runs", plan | {"agreed": agreed}, idempotency_key))
+        return read_document(RemoteRun, self._post_with_key("/runs", plan | {"agreed": agreed}, idempotency_key))
 
     def iter_runs(
         self, kind: Literal["own", "simulated", "imported", "all"] = "all", label: str = ""
@@ -176,7 +176,7 @@ class ToolbenchClient:
             idempotency_key: as for `launch`.
         """
         body = {"kind": kind, "agreed": agreed}
-        return read_document(RemoteRun, self._post_once(f"/runs/{run_id}/repeat", body, idempotency_key))
+        return read_document(RemoteRun, self._post_with_key(f"/runs/{run_id}/repeat", body, idempotency_key))
 
     def add_trials(self, run_id: int, cell_id: int, count: int, *, agreed: int = 0, idempotency_key: str = "") -> str:
         """Add trials to a cell of a run, and return the sentence of the answer.
@@ -189,7 +189,7 @@ class ToolbenchClient:
             idempotency_key: name of this request, so that a repeated request adds nothing; empty for none.
         """
         path, body = f"/runs/{run_id}/cells/{cell_id}/trials", {"count": count, "agreed": agreed}
-        return read_document(RemoteSentence, self._post_once(path, body, idempotency_key)).sentence
+        return read_document(RemoteSentence, self._post_with_key(path, body, idempotency_key)).sentence
 
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
@@ -213,7 +213,7 @@ class ToolbenchClient:
             options: other members of the body of POST /conversations, such as `model`, `tools` and `trials`.
         """
         body = options | ({"message": message} if message else {})
-        return read_document(RemoteSentMessage, self._post_once("/conversations", body, idempotency_key))
+        return read_document(RemoteSentMessage, self._post_with_key("/conversations", body, idempotency_key))
 
     def send_message(
         self, conversation: str, message: str, *, idempotency_key: str = "", **options: Any
@@ -227,7 +227,7 @@ class ToolbenchClient:
             options: other members of the body of POST /conversations/{slug}/messages, such as `trial`.
         """
         path, body = f"/conversations/{conversation}/messages", options | {"message": message}
-        return read_document(RemoteSentMessage, self._post_once(path, body, idempotency_key))
+        return read_document(RemoteSentMessage, self._post_with_key(path, body, idempotency_key))
 
     def get_conversation(self, conversation: str, trial_id: int | None = None) -> RemoteConversation:
         """Return a conversation with the history up to an answer.
@@ -257,7 +257,7 @@ class ToolbenchClient:
             idempotency_key: as for `launch`.
         """
         path, body = f"/conversations/{conversation}/trials/{trial_id}/runs", {"trials": trials, "agreed": agreed}
-        return read_document(RemoteRun, self._post_once(path, body, idempotency_key))
+        return read_document(RemoteRun, self._post_with_key(path, body, idempotency_key))
 
     def get_bytes(self, step_id: int, side: Literal["request", "response"]) -> bytes:
         """Return the stored bytes of the request or the response of a step, with secrets masked."""
@@ -286,7 +286,7 @@ class ToolbenchClient:
             configs += read_document(RemoteRunDetail, later_page).configs
         return replace(detail, configs=configs)
 
-    def _post_once(self, path: str, body: JsonObject, idempotency_key: str) -> Any:
+    def _post_with_key(self, path: str, body: JsonObject, idempotency_key: str) -> Any:
         """Send a POST request, with the key unless it is empty, and return the JSON value of the answer."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return read_json(self.transport.send("POST", path, body=body, headers=headers))

@@ -166,7 +166,7 @@ def get_case_page(slug: str) -> CasePage:
     return CasePage(
         case=case,
         scenario=scenario,
-        draft=_build_draft(scenario, current),
+        draft=_build_case_draft(scenario, current),
         tools=tuple((tool.name, _describe_results(scenario, tool.name)) for tool in scenario.draw_instance(0).tools),
         versions=versions,
         runs=get_case_runs([slug]),
@@ -188,7 +188,7 @@ def get_editable_case_page(slug: str) -> CasePage:
     return page
 
 
-def _build_draft(scenario: Scenario, version: CaseVersion) -> CaseDraft:
+def _build_case_draft(scenario: Scenario, version: CaseVersion) -> CaseDraft:
     """Return the draft of a user case; for an imported benchmark case, a draft of its request and accepted answers."""
     if isinstance(scenario, UserCaseScenario):
         return build_draft(scenario.title, scenario.case)

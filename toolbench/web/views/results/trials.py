@@ -109,7 +109,7 @@ def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
     next_url = choose_local_path(request.POST.get("next", ""), url)
     label, note = (request.POST.get(name, "") for name in ("label", "note"))
     try:
-        if not annotate(trial_id, label=label, note=note, read_texts=_find_read_texts(request)):
+        if not annotate(trial_id, label=label, note=note, read_texts=_find_shown_texts(request)):
             raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     except InvalidFieldsError as error:
         context = {"trial": Trial.objects.get(pk=trial_id), "label": label, "note": note, "error": error}
@@ -119,7 +119,7 @@ def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
     return HttpResponseRedirect(next_url)
 
 
-def _find_read_texts(request: HttpRequest) -> tuple[str, str] | None:
-    """Return the label and the note that the form was filled in with; None for a form without them."""
+def _find_shown_texts(request: HttpRequest) -> tuple[str, str] | None:
+    """Return the label and the note that the form showed when it was opened; None if it does not send them."""
     label, note = (request.POST.get(name) for name in ("read_label", "read_note"))
     return None if label is None or note is None else (label, note)
