@@ -1,4 +1,4 @@
-"""Texts with `$name` placeholders, and the example exchange in a scenario's prompt."""
+"""Texts with placeholders, and the example messages in a scenario's prompt."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from toolbench.engine.types import JsonObject
 
 
 def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:
-    """Return the JSON value with every `$name` in its strings replaced; `$$` becomes `$`.
+    """Return the JSON value with every `$name` and `${name}` in its strings replaced; `$$` becomes `$`.
 
     Raises:
         KeyError: A placeholder has no value.
-        ValueError: A `$` is followed neither by a name nor by another `$`.
+        ValueError: A `$` begins neither a placeholder nor `$$`.
     """
     if isinstance(value, str):
         return _fill_text(value, values) if "$" in value else value

@@ -25,7 +25,7 @@ class Rate:
         withheld: whether no interval is shown, because a deterministic endpoint repeats its answers.
         error: error probability of the anytime-valid interval; None for a 95 % interval of `method`.
         method: name of the method of a 95 % interval.
-        weighted_share: the share with equally weighted scenarios; None if it equals `k / n`.
+        weighted_share: the share with equally weighted scenarios; None if they are not weighted or it equals `k / n`.
     """
 
     k: int
@@ -101,7 +101,8 @@ class Rate:
     def text(self) -> str:
         """The rate as text, such as `9/10 (90 %, 60 to 98)`.
 
-        The text is "–" without trials. A withheld interval is replaced by `withheld_text`.
+        The text is "–" without trials. Without an interval to show, the percentage is left out too: `9/10, 3 distinct`.
+        The name of an anytime-valid interval follows its ends.
         """
         if not self.n:
             return "–"

@@ -21,7 +21,7 @@ class SeriesPoint:
     """One run of one configuration.
 
     Attributes:
-        tally: counts of the tool scenarios; of the control scenarios if the run has no others.
+        tally: counts of the tool scenarios; of the control scenarios if the configuration has no others in this run.
         times: times of the same scenarios; empty if the run is not among the newest MAX_RUNS_SHOWN.
         sample: input of the drift test.
         policy_hash: hash of the configuration's settings.
