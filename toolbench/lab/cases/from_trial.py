@@ -65,11 +65,11 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
             "one message can become a test case. Write one for the message that matters, with the messages before it "
             "as its history."
         )
-    return _build_draft(title, instance, tool_steps), note
+    return _build_draft_with_calls(title, instance, tool_steps), note
 
 
 def load_trial_scenario(trial: Trial) -> Scenario:
-    """Return the scenario of a trial in the version that the trial has.
+    """Return the scenario of a trial in the version of its launch.
 
     Raises:
         CaseNotCreatedError: the scenario or its version no longer exists.
@@ -95,7 +95,7 @@ def _choose_note(trial: Trial, tool_steps: list[StepWithDetails]) -> str:
     return (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial.pk)
 
 
-def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
+def _build_draft_with_calls(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
     """Return the draft of a case with this instance; each tool returns its last successful result in the trial.
 
     Args:
