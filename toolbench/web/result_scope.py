@@ -127,7 +127,7 @@ class OtherScope:
     count: int | None
 
 
-class ScopedQuery(Protocol):
+class HasScope(Protocol):
     """Query of a page that has a scope, or runs instead of it."""
 
     @property
@@ -143,7 +143,7 @@ class ScopedQuery(Protocol):
 
 
 def list_page_scopes(
-    query: ScopedQuery, scopes: Sequence[str] = tuple(SCOPE_LABELS), **cleared: object
+    query: HasScope, scopes: Sequence[str] = tuple(SCOPE_LABELS), **cleared: object
 ) -> tuple[ScopeLink, ...]:
     """Return the links of a page; chosen runs are a link of their own.
 

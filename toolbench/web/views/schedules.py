@@ -101,14 +101,13 @@ def act(request: HttpRequest, schedule_id: int) -> HttpResponse:
 def add_rule(request: HttpRequest) -> HttpResponse:
     """Add an alert rule for a schedule, or for all runs."""
     form = RuleForm(request.POST)
-    is_valid = form.is_valid()
-    schedule_id: int | None = form.cleaned_data.get("schedule")
+    is_valid, schedule_id = form.is_valid(), form.cleaned_data.get("schedule")
     schedule = get_object_or_404(Schedule, pk=schedule_id) if schedule_id else None
     try:
         rule = create_rule(schedule, form.build_settings()) if is_valid else None
         if rule is not None:
             sentence = "The rule is saved. It applies to runs that end from now on."
-            _announce(request, Action.ADDED, schedule, sentence, name=name_rule(schedule))
+            _announce_rule(request, Action.ADDED, schedule, sentence)
     except RuleError as error:
         add_form_errors(form, error)
     if form.errors:
@@ -130,8 +129,7 @@ def act_rule(request: HttpRequest, rule_id: int) -> HttpResponse:
     if name == "test":
         messages.success(request, sentence)
     else:
-        action = Action.DELETED if name == "delete" else Action.CHANGED
-        _announce(request, action, schedule, sentence, name=name_rule(schedule))
+        _announce_rule(request, Action.DELETED if name == "delete" else Action.CHANGED, schedule, sentence)
     return _redirect_to_rules(schedule)
 
 
@@ -151,17 +149,16 @@ def _announce(
 ) -> None:
     """Show the result of an action and add it to the audit list.
 
-    Args:
-        request: the request with the action.
-        action: what was done.
-        schedule: the schedule whose page the entry links to; None links to the list of schedules.
-        sentence: the result.
-        name: name of what was changed; "" for the schedule.
+    `name` is what was changed, "" for the schedule. The entry links to the page of the schedule, if there is one.
     """
     messages.success(request, sentence)
     has_page = schedule is not None and schedule.pk is not None  # a deleted schedule has no primary key
     url = reverse("schedule", args=[schedule.pk]) if schedule and has_page else reverse("schedules")
     record(request, action, name or f"schedule {schedule}", url)
+
+
+def _announce_rule(request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str) -> None:
+    _announce(request, action, schedule, sentence, name=name_rule(schedule))
 
 
 def _redirect_to_rules(schedule: Schedule | None) -> HttpResponse:

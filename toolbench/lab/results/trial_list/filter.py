@@ -200,7 +200,7 @@ class TrialFilter:
         chosen, unread_names = ResultFilter.from_query(query)
         values: dict[str, Any] = {"chosen": chosen.drop_single_choices(), "layout": TableLayout.from_query(query)}
         ignored: list[str] = list(unread_names)
-        values |= _read_scope_of_other_page(query)
+        values |= _SCOPES_OF_OTHER_PAGES.get(clean_text(query.get("scope", "")), {})
         multiple = {name for name, chosen_values in chosen.choices.items() if len(chosen_values) > 1}
         for name in (field.name for field in fields(cls) if field.name not in _COMPOSITE_FIELDS):
             if name in multiple:
@@ -268,10 +268,6 @@ _SCOPES_OF_OTHER_PAGES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {"demo": "1"},
     IMPORTED: {"imported": "1"},
 }
-
-
-def _read_scope_of_other_page(query: QueryParams) -> Mapping[str, str]:
-    return _SCOPES_OF_OTHER_PAGES.get(clean_text(query.get("scope", "")), {})
 
 
 _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
