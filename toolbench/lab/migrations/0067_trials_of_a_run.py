@@ -1,10 +1,10 @@
 """Let an index alone answer the list of trials of one run.
 
-It replaces the index of the outcomes of a run, which it contains. The index is built without blocking writers. An
-interrupted build leaves an invalid index of the same name, so the index is dropped before it is built.
+The index is built without blocking writers. An interrupted build leaves an invalid index of the same name, so the index
+is dropped before it is built.
 """
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 LISTED_COLUMNS = (
@@ -24,5 +24,4 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(f"DROP INDEX CONCURRENTLY IF EXISTS {INDEX.name}", migrations.RunSQL.noop),
         AddIndexConcurrently(model_name="trial", index=INDEX),
-        RemoveIndexConcurrently(model_name="trial", name="lab_trial_run_id_383332_idx"),
     ]

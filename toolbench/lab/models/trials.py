@@ -64,7 +64,7 @@ class Trial(models.Model, TrialColumns):
         NOT_APPLICABLE = "na", "not applicable"
         CANCELLED = "cancelled", "cancelled"
 
-    # Run and cell need no index of their own: the indexes `trials_of_run` and (cell, index) begin with them.
+    # Run and cell need no index of their own: the indexes (run, outcome) and (cell, index) begin with them.
     run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials", db_index=False)
     config = models.ForeignKey("RunConfig", on_delete=models.CASCADE, related_name="trials")
     cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials", db_index=False)
@@ -170,6 +170,7 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["duration_ms"], name="slow_trials", condition=models.Q(duration_ms__isnull=False)),
             models.Index(fields=["failure_class", "id"], name="classes", condition=~models.Q(failure_class="")),
             models.Index(fields=["cell", "index"]),
+            models.Index(fields=["run", "outcome"]),
             models.Index(fields=["run", "id"], include=_LISTED_COLUMNS_OF_RUN, name="trials_of_run"),
             models.Index(fields=["run", "signature"], name="signatures", condition=~models.Q(signature="")),
             models.Index(fields=["run", "finished_at"], name="ended", condition=models.Q(finished_at__isnull=False)),
