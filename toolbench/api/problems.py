@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict, UnreadablePostError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from toolbench.api.documents.described import Schema
@@ -17,6 +17,7 @@ from toolbench.api.sentences import describe_error, name_field
 from toolbench.lab.errors import NOT_FOUND, InvalidFieldsError
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.query_params import describe_unreadable
+from toolbench.lab.results.scopes import NAMED_RUNS
 from toolbench.lab.runs.idempotent_launch import LaunchKeyError
 
 logger = logging.getLogger(__name__)
@@ -117,6 +118,11 @@ def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | N
     return build_field_problem(
         [FieldProblem(field=name, message=describe_unreadable([name])) for name in unreadable_names]
     )
+
+
+def list_excluded_names(query: QueryDict) -> tuple[str, ...]:
+    """Return the parameter `run` if the scope excludes it. The API refuses both; pages show the runs."""
+    return ("run",) if query.get("run") and query.get("scope", "") not in ("", NAMED_RUNS) else ()
 
 
 def handle_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:

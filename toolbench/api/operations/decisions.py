@@ -15,7 +15,7 @@ from toolbench.api.documents.figures import AgreedBody, BodySchema, Id, Sentence
 from toolbench.api.documents.results import ChosenQuery
 from toolbench.api.documents.runs import RunDocument
 from toolbench.api.documents.trials import Text
-from toolbench.api.problems import ProblemError, find_unreadable_problem
+from toolbench.api.problems import ProblemError, find_unreadable_problem, list_excluded_names
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.models import DecisionRecord, Run
@@ -186,7 +186,7 @@ class SettingsFileDocument(Schema):
 def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
     """Apply a rule to measured configurations."""
     decide_query = DecideQuery.from_query(request.GET)
-    if problem := find_unreadable_problem(decide_query.ignored):
+    if problem := find_unreadable_problem((*decide_query.ignored, *list_excluded_names(request.GET))):
         return problem
     return _build_decision(get_decide_page(decide_query), without=() if query.ids else _ID_LISTS)
 
@@ -280,9 +280,10 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
     pairs: list[tuple[str, str]] = [(name, getattr(rule, name) or "") for name in ("scope", "want", "q", "group")]
     pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]
     pairs += [("run", str(run)) for run in rule.run]
-    query = DecideQuery.from_query(QueryDict(urlencode(pairs)))
-    if query.ignored:
-        raise ProblemError(422, describe_unreadable(query.ignored))
+    params = QueryDict(urlencode(pairs))
+    query = DecideQuery.from_query(params)
+    if refused := (*query.ignored, *list_excluded_names(params)):
+        raise ProblemError(422, describe_unreadable(refused))
     return query
 
 

@@ -20,7 +20,13 @@ from toolbench.api.documents.results import (
     MetricDocument,
     build_table,
 )
-from toolbench.api.problems import FieldProblem, ProblemError, build_field_problem, find_unreadable_problem
+from toolbench.api.problems import (
+    FieldProblem,
+    ProblemError,
+    build_field_problem,
+    find_unreadable_problem,
+    list_excluded_names,
+)
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.values import Metric
@@ -57,7 +63,7 @@ def list_metrics(request: HttpRequest) -> tuple[Metric, ...]:
 def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> Any:
     """Return the matrix with every metric."""
     matrix_query = MatrixQuery.from_query(request.GET)
-    if problem := find_unreadable_problem(matrix_query.ignored):
+    if problem := find_unreadable_problem((*matrix_query.ignored, *list_excluded_names(request.GET))):
         return problem
     matrix_query = choose_scope(matrix_query)
     matrix = None if matrix_query.scope == "published" else get_matrix(matrix_query)
