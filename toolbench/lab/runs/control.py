@@ -253,7 +253,7 @@ def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_r
     locked the cells.
 
     Raises:
-        RunActionError: the run has no such trials, a provider was deleted, or as in `check_trials`.
+        RunActionError: a provider was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
     cells = Cell.objects.select_related("run", "config").in_bulk(counts_by_cell)
@@ -322,8 +322,6 @@ def check_repeat(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests
         RunActionError: a provider was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
-    if not counts_by_cell:
-        raise RunActionError("The run has no trials to repeat: all were added manually or are not applicable.")
     deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if deleted_provider is not None:
         raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")

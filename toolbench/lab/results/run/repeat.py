@@ -66,6 +66,8 @@ def _check_repeat(
     source: Run, counts_by_cell: Mapping[int, int], *, for_noise: bool
 ) -> tuple[str, PaidRequestsUnconfirmedError | None]:
     """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
+    if not counts_by_cell:
+        return "The run has no trials to repeat: all were added manually or are not applicable.", None
     try:
         check_local(source)
         if for_noise:
