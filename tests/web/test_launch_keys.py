@@ -108,7 +108,7 @@ def test_confirmation_of_paid_trials_pressed_twice_adds_them_once(owner_client: 
     make_trials(cell, **{"pass": 1})
     fields = {"action": "add", "cell": str(cell.pk), "count": "900"}
     confirmation = owner_client.post(f"/runs/{cell.run_id}/act/", fields)
-    agreed = str(confirmation.context["needed"].max_request_count)
+    agreed = str(confirmation.context["needed"].max_paid_requests)
     for _ in range(2):
         owner_client.post(find_actions(confirmation)[0], fields | {"agreed": agreed})
     assert Trial.objects.count() == 901

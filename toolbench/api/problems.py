@@ -177,9 +177,9 @@ def handle_invalid_fields(request: HttpRequest, error: InvalidFieldsError) -> Ht
 
 def handle_confirmation(request: HttpRequest, error: PaidRequestsUnconfirmedError) -> HttpResponse:
     """Return 409 with the number of paid requests to confirm."""
-    detail = f"{error} Send the same request with agreed: {error.max_request_count}. Nothing was sent."
+    detail = f"{error} Send the same request with agreed: {error.max_paid_requests}. Nothing was sent."
     return build_problem(
-        409, detail, title=CONFIRMATION_TITLE, paid_requests=error.paid_requests, agreed=error.max_request_count
+        409, detail, title=CONFIRMATION_TITLE, paid_requests=error.paid_requests, agreed=error.max_paid_requests
     )
 
 

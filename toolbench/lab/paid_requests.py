@@ -29,7 +29,7 @@ class PaidRequestsUnconfirmedError(Exception):
         super().__init__(f"This may send {counts}. Confirm that they may be paid for.")
 
     @property
-    def max_request_count(self) -> int:
+    def max_paid_requests(self) -> int:
         """The number of paid requests that may be sent at most, over all providers."""
         return sum(self.paid_requests.values())
 

@@ -88,12 +88,12 @@ def test_launch_of_paid_requests_needs_sufficient_confirmation() -> None:
     request = build_request(make_model(), trials=300)
     with pytest.raises(PaidRequestsUnconfirmedError) as refused:
         launch(request)
-    assert refused.value.max_request_count == build_plan(request).max_paid_requests
+    assert refused.value.max_paid_requests == build_plan(request).max_paid_requests
     assert str(refused.value).startswith("This may send up to ")
     assert not Run.objects.exists()
     with pytest.raises(PaidRequestsUnconfirmedError):
-        launch(replace(request, trials=301), confirmed_requests=refused.value.max_request_count)
-    assert launch(request, confirmed_requests=refused.value.max_request_count).trial_count == 300
+        launch(replace(request, trials=301), confirmed_requests=refused.value.max_paid_requests)
+    assert launch(request, confirmed_requests=refused.value.max_paid_requests).trial_count == 300
 
 
 def test_launch_with_simulated_model_marks_run() -> None:

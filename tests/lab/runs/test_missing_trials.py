@@ -66,4 +66,4 @@ def test_add_missing_trials_needs_confirmation_of_paid_requests() -> None:
     with pytest.raises(PaidRequestsUnconfirmedError) as raised:
         control.add_missing_trials(run.pk, cells, 500)
     assert run.trials.count() == 2
-    assert control.add_missing_trials(run.pk, cells, 500, confirmed_requests=raised.value.max_request_count) == 998
+    assert control.add_missing_trials(run.pk, cells, 500, confirmed_requests=raised.value.max_paid_requests) == 998

@@ -174,7 +174,7 @@ def test_launch_confirmation_sends_at_most_confirmed_paid_requests(
     Provider.objects.update(kind=Provider.Kind.OPENAI)
     with pytest.raises(PaidRequestsUnconfirmedError) as raised:
         launch_confirmation(record, owner=None, trials=72)
-    confirmed = raised.value.max_request_count
+    confirmed = raised.value.max_paid_requests
     with pytest.raises(PaidRequestsUnconfirmedError):
         launch_confirmation(record, owner=None, trials=73, confirmed_requests=confirmed)
     assert launch_confirmation(record, owner=None, trials=72, confirmed_requests=confirmed).trials.count() == 72

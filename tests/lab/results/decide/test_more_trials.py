@@ -196,4 +196,4 @@ def test_launch_missing_trials_needs_confirmation_of_paid_requests(run: Run) -> 
     Provider.objects.update(kind=Provider.Kind.OPENAI)
     with pytest.raises(PaidRequestsUnconfirmedError) as raised:
         launch_shown_plan(DEMO)
-    assert launch_shown_plan(DEMO, confirmed_requests=raised.value.max_request_count).trials.count() == 32
+    assert launch_shown_plan(DEMO, confirmed_requests=raised.value.max_paid_requests).trials.count() == 32

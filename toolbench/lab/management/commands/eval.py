@@ -166,7 +166,7 @@ class Command(BaseCommand):
             except PaidRequestsUnconfirmedError as error:
                 if not (yes or is_confirmed(str(error))):
                     raise EvalError(f"{error} Add --yes.") from error
-                confirmed_requests = error.max_request_count
+                confirmed_requests = error.max_paid_requests
 
     def _run_sessions(self, run: Run) -> None:
         """Run worker sessions until no session and no trial of the run is running and no session can be started.

@@ -87,7 +87,7 @@ def _queue_probes(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
     except PaidRequestsUnconfirmedError as error:
         if not (yes or is_confirmed(str(error))):
             raise EvalError(f"{error} Add --yes.") from error
-        return queue_conformance_probes(models, why=why, confirmed_requests=error.max_request_count)
+        return queue_conformance_probes(models, why=why, confirmed_requests=error.max_paid_requests)
 
 
 def _run_until_done(probe_id: int, interrupts: InterruptCounter) -> bool:
