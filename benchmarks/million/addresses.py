@@ -60,9 +60,8 @@ def _list_single_addresses(trial: Trial) -> list[str]:
 
 
 def _list_run_addresses(run: Run, small: Run) -> list[str]:
-    pages = [
-        f"/runs/{chosen.pk}/{page}" for chosen in (run, small) for page in ("", "metrics/", "judgements/", "repeat/")
-    ]
+    names = ("", "metrics/", "judgements/", "repeat/", "repeat/?kind=aa")
+    pages = [f"/runs/{chosen.pk}/{name}" for chosen in (run, small) for name in names]
     return [*pages, "/runs/?page=10", f"/schedules/new/?run={run.pk}"]
 
 

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from toolbench.lab.metrics.provider_budget import (
@@ -79,13 +80,30 @@ def test_get_provider_budget_omits_earlier_months() -> None:
     assert read_budget(provider).spent == 0
 
 
+def test_list_provider_budgets_reads_all_providers_at_once(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    providers = [make_provider(name, budget_per_month=1.0) for name in ("Beta", "Alpha", "Unused")]
+    spend(providers[0], 0.25, None)
+    spend(providers[1], 0.5)
+    add_spending(SpendingBatch(uuid4(), 1, {providers[1].pk: Spending(0.125, 1, 0)}))
+    others = [make_provider("No budget")]
+    with django_assert_num_queries(3):
+        budgets = list_provider_budgets(provider.pk for provider in [*providers, *others])
+    assert [(budget.provider, budget.spent, budget.known, budget.unknown) for budget in budgets] == [
+        ("Alpha", 0.625, 1, 0),
+        ("Beta", 0.25, 1, 1),
+        ("Unused", 0.0, 0, 0),
+    ]
+
+
 def test_check_provider_budgets_raises_at_reached_budget() -> None:
     provider = make_provider(budget_per_month=0.5)
     spend(provider, 0.25, 0.25)
     with pytest.raises(BudgetReachedError, match=r"Example has spent \$0.5000 of its budget of \$0.5000 for"):
-        check_provider_budgets([provider.pk])
-    Provider.objects.update(budget_per_month=0.75)
-    check_provider_budgets([provider.pk])
+        check_provider_budgets([provider])
+    provider.budget_per_month = 0.75
+    check_provider_budgets([provider])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
@@ -140,8 +141,23 @@ def test_repeat_is_started_from_run_page_after_question(browser_page: Page) -> N
     expect(browser_page.locator("main")).to_contain_text(f"This run repeats run {run.pk} with new sampling seeds")
 
 
-def test_repeat_page_sends_twelve_queries_at_most(owner_client: Client) -> None:
+@pytest.mark.parametrize("kind", ["repeat", "aa"])
+def test_repeat_page_sends_twelve_queries_at_most(owner_client: Client, kind: str) -> None:
     run = make_finished_run()
+    for name in ("Second", "Third"):
+        cell = make_cell(make_config(run, model=make_model(provider=make_provider(name, budget_per_month=5.0))))
+        make_trials(cell, **{"pass": 2})
     with CaptureQueriesContext(connection) as queries:
-        owner_client.get(f"/runs/{run.pk}/repeat/")
+        page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/?kind={kind}"))
+    assert "Start 7 trials" in page
     assert len(queries) <= 12
+
+
+def test_repeat_page_names_provider_that_has_spent_its_budget(owner_client: Client) -> None:
+    run = make_finished_run()
+    provider = make_provider("Spent", budget_per_month=0.5)
+    make_trials(make_cell(make_config(run, model=make_model(provider=provider))), **{"pass": 1})
+    run.trials.filter(provider=provider).update(cost=0.75, answered_turns=1, finished_at=timezone.now())
+    page = read_html(owner_client.get(f"/runs/{run.pk}/repeat/"))
+    assert "Spent has spent $0.7500 of its budget of $0.5000" in page
+    assert "Start 4 trials" not in page

@@ -4,10 +4,10 @@ A month is a calendar month in UTC. The costs of probes are not included, nor ar
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import Q
@@ -92,45 +92,71 @@ class ProviderBudget:
         return max(0, math.ceil((self.dollars - self.spent) / mean) - self.running)
 
 
+class _MonthSpending(NamedTuple):
+    """Columns of month_spending.sql, beside the provider."""
+
+    known: int
+    unknown: int
+    dollars: float
+    running: int
+    gateway_dollars: float
+    gateway_known: int
+    gateway_unknown: int
+
+
 def compute_month_start() -> datetime:
     """Return the first moment of the current calendar month in UTC."""
     return timezone.now().astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 def get_provider_budget(provider: Provider) -> ProviderBudget | None:
-    """Return the budget of a provider, with three queries; None if it has none."""
-    if provider.budget_per_month is None:
-        return None
+    """Return the budget of a provider, with two queries; None if it has none."""
+    return next(iter(load_budgets([provider])), None)
+
+
+def load_budgets(providers: Iterable[Provider]) -> tuple[ProviderBudget, ...]:
+    """Return the budgets of those providers that have one, in the given order, with two queries."""
+    budgeted = {provider.pk: provider for provider in providers if provider.budget_per_month is not None}
+    if not budgeted:
+        return ()
     month = compute_month_start()
+    spending = _sum_spending(tuple(budgeted), month)
+    return tuple(_build_budget(provider, month, spending[pk]) for pk, provider in budgeted.items())
+
+
+def _build_budget(provider: Provider, month: datetime, spending: _MonthSpending) -> ProviderBudget:
+    return ProviderBudget(
+        provider=provider.name,
+        dollars=provider.budget_per_month or 0.0,
+        spent=spending.dollars + spending.gateway_dollars,
+        known=spending.known,
+        unknown=spending.unknown,
+        running=spending.running,
+        concurrency=provider.concurrency,
+        month=month,
+        gateway_spent=spending.gateway_dollars,
+        gateway_known=spending.gateway_known,
+        gateway_unknown=spending.gateway_unknown,
+    )
+
+
+def _sum_spending(provider_ids: Sequence[int], month: datetime) -> dict[int, _MonthSpending]:
+    """Return what each provider's trials and gateway requests cost in a month, by provider id, with two queries."""
     has_run_this_month = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
-    prices = find_prices(RunConfig.objects.filter(has_run_this_month, provider_id=provider.pk))
+    prices = find_prices(RunConfig.objects.filter(has_run_this_month, provider__in=provider_ids))
     configs, inputs, outputs = to_price_columns(prices)
     parameters: dict[str, Any] = {
-        "provider": provider.pk,
+        "providers": list(provider_ids),
         "since": month,
+        "month": month.date(),
         "configs": configs,
         "inputs": inputs,
         "outputs": outputs,
     }
+    statement = load_statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL)
     with connection.cursor() as cursor:
-        cursor.execute(
-            load_statement("metrics/month_spending", lost_spending=LOST_SPENDING_SQL, cost=COST_SQL), parameters
-        )
-        known, unknown, spent, running = cursor.fetchone()
-    gateway = get_gateway_spending(provider, month)
-    return ProviderBudget(
-        provider=provider.name,
-        dollars=provider.budget_per_month,
-        spent=spent + gateway.dollars,
-        known=known,
-        unknown=unknown,
-        running=running,
-        concurrency=provider.concurrency,
-        month=month,
-        gateway_spent=gateway.dollars,
-        gateway_known=gateway.known,
-        gateway_unknown=gateway.unknown,
-    )
+        cursor.execute(statement, parameters)
+        return {provider_id: _MonthSpending(*figures) for provider_id, *figures in cursor.fetchall()}
 
 
 def get_gateway_spending(provider: Provider, month: datetime) -> GatewaySpending:
@@ -147,19 +173,17 @@ def get_gateway_spending(provider: Provider, month: datetime) -> GatewaySpending
 
 
 def list_provider_budgets(provider_ids: Iterable[int]) -> tuple[ProviderBudget, ...]:
-    """Return the budgets of these providers in the order of their names, without providers that have none."""
-    with_budget = Provider.objects.filter(pk__in=set(provider_ids), budget_per_month__isnull=False)
-    budgets = (get_provider_budget(provider) for provider in with_budget.order_by("name"))
-    return tuple(budget for budget in budgets if budget is not None)
+    """Return the budgets of those providers that have one, in the order of their names, with three queries."""
+    return load_budgets(Provider.objects.filter(pk__in=set(provider_ids)).order_by("name"))
 
 
-def check_provider_budgets(provider_ids: Iterable[int]) -> None:
+def check_provider_budgets(providers: Iterable[Provider]) -> None:
     """Check that none of these providers has spent its budget.
 
     Raises:
         BudgetReachedError: a provider has spent its budget for this month.
     """
-    for budget in list_provider_budgets(provider_ids):
+    for budget in load_budgets(providers):
         if budget.is_reached:
             raise BudgetReachedError(budget.sentence)
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from toolbench.lab.metrics.tally import tally_cells
-from toolbench.lab.models import Model, Run, RunConfig
+from toolbench.lab.models import Cell, Model, Run, RunConfig
 from toolbench.lab.paid_requests import find_model_price, may_cost_money
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import Estimate, RemainingLimits, estimate_trials
+from toolbench.lab.planning.request_bounds import load_frozen_cells
 from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
@@ -49,20 +50,30 @@ def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | No
     Returns:
         The estimate; None if there is nothing to add, or as in `estimate_trials`.
     """
-    return _estimate_cells(run, counts_by_cell, _compute_limits(run))
+    return _estimate_cells(load_frozen_cells(counts_by_cell), counts_by_cell, _compute_limits(run))
 
 
-def estimate_repeat(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate a repeat of a run, which has the run's whole limits; arguments and result as in `estimate_added`."""
-    return _estimate_cells(run, counts_by_cell, RemainingLimits(run.request_cap, run.token_cap, run.jobs))
+def estimate_repeat(run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int]) -> Estimate | None:
+    """Estimate a repeat of a run, which has the run's whole limits, with three queries.
+
+    Args:
+        run: the run.
+        cells: the cells of `counts_by_cell`, as `load_frozen_cells` returns them.
+        counts_by_cell: number of trials by cell id.
+
+    Returns:
+        The estimate; None as in `estimate_added`.
+    """
+    return _estimate_cells(cells, counts_by_cell, RemainingLimits(run.request_cap, run.token_cap, run.jobs))
 
 
-def _estimate_cells(run: Run, counts_by_cell: Mapping[int, int], limits: RemainingLimits) -> Estimate | None:
-    cells = run.cells.select_related("config__model__provider").filter(pk__in=counts_by_cell)
+def _estimate_cells(
+    cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], limits: RemainingLimits
+) -> Estimate | None:
     planned = [
-        _build_planned_trials(cell.config.model, cell.config, cell.scenario, count, count)
-        for cell in cells
-        if cell.config.model is not None and (count := counts_by_cell[cell.pk])
+        _build_planned_trials(model, cells[pk].config, cells[pk].scenario, count, count)
+        for pk, count in counts_by_cell.items()
+        if count and (model := cells[pk].config.model) is not None
     ]
     return estimate_trials(planned, limits) if planned else None
 

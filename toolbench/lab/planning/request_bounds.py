@@ -1,5 +1,6 @@
 """Maximum number of requests of trials, and the check that paid requests are confirmed."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -12,6 +13,9 @@ from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.scenarios.catalogue import load_scenario
+
+# Columns of a cell that its run sets when it is launched.
+_PLANNED_COLUMNS = frozenset({"id", "run", "config", "scenario", "scenario_version", "position"})
 
 
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
@@ -49,15 +53,33 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
     return scenario.control or policy.tool_use_mode != "disabled"
 
 
-def resolve_frozen_policy(cell: Cell) -> Policy:
-    """Resolve the frozen layers of the cell's configuration with the scenario's layer.
+def load_frozen_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
+    """Return cells with their configurations, models and providers, without figures, by id."""
+    figures = [field.name for field in Cell._meta.concrete_fields if field.name not in _PLANNED_COLUMNS]
+    cells = Cell.objects.select_related("config__provider", "config__model__provider")
+    return cells.defer(*figures).in_bulk(cell_ids)
+
+
+def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
+    """Resolve the frozen layers of each cell's configuration with its scenario's layer; return policies by cell id.
+
+    Cells with equal layers share their policy, so that the cells of a large run are resolved in milliseconds.
 
     Raises:
-        KeyError: the scenario no longer exists.
+        KeyError: a scenario no longer exists.
         PolicyError: the installed engine does not accept the layers.
     """
-    layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind=PUBLISHED_WORDING).layer
-    return resolve_policy((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
+    policies_by_layers: dict[str, Policy] = {}
+    policies = {}
+    for cell in cells:
+        scenario = load_scenario(cell.scenario, cell.scenario_version)
+        scenario_layer = scenario.draw_instance(0, kind=PUBLISHED_WORDING).layer
+        layers = (*((name, patch) for name, patch in cell.config.layers), ("scenario", scenario_layer))
+        key = json.dumps(layers)
+        if key not in policies_by_layers:
+            policies_by_layers[key] = resolve_policy(layers).policy
+        policies[cell.pk] = policies_by_layers[key]
+    return policies
 
 
 def check_paid_requests(

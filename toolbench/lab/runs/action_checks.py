@@ -12,7 +12,7 @@ from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_prov
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.paid_requests import may_cost_money
 from toolbench.lab.planning.auto_method import list_models_to_probe
-from toolbench.lab.planning.request_bounds import check_paid_requests, resolve_frozen_policy
+from toolbench.lab.planning.request_bounds import check_paid_requests, load_frozen_cells, resolve_frozen_policies
 from toolbench.lab.scenarios.catalogue import is_version_available
 from toolbench.lab.worker.queue import notify_workers
 from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
@@ -94,13 +94,9 @@ def check_trials(
         RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    cells = _load_cells(counts_by_cell)
-    provider_ids = [cell.config.provider_id for cell in cells.values()]
-    try:
-        check_provider_budgets(provider_id for provider_id in provider_ids if provider_id is not None)
-    except BudgetReachedError as error:
-        raise RunActionError(f"Nothing was queued. {error}") from error
-    return _check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
+    cells = load_frozen_cells(counts_by_cell)
+    check_budgets(cells.values())
+    return check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
 
 
 def check_open_trials(
@@ -126,15 +122,24 @@ def check_open_trials(
         RunActionError: a scenario or the engine has changed.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    cells = _load_cells(counts_by_cell)
-    return _check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
+    cells = load_frozen_cells(counts_by_cell)
+    return check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
 
 
-def _load_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
-    return Cell.objects.select_related("config__provider").in_bulk(cell_ids)
+def check_budgets(cells: Iterable[Cell]) -> None:
+    """Check that no provider of these cells has spent its budget for the month.
+
+    Raises:
+        RunActionError: a provider has.
+    """
+    providers = {cell.config.provider for cell in cells if cell.config.provider is not None}
+    try:
+        check_provider_budgets(sorted(providers, key=lambda provider: provider.name))
+    except BudgetReachedError as error:
+        raise RunActionError(f"Nothing was queued. {error}") from error
 
 
-def _check_cells(
+def check_cells(
     run: Run,
     cells: Mapping[int, Cell],
     counts_by_cell: Mapping[int, int],
@@ -143,7 +148,7 @@ def _check_cells(
     used: int,
     probes: Mapping[str, int],
 ) -> dict[int, Policy]:
-    """Check that paid requests were confirmed, as `check_open_trials` does; `cells` are those of `counts_by_cell`."""
+    """Check loaded cells as `check_open_trials` does; `cells` are those of `counts_by_cell`."""
     policies = _resolve_policies(cells)
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
@@ -163,7 +168,7 @@ def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:
                 f"The scenario {cell.scenario} has changed since the launch of this run: launch a new run."
             )
     try:
-        return {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
+        return resolve_frozen_policies(cells.values())
     except PolicyError as error:
         raise RunActionError(f"The settings of the run are no longer valid: {error}") from error
 

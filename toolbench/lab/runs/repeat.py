@@ -44,15 +44,15 @@ def resend_trial(trial_id: int) -> Run:
         LaunchError: there is no such trial, its provider was deleted, it was never sent, or the budget of its provider
             is spent.
     """
-    trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
+    trial = Trial.objects.select_related("run", "config__provider").filter(pk=trial_id).first()
     if trial is None:
         raise LaunchError({"trial": [f"There is no trial {trial_id}."]})
-    if trial.config.provider_id is None:
+    if trial.config.provider is None:
         raise LaunchError({"trial": [f"The provider {trial.config.provider_name} was deleted."]})
     if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
         raise LaunchError({"trial": [f"Trial {trial_id} was never sent. {trial.sentence}"]})
     try:
-        check_provider_budgets([trial.config.provider_id])
+        check_provider_budgets([trial.config.provider])
     except BudgetReachedError as error:
         raise LaunchError({"trial": [str(error)]}) from error
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0

@@ -1,18 +1,26 @@
--- Sum the costs of one provider's trials that have ended since a point in time, over all runs, deleted ones included.
+-- Sum the costs of the trials of each provider that ended since a point in time, over all runs, deleted ones included.
 --
 -- Cancelled trials are included. Runs that ended before that time are skipped, since they have no such trial.
--- Parameters: provider; since; configs, inputs, outputs: configurations with their dollars per million tokens.
+-- Parameters: providers: ids; since; month: the date of its first day; configs, inputs, outputs: configurations with their dollars per million tokens.
 -- Parts: fragments of this folder.
--- Returns: ended trials whose cost is known, ended trials whose cost is unknown, dollars, running trials.
+-- Returns: provider; ended trials whose cost is known; those whose cost is unknown; dollars; running trials; dollars of the
+-- gateway's requests in the month; number of its requests whose cost is known; number of those whose cost is unknown.
 WITH trials AS (
-    SELECT id, config_id, cost, input_tokens, output_tokens, answered_turns, execution, requests FROM lab_trial
-    WHERE provider_id = %(provider)s AND state = 'done' AND finished_at >= %(since)s AND run_id IN (
+    SELECT id, provider_id, config_id, cost, input_tokens, output_tokens, answered_turns, execution, requests
+    FROM lab_trial
+    WHERE provider_id = ANY(%(providers)s::bigint[]) AND state = 'done' AND finished_at >= %(since)s AND run_id IN (
         SELECT id FROM lab_run WHERE finished_at IS NULL OR finished_at >= %(since)s)
 ), spent AS ({lost_spending}), priced AS (
-    SELECT {cost} AS dollars FROM trials LEFT JOIN spent USING (id)
+    SELECT trials.provider_id, count(*) AS trials, count(dollars) AS known, sum(dollars) AS dollars
+    FROM trials LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%(configs)s::bigint[], %(inputs)s::float[], %(outputs)s::float[]) AS price(config, input, output)
         ON price.config = trials.config_id
+    CROSS JOIN LATERAL (SELECT {cost} AS dollars) AS trial_cost
+    GROUP BY trials.provider_id
 )
-SELECT count(dollars), count(*) - count(dollars), coalesce(sum(dollars), 0),
-    (SELECT count(*) FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running')
-FROM priced
+SELECT provider.id, coalesce(priced.known, 0), coalesce(trials - priced.known, 0), coalesce(priced.dollars, 0),
+    (SELECT count(*) FROM lab_trial WHERE provider_id = provider.id AND state = 'running'),
+    coalesce(gateway.dollars, 0), coalesce(gateway.known, 0), coalesce(gateway.unknown, 0)
+FROM unnest(%(providers)s::bigint[]) AS provider(id)
+LEFT JOIN priced ON priced.provider_id = provider.id
+LEFT JOIN lab_gatewayspending AS gateway ON gateway.provider_id = provider.id AND gateway.month = %(month)s

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbench.lab.models import Run
+from toolbench.lab.models import Cell, Run
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_repeat
+from toolbench.lab.planning.request_bounds import load_frozen_cells
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError, check_local, check_noise_source
 from toolbench.lab.runs.repeat import find_noise_source
@@ -48,7 +49,8 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
     run = Run.objects.get(pk=run_id, deleted_at=None)
     source = find_noise_source(run) if for_noise else run
     counts_by_cell = control.count_repeated_trials(source)
-    obstacle, unconfirmed = _check_repeat(source, counts_by_cell, for_noise=for_noise)
+    cells = load_frozen_cells(counts_by_cell)
+    obstacle, unconfirmed = _check_repeat(source, cells, counts_by_cell, for_noise=for_noise)
     return RepeatPage(
         run=run,
         source=source,
@@ -56,14 +58,14 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
         has_stopping_rule=bool(source.until),
         trial_count=sum(counts_by_cell.values()),
         cell_count=len(counts_by_cell),
-        estimate=estimate_repeat(source, counts_by_cell),
+        estimate=estimate_repeat(source, cells, counts_by_cell),
         obstacle=obstacle,
         unconfirmed=unconfirmed,
     )
 
 
 def _check_repeat(
-    source: Run, counts_by_cell: Mapping[int, int], *, for_noise: bool
+    source: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], *, for_noise: bool
 ) -> tuple[str, PaidRequestsUnconfirmedError | None]:
     """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
     if not counts_by_cell:
@@ -72,7 +74,7 @@ def _check_repeat(
         check_local(source)
         if for_noise:
             check_noise_source(source)
-        control.check_repeat(source, counts_by_cell, 0)
+        control.check_repeat(source, cells, counts_by_cell, 0)
     except RunActionError as error:
         return str(error), None
     except PaidRequestsUnconfirmedError as error:
