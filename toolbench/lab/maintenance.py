@@ -53,6 +53,7 @@ WHERE run.id IS NULL OR run.state IN ('cancelling', 'cancelled')
 _DELETE_OLD_ROWS = (
     "DELETE FROM lab_signinlink WHERE expires_at < clock_timestamp() - interval '7 days'",
     "DELETE FROM lab_process WHERE seen_at < clock_timestamp() - interval '1 day'",
+    "DELETE FROM lab_claimingworker WHERE seen_at < clock_timestamp() - interval '1 day'",
     "DELETE FROM lab_spendingwriter WHERE stored_at < clock_timestamp() - interval '7 days'",
 )
 

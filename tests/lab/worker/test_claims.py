@@ -116,6 +116,26 @@ def test_claim_leaves_reserved_slots_free() -> None:
     assert len(claim(model.provider_id, limit=3, worker="w", hints=SlotHints(reserved_slots=2))) == 1
 
 
+def test_claim_keeps_share_of_each_worker_and_the_limit() -> None:
+    model = make_limited_model(concurrency=5)
+    launch_run(model, trials=9)
+    share = SlotHints(share=3, ahead=2)
+    claimed = claim(model.provider_id, limit=9, worker="first", hints=share)
+    assert sorted(trial.waits_for_slot for trial in claimed) == [False, False, False, True, True]
+    assert claim(model.provider_id, limit=9, worker="first", hints=SlotHints(share=3)) == ()
+    assert len(claim(model.provider_id, limit=9, worker="second", hints=SlotHints(share=3))) == 2
+    ended = tuple(trial.lease for trial in claimed if not trial.waits_for_slot)[:1]
+    hints = SlotHints(finished_leases=ended, share=3)
+    assert len(claim(model.provider_id, limit=9, worker="first", hints=hints)) == 1
+
+
+def test_claim_beyond_lowered_share_claims_nothing_ahead() -> None:
+    model = make_limited_model(concurrency=5)
+    launch_run(model, trials=9)
+    assert len(claim(model.provider_id, limit=4, worker="w")) == 4
+    assert claim(model.provider_id, limit=9, worker="w", hints=SlotHints(share=3, ahead=3)) == ()
+
+
 def test_claim_ahead_marks_trials_as_waiting_for_slot() -> None:
     model = make_limited_model(concurrency=2)
     run = launch_run(model, trials=9, request_cap=1000)
@@ -301,6 +321,7 @@ def test_claim_reads_each_queued_row_at_most_twice() -> None:
         "unstored_leases": [],
         "reserved_slots": 0,
         "ahead": 0,
+        "share": None,
         "spare_requests": 15,
         "worker": "w",
         "lease": 30,

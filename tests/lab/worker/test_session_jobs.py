@@ -30,6 +30,8 @@ DATABASE_FUNCTIONS = {
     "renew_leases": "renewing leases",
     "_check_runs_once": "checking runs",
     "sweep": ENDING_JOB,
+    "share_slots": "sharing slots",
+    "give_up_share": ENDING_JOB,
     "_end_claiming": ENDING_JOB,
 }  # functions that a session runs in its database thread, with the job that runs each
 INJECTED_FAILURES = 2  # in a row
@@ -139,4 +141,4 @@ def test_session_calls_only_listed_database_functions(
     observe_database_calls(monkeypatch, seen.add)
     run_session_once(model)
     assert seen - {"close_all", "<lambda>"} <= DATABASE_FUNCTIONS.keys()
-    assert {"fetch", "write_batch", "reserve", "_check_runs_once", "sweep", "_end_claiming"} <= seen
+    assert {"fetch", "write_batch", "reserve", "_check_runs_once", "sweep", "share_slots", "_end_claiming"} <= seen

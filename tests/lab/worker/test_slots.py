@@ -172,6 +172,31 @@ async def test_slots_are_not_handed_over_at_max_unstored_trials() -> None:
 
 
 @in_event_loop
+async def test_slots_beyond_share_end_with_their_trials() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    hold_all(slots, [first, second])
+    slots.set_share(1)
+    tasks = await start_waiting(slots, third)
+    slots.mark_finished(first.lease)
+    assert await list_started(tasks) == [False]
+    assert slots.pop_waiting() is None
+    assert slots.build_hints().share == 1
+    slots.mark_finished(second.lease)
+    assert await list_started(tasks) == [True]
+
+
+@in_event_loop
+async def test_slots_are_handed_over_once_the_share_rises() -> None:
+    slots, (first, second, third) = Slots(), make_trials(3)
+    hold_all(slots, [first, second])
+    slots.set_share(1)
+    tasks = await start_waiting(slots, third)
+    slots.mark_finished(first.lease)
+    slots.set_share(None)
+    assert await list_started(tasks) == [True]
+
+
+@in_event_loop
 async def test_slots_left_before_the_end_are_not_handed_over() -> None:
     slots, (first, second) = Slots(), make_trials(2)
     slots.hold(first)

@@ -3,6 +3,7 @@
 from toolbench.lab.models.accounts import ApiToken, AuditEntry, LaunchKey, ShareLink, SignInLink
 from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
 from toolbench.lab.models.catalogue import (
+    ClaimingWorker,
     Model,
     PacePoint,
     Preset,
@@ -51,6 +52,7 @@ __all__ = [
     "Cell",
     "CellPool",
     "CellTimes",
+    "ClaimingWorker",
     "DecisionRecord",
     "GatewaySpending",
     "GatewayTrace",

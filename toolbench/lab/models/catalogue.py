@@ -241,3 +241,22 @@ class Process(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ClaimingWorker(models.Model):
+    """A worker whose session claims trials of a provider; several workers share the provider's slots.
+
+    Attributes:
+        worker: name of the process, as in `Process.name`.
+        seen_at: when the session was last known to claim trials.
+    """
+
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="+")
+    worker = models.CharField(max_length=120)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "worker"], name="one_row_per_claiming_worker")]
+
+    def __str__(self) -> str:
+        return self.worker

@@ -35,9 +35,9 @@ _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
-_CONCURRENCY_LIMIT = load_statement("worker/concurrency_limit")
+CONCURRENCY_LIMIT = load_statement("worker/concurrency_limit")
 
-CLAIM_STATEMENT = load_statement("worker/claim_trials", limit=_CONCURRENCY_LIMIT)
+CLAIM_STATEMENT = load_statement("worker/claim_trials", limit=CONCURRENCY_LIMIT)
 
 _HAS_QUEUED_TRIALS = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
@@ -51,7 +51,7 @@ _REQUEUE = load_statement("worker/requeue")
 
 _RELEASE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _ACQUIRE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
-_HAS_FREE_SLOT = load_statement("worker/has_free_slot", limit=_CONCURRENCY_LIMIT)
+_HAS_FREE_SLOT = load_statement("worker/has_free_slot", limit=CONCURRENCY_LIMIT)
 
 
 @light(frozen=True, slots=True)
@@ -109,6 +109,7 @@ def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HI
         "unstored_leases": list(hints.unstored_leases),
         "reserved_slots": hints.reserved_slots,
         "ahead": hints.ahead,
+        "share": hints.share,
         "spare_requests": MIN_SPARE_REQUESTS + REQUESTS_RESERVED_AT_CLAIM,
     }
     parameters |= {"worker": worker, "lease": settings.LEASE_SECONDS, "first_requests": REQUESTS_RESERVED_AT_CLAIM}

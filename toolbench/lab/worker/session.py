@@ -20,6 +20,7 @@ from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import count_failure
 from toolbench.lab.worker.pacing.pacer import Pacer
 from toolbench.lab.worker.request_gate import BudgetReserver
+from toolbench.lab.worker.slot_shares import SlotSharing, give_up_share
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.storage import RequeueWrite
 from toolbench.lab.worker.trial_job import SessionContext, TrialJob
@@ -109,6 +110,7 @@ class WorkerSession:
         self._writer = BatchWriter(self._storage_thread, self._slots.take_successors, self._on_stored)
         self._reserver = BudgetReserver(self._query_thread)
         self._pacer = Pacer(provider_id, self._query_thread)
+        self._sharing = SlotSharing(provider_id, self._query_thread, self._slots)
         self._jobs: dict[UUID, TrialJob] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._cancellation_tokens: dict[int, CancellationToken] = {}
@@ -131,6 +133,8 @@ class WorkerSession:
                     self._pacer,
                 )
                 await self._claim_until_deadline(context, group)
+                self._sharing.stop()
+                await self._run_ignoring_errors(give_up_share, self._provider_id)
                 if self._has_access:
                     await self._run_ignoring_errors(self._options.on_claiming_ended)
                 await self._drain()
@@ -148,6 +152,7 @@ class WorkerSession:
             "controlling the rate": self._pacer.report,
             "reading the settings of the rate": self._follow_settings,
             "giving slots to waiting trials": self._serve_waiting,
+            "sharing slots": self._sharing.run,
             "heartbeat": self._record_heartbeats,
             "renewing leases": self._renew_leases,
             "checking runs": self._check_runs,
@@ -372,10 +377,15 @@ class WorkerSession:
                     self._pacer.set_settings(pace)
 
     async def _sweep(self) -> None:
+        """Every SWEEP_SECONDS, sweep in a thread of its own: no batch waits until search texts are written."""
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
-            with suppress(*UNAVAILABLE_ERRORS):
-                await self._storage_thread.run(self._options.sweep, with_counts=False)
+            thread = DatabaseThread()
+            try:
+                with suppress(*UNAVAILABLE_ERRORS):
+                    await thread.run(self._options.sweep, with_counts=False)
+            finally:
+                await thread.close()
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()

@@ -39,12 +39,14 @@ class SlotHints:
         unstored_leases: leases of all trials that have sent their last request and are stored as running.
         reserved_slots: number of slots that are kept for trials which return from back-off.
         ahead: number of trials to claim that have to wait for a slot, beside those for which a slot is free.
+        share: most slots that the session may hold; None for all.
     """
 
     finished_leases: tuple[UUID, ...] = ()
     unstored_leases: tuple[UUID, ...] = ()
     reserved_slots: int = 0
     ahead: int = 0
+    share: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +91,23 @@ class Slots:
         self._unstored: set[UUID] = set()  # leases of trials that finished
         self._finish_times: deque[float] = deque()
         self._reserved_slots = 0
+        self._share: int | None = None
+
+    def set_share(self, share: int | None) -> None:
+        """Set how many slots the session may hold at most; None for all.
+
+        Slots beyond the share are not taken away: they end with their trials.
+        """
+        self._share = share
+        self._hand_over()
+
+    @property
+    def _may_start_waiting(self) -> bool:
+        """Whether a free slot may be given to a trial that was claimed ahead.
+
+        Not while a trial that backs off needs a slot, nor beyond the share of the session.
+        """
+        return not self._reserved_slots and (self._share is None or len(self._slots_by_holder) < self._share)
 
     def hold(self, trial: TrialLease) -> None:
         """Note that the database counts this trial in a slot, which it got by a claim or after a back-off."""
@@ -108,9 +127,10 @@ class Slots:
         """Remove and return the first trial that waits for a slot. Pass it to `grant` or `restore_waiting`.
 
         Returns:
-            None if no trial waits, or if the next free slot is reserved for a trial that returns from back-off.
+            None if no trial waits, if the next free slot is reserved for a trial that returns from back-off, or if the
+            session holds its share of the slots.
         """
-        if self._reserved_slots:
+        if not self._may_start_waiting:
             return None
         return next(((trial, self._waiting.pop(trial)) for trial in self._waiting), None)
 
@@ -146,9 +166,9 @@ class Slots:
     def _hand_over(self) -> None:
         """Let waiting trials start in free slots.
 
-        No trial starts while a trial that backs off needs a slot, or while too many finished trials are not stored.
+        No trial starts while too many finished trials are not stored.
         """
-        while self._waiting and self._free and not self._reserved_slots and len(self._unstored) < MAX_UNSTORED_TRIALS:
+        while self._waiting and self._free and self._may_start_waiting and len(self._unstored) < MAX_UNSTORED_TRIALS:
             trial, future = next(iter(self._waiting.items()))
             del self._waiting[trial]
             if not future.done():
@@ -233,7 +253,7 @@ class Slots:
             lease = next(iter(self._free))
             self._withheld[lease] = self._free.pop(lease)
         ahead = max(0, self._count_wanted() - len(self._waiting)) if claims_ahead else 0
-        return SlotHints(tuple(self._withheld), tuple(self._unstored), self._reserved_slots, ahead)
+        return SlotHints(tuple(self._withheld), tuple(self._unstored), self._reserved_slots, ahead, self._share)
 
     def _count_wanted(self) -> int:
         """Return how many trials should wait for a slot: as many as finish within AHEAD_SECONDS."""

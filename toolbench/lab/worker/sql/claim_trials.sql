@@ -1,7 +1,8 @@
 -- Claim up to `max_trials` queued trials of one provider and count their first requests.
 --
 -- Slots: a claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases`
--- has ended, and its slot is free, although its outcome is not stored yet.
+-- has ended, and its slot is free, although its outcome is not stored yet. A worker holds at most `share` slots; "least"
+-- ignores NULL.
 -- Order: runs with the fewest claimed trials that have not ended come first; then the runs take turns.
 -- Limits of a run: at each provider, it has no more claimed trials than its own limit; trials that back off count. With
 -- a request limit, it has no more trials in flight at each provider than its remaining requests are expected to suffice
@@ -22,7 +23,7 @@
 -- table has no statistics.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Parameters: provider; max_trials; finished_leases; unstored_leases: of trials that have ended; reserved_slots: slots
--- for trials that return from back-off; ahead; spare_requests: requests that must be left for each trial in flight if
+-- for trials that return from back-off; share: most slots of this worker, NULL for all; ahead; spare_requests: requests that must be left for each trial in flight if
 -- trials are claimed ahead; isolated: whether only trials that must run alone are claimed; isolate_after; lease:
 -- seconds; worker: name of the process; first_requests: requests to count for each trial of a run without limits.
 -- Returns: the fields of ClaimedTrial up to `reserved_requests`.
@@ -31,18 +32,20 @@
 WITH busy AS (
     SELECT run_id,
         count(*) FILTER (WHERE NOT backing_off AND lease <> ALL(%(finished_leases)s::uuid[])) AS trials,
+        count(*) FILTER (WHERE NOT backing_off AND lease <> ALL(%(finished_leases)s::uuid[]) AND worker = %(worker)s)
+            AS own,
         count(*) FILTER (WHERE lease <> ALL(%(unstored_leases)s::uuid[])) AS claimed
     FROM lab_trial WHERE state = 'running' AND provider_id = %(provider)s GROUP BY run_id
 ), provider_state AS (
     SELECT total.trials AS in_flight, {limit} AS capacity, provider.adaptive OR provider.base_url = '' AS is_changing,
-        {limit} - total.trials - total.probes - %(reserved_slots)s AS vacant,
+        least({limit} - total.trials - total.probes - %(reserved_slots)s, %(share)s::int - total.own) AS vacant,
         NOT EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
             AND (%(isolated)s OR greatest(server_losses, lease_losses) >= %(isolate_after)s))
         AND NOT (%(isolated)s AND EXISTS (SELECT 1 FROM lab_trial WHERE state = 'running'
             AND greatest(server_losses, lease_losses) >= %(isolate_after)s))
         AND NOT (provider.adaptive AND coalesce(pace.held_until > clock_timestamp(), false)) AS is_open
     FROM lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id,
-        (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
+        (SELECT coalesce(sum(trials), 0)::int AS trials, coalesce(sum(own), 0)::int AS own, (SELECT count(*)::int FROM lab_probe
         WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
 ), slots AS (

@@ -1,0 +1,20 @@
+-- Record that a worker claims trials of a provider, and compute its share of the provider's slots.
+--
+-- A worker whose row is older than `timeout` does not count.
+-- Parameters: provider; worker: name of the process; timeout: seconds.
+-- Parts: limit: the concurrency limit of `provider` with its `pace`.
+-- Returns: number of workers that claim, this one included; most slots that it may hold, NULL for all. No row if the
+-- provider was deleted.
+-- Locks: the row of this worker.
+WITH recorded AS (
+    INSERT INTO lab_claimingworker (provider_id, worker, seen_at)
+    SELECT id, %(worker)s, clock_timestamp() FROM lab_provider WHERE id = %(provider)s
+    ON CONFLICT (provider_id, worker) DO UPDATE SET seen_at = clock_timestamp()
+), workers AS (
+    SELECT 1 + count(*) AS number FROM lab_claimingworker
+    WHERE provider_id = %(provider)s AND worker <> %(worker)s
+        AND seen_at > clock_timestamp() - make_interval(secs => %(timeout)s)
+)
+SELECT number, CASE WHEN number > 1 THEN ceil({limit}::float8 / number)::int END
+FROM workers, lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id
+WHERE provider.id = %(provider)s
