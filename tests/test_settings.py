@@ -85,3 +85,21 @@ def test_csrf_trusted_origins_contain_public_address() -> None:
 def test_settings_refuse_invalid_public_address(base: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="TOOLBENCH_BASE must be an address such as"):
         read_settings(TOOLBENCH_BASE=base)
+
+
+def test_csrf_trusted_origins_contain_the_subdomains_of_a_host() -> None:
+    values = read_settings(ALLOWED_HOSTS=".example.org bench.example.com")
+
+    assert {"https://*.example.org", "https://bench.example.com"} <= set(values["CSRF_TRUSTED_ORIGINS"])
+
+
+def test_settings_take_an_empty_variable_as_missing() -> None:
+    values = read_settings(TOOLBENCH_TRACE_DAYS="", TOOLBENCH_KEY_FILE="")
+
+    assert values["TRACE_DAYS"] == 30
+    assert values["KEY_FILE"].name == "provider_keys.key"
+
+
+def test_settings_name_the_variable_that_is_no_number() -> None:
+    with pytest.raises(ImproperlyConfigured, match="TOOLBENCH_TRACE_DAYS must be a number, not 'a month'"):
+        read_settings(TOOLBENCH_TRACE_DAYS="a month")

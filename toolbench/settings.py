@@ -5,6 +5,7 @@ DATABASE_URL and REDIS_URL default to the servers of a running `make up`.
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,22 @@ VAR_DIR = get_var_folder()
 
 
 def _read_number(name: str, default: float) -> float:
-    return float(os.environ.get(name, default))
+    """Return the number in an environment variable; an empty one counts as missing.
+
+    Raises:
+        ImproperlyConfigured: the value is not a number.
+    """
+    text = os.environ.get(name) or default
+    try:
+        return float(text)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a number, not {text!r}.") from None
+
+
+def _list_origins(hosts: Iterable[str]) -> list[str]:
+    """Return the origins of allowed hosts; for a host with a leading dot, the pattern of its subdomains."""
+    patterns = [f"*{host}" if host.startswith(".") else host for host in hosts if host != "*"]
+    return [f"{scheme}://{pattern}" for pattern in patterns for scheme in ("http", "https")]
 
 
 def _build_broker_url(redis_url: str) -> str:
@@ -88,8 +104,7 @@ BASE_URL = _read_server_url("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get
 PUBLIC_PORT = _parse_public_port(BASE_URL)
 DEBUG = False
 ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
-CSRF_TRUSTED_ORIGINS = [f"{scheme}://{host}" for host in ALLOWED_HOSTS if host != "*" for scheme in ("http", "https")]
-CSRF_TRUSTED_ORIGINS.append(BASE_URL)  # the origins above have no port
+CSRF_TRUSTED_ORIGINS = [*_list_origins(ALLOWED_HOSTS), BASE_URL]  # only the last one may have a port
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -209,7 +224,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 
 # File of the key that encrypts the API keys of providers. It is created at its first use, with mode 0600.
-KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE", VAR_DIR / "provider_keys.key"))
+KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE") or VAR_DIR / "provider_keys.key")
 
 # Tests set the first three of these to 1 or 2.
 LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)  # for which a worker may write a trial without a renewal
@@ -227,12 +242,12 @@ EMAIL_HOST_USER = os.environ.get("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = os.environ.get("EMAIL_HOST_PASSWORD", "")
 EMAIL_USE_TLS = os.environ.get("EMAIL_USE_TLS", "1") != "0"
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL", "toolbench@localhost")
+DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "toolbench@localhost"
 TRACE_DAYS = _read_number("TOOLBENCH_TRACE_DAYS", 30)  # age at which gateway traces are deleted; 0 for never
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether `make up` serves the local model
 CONFIRM_ABOVE_REQUESTS = 200  # paid requests to one provider that need no confirmation
 # File of the MCP servers that users can choose, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
-MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS", VAR_DIR / "mcp_servers.json"))
+MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS") or VAR_DIR / "mcp_servers.json")
 # Limits of the API: reading and changing requests per token, and requests with wrong tokens per IP address.
 API_READS_PER_MINUTE = int(_read_number("TOOLBENCH_API_READS_PER_MINUTE", 600))
 API_CHANGES_PER_MINUTE = int(_read_number("TOOLBENCH_API_CHANGES_PER_MINUTE", 120))

@@ -60,6 +60,14 @@ def test_check_installation_counts_a_killed_instance_as_not_running(tmp_path: Pa
     assert "not running" in finding.sentence
 
 
+def test_check_installation_with_an_unusable_lock_counts_as_not_running(tmp_path: Path) -> None:
+    (tmp_path / "up.lock").mkdir()
+
+    finding = _find(check_installation({"TOOLBENCH_VAR": str(tmp_path)}), "instance")
+
+    assert "not running" in finding.sentence
+
+
 @pytest.fixture
 def unused_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -53,3 +53,16 @@ def test_bootstrap_repeats_a_failed_installation(checkout: Path) -> None:
 
     assert failed.returncode == 1
     assert run_bootstrap(checkout).returncode == 0
+
+
+def test_bootstrap_replaces_an_environment_whose_python_has_no_pip(checkout: Path) -> None:
+    python = checkout / ".venv/bin/python"
+    python.unlink()
+    python.write_text("#!/bin/sh\nexit 1\n")  # like the link to a newer Python after an upgrade of the system
+    python.chmod(0o755)
+    (checkout / "requirements/run.txt").write_text("# another list\n")
+
+    result = run_bootstrap(checkout)
+
+    assert result.returncode == 0, result.stderr
+    assert python.is_symlink()

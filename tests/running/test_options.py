@@ -76,3 +76,19 @@ def test_start_options_use_the_public_address_and_its_host() -> None:
 def test_start_options_refuse_an_invalid_public_address(text: str) -> None:
     with pytest.raises(RunnerError, match="TOOLBENCH_BASE must be the site's address"):
         StartOptions.from_environment({"TOOLBENCH_BASE": text})
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"HOST": "2001:db8::5"},
+        {"HOST": "::", "ALLOWED_HOSTS": "2001:db8::5"},
+        {"HOST": "::", "ALLOWED_HOSTS": "[2001:db8::5]"},
+        {"HOST": "::", "TOOLBENCH_BASE": "http://[2001:db8::5]:8000"},
+    ],
+)
+def test_start_options_site_hosts_have_ipv6_addresses_in_brackets(environment: dict[str, str]) -> None:
+    options = StartOptions.from_environment(environment)
+
+    assert options.base == "http://[2001:db8::5]:8000"
+    assert options.site_hosts == ("[2001:db8::5]",)

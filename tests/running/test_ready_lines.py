@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from toolbench.running import ready_lines
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.ready_lines import ServiceRegistrar
 
@@ -86,6 +87,26 @@ def test_service_registrar_repeats_a_failed_registration_after_a_pause(harness: 
     harness.clock = time.monotonic
     harness.tick_until(lambda: harness.starts == 3)
     assert harness.messages == []
+
+
+@pytest.mark.parametrize("harness", ["pass"], indirect=True)
+def test_service_registrar_repeats_a_registration_that_cannot_be_started(
+    harness: RegistrarHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[object] = []
+
+    def refuse(command: object, **options: object) -> None:
+        attempts.append(command)
+        raise BlockingIOError("no more processes")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ready_lines.subprocess, "Popen", refuse)
+        harness.tick_until(lambda: len(attempts) == 1)
+        harness.tick_often()
+    harness.now = 1.0
+    harness.tick_until(lambda: bool(harness.messages))
+
+    assert (len(attempts), harness.starts) == (1, 1)
 
 
 @pytest.mark.parametrize("harness", ["import time; time.sleep(600)"], indirect=True)

@@ -1,6 +1,7 @@
 """The start time that `make up` reports, and the end of its preparation after a stop signal."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ import pytest
 
 from toolbench.installation import ROOT
 from toolbench.running import startup
+from toolbench.running.errors import RunnerError
 from toolbench.running.options import StartOptions
 from toolbench.running.paths import Lock, Paths
 from toolbench.running.startup import compute_seconds_before
@@ -60,3 +62,22 @@ def test_startup_stops_its_preparation_after_a_stop_signal(tmp_path: Path, monke
     lock = Lock(tmp_path / "children.lock")  # a child that still ran would hold the lock, which it inherits
     assert lock.acquire()
     lock.release()
+
+
+def test_startup_that_fails_removes_its_folder_of_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders: list[Path] = []
+
+    def fail(run: startup.Startup, sockets: Path) -> str:
+        folders.append(sockets)
+        raise RunnerError("no disk")
+
+    monkeypatch.setattr(startup.Startup, "_start_postgres", fail)
+    paths = Paths(tmp_path)
+    paths.create()
+    run = startup.Startup(StartOptions(), paths)
+
+    with socket.socket() as web_socket, pytest.raises(RunnerError):
+        run._start(web_socket)
+    run._stop()
+
+    assert [folder.exists() for folder in folders] == [False]

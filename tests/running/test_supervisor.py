@@ -1,6 +1,7 @@
 """Supervision of children that end, fail or send no heartbeat."""
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -322,3 +323,36 @@ def test_supervisor_ends_what_a_killed_child_started(harness: SupervisorHarness)
     harness.tick_until(lambda: bool(harness.messages))
     harness.lock.release()
     assert Lock(harness.folder / "lock").acquire(seconds=_PATIENCE_SECONDS)
+
+
+def test_supervisor_restarts_a_child_whose_log_was_deleted(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", _COUNT_START + _SLEEP)
+    harness.tick_until(lambda: _count_starts(harness) == 1)
+    child.log.unlink()
+
+    child.process.send_signal(signal.SIGKILL)
+
+    harness.tick_until(lambda: _count_starts(harness) == 2)
+
+
+def test_supervisor_repeats_a_start_that_the_system_refuses(harness: SupervisorHarness) -> None:
+    folder = harness.folder / "work"
+    folder.mkdir()
+    command = [sys.executable, "-c", "import pathlib; pathlib.Path('started').touch()"]
+    harness.supervisor.add(ChildSpec("worker", command, dict(os.environ), folder))
+    harness.tick_until(lambda: len(harness.messages) == 1)
+    shutil.rmtree(folder)
+
+    harness.tick_until(lambda: len(harness.messages) == 2)
+    folder.mkdir()
+
+    assert "worker cannot be started" in harness.messages[1]
+    assert "again in 2.0 s" in harness.messages[1]
+    harness.tick_until((folder / "started").exists)
+
+
+def test_read_last_log_line_reads_the_end_of_a_long_log(harness: SupervisorHarness) -> None:
+    child = harness.add("worker", "print('x' * 100_000); print('The end.'); print()")
+    harness.tick_until(lambda: bool(harness.messages))
+
+    assert child.read_last_log_line() == "The end."

@@ -72,10 +72,16 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
 
 
 def is_running(paths: Paths) -> bool:
-    """Return whether a process holds the lock of these folders, as `up` does while it runs."""
-    if not paths.var.is_dir():
+    """Return whether a process holds the lock of these folders, as `up` does while it runs.
+
+    Folders that this user cannot write do not count as running.
+    """
+    try:
+        if not paths.var.is_dir():
+            return False
+        lock = Lock(paths.var / "up.lock")
+    except OSError:
         return False
-    lock = Lock(paths.var / "up.lock")
     try:
         return not lock.acquire()
     finally:
@@ -90,7 +96,7 @@ def _check_python() -> InstallationFinding:
 
 
 def _check_data_folder(folder: Path) -> InstallationFinding:
-    existing_folder = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    existing_folder = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     if not os.access(existing_folder, os.W_OK | os.X_OK):
         sentence = f"{existing_folder} cannot be written: set TOOLBENCH_VAR to a folder of your own."
         return InstallationFinding("data folder", sentence, "error")

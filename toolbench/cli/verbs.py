@@ -6,6 +6,7 @@ command.
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ def _build_database_verb(name: str, help_text: str) -> Verb:
                 os.environ["DATABASE_URL"] = url
                 return _manage([name, *arguments])
         except RunnerError as error:
-            print_line(str(error))
+            sys.stderr.write(f"{error}\n")
             return 1
 
     return Verb(help_text, run)
@@ -133,7 +134,7 @@ def _run_local_model(arguments: Sequence[str]) -> int:
     try:
         install_weights()
     except RunnerError as error:
-        print_line(str(error))
+        sys.stderr.write(f"{error}\n")
         return 1
     print_line("The weights of the local model are installed: the next start serves it.")
     return 0

@@ -74,7 +74,9 @@ def reset() -> None:
     postgres = paths.var / "postgres"
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
-    shutil.rmtree(paths.var)
+    shutil.rmtree(paths.var.resolve())
+    if paths.var.is_symlink():
+        paths.var.unlink()
     return print_line(f"Everything in {paths.var} was deleted. A database of DATABASE_URL is not changed.")
 
 

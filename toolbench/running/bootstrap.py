@@ -56,9 +56,23 @@ def check_machine() -> None:
         fail("needs 1.5 GB of disk for its packages, and there is less: make room and run make again.")
 
 
+def is_environment_usable() -> bool:
+    """Return whether the virtual environment has pip and the Python of this process.
+
+    An upgrade of the system's Python, or the choice of another one, makes it unusable.
+    """
+    command = [os.path.join(VENV, "bin", "python"), "-c", "import pip, sys; print(sys.version)"]
+    try:
+        process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return False
+    return process.returncode == 0 and process.stdout.decode().strip() == sys.version.strip()
+
+
 def make_environment() -> None:
-    """Create the virtual environment, or end the program if that fails."""
-    process = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    """Create the virtual environment in place of an older one, or end the program if that fails."""
+    command = [sys.executable, "-m", "venv", "--clear", VENV]
+    process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if process.returncode != 0:
         fail(f"python3 could not make a virtual environment: {process.stdout.decode(errors='replace')}")
 
@@ -86,7 +100,7 @@ def main() -> None:
         return
     check_machine()
     print(f"Installing packages from {sys.argv[1]} (once; a minute or two).", flush=True)
-    if not os.path.exists(os.path.join(VENV, "bin", "pip")):
+    if not is_environment_usable():
         make_environment()
     install_packages(path)
     with open(build_stamp_path(path), "w") as file:

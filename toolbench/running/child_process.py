@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MAX_LOG_BYTES = 2_000_000
+_MAX_LINE_BYTES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,16 @@ class ChildProcess:
         The call reaps a process that has ended, so that a zombie is never taken for a running process.
         """
         return self.process.poll()
+
+    def read_last_log_line(self) -> str:
+        """Return the last line of the log that is not blank, at most `_MAX_LINE_BYTES` of it; "" without a log."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_LINE_BYTES))
+                end = file.read()
+        except OSError:  # the user may delete logs meanwhile
+            return ""
+        return end.decode(errors="replace").strip().rpartition("\n")[2]
 
     def request_stop(self) -> None:
         """Send the stop signal, unless the process has ended."""

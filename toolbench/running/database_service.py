@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.errors import RunnerError
-from toolbench.running.paths import Lock, Paths, State, make_socket_folder, read_state, remove_sockets
+from toolbench.running.paths import Lock, Paths, make_socket_folder, read_state, remove_sockets
 from toolbench.running.servers import Postgres
 
 MAX_WAIT_SECONDS = 120.0
@@ -31,7 +31,7 @@ def serve_database(paths: Paths) -> Iterator[str]:
         try:
             yield from _serve(paths, Postgres(paths.var / "postgres", sockets), locks[1])
         finally:
-            remove_sockets(State("", str(sockets), {}))
+            remove_sockets(sockets)
     finally:
         for lock in locks:
             lock.release()

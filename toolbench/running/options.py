@@ -21,7 +21,7 @@ class StartOptions:
     Attributes:
         host: address on which the site and the gateway listen.
         port: port of the site.
-        allowed_hosts: further names by which browsers may address the site.
+        allowed_hosts: further names by which browsers may address the site; addresses of IPv6 without brackets.
         workers: number of worker processes.
         local_model: whether to serve the local model.
         database_url: "" for the PostgreSQL that `make up` starts.
@@ -48,7 +48,9 @@ class StartOptions:
         return cls(
             host=environment.get("HOST", "") or "127.0.0.1",
             port=_parse_whole_number("PORT", environment.get("PORT", "") or "8000", 1, 65535),
-            allowed_hosts=tuple(environment.get("ALLOWED_HOSTS", "").replace(",", " ").split()),
+            allowed_hosts=tuple(
+                host.strip("[]") for host in environment.get("ALLOWED_HOSTS", "").replace(",", " ").split()
+            ),
             workers=_parse_whole_number("WORKERS", environment.get("WORKERS", "") or "1", 0, 64),
             local_model=environment.get("LOCAL_MODEL", "1") != "0",
             database_url=environment.get("DATABASE_URL", ""),
@@ -65,11 +67,12 @@ class StartOptions:
     def site_hosts(self) -> tuple[str, ...]:
         """Hosts by which browsers may address the site, in addition to 127.0.0.1, localhost and [::1].
 
-        These are `allowed_hosts`, the host of `public_url`, and `host` unless it stands for all addresses.
+        These are `allowed_hosts`, the host of `public_url`, and `host` unless it stands for all addresses; addresses of
+        IPv6 are in brackets, as in the Host header.
         """
         public_hosts = [host] if (host := urlsplit(self.public_url).hostname) else []
         listening_hosts = [] if self.listens_everywhere else [self.host]
-        return (*self.allowed_hosts, *public_hosts, *listening_hosts)
+        return tuple(map(_bracket, (*self.allowed_hosts, *public_hosts, *listening_hosts)))
 
     @property
     def gateway_port(self) -> int:
@@ -87,7 +90,7 @@ class StartOptions:
             return self.public_url
         base_host = "127.0.0.1" if self.listens_everywhere else self.host
         name = next((host.lstrip(".") for host in self.allowed_hosts if host != "*"), base_host)
-        return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
+        return f"http://{_bracket(name)}:{self.port}"
 
     def listen(self) -> socket.socket:
         """Open the listening socket of the site.
@@ -114,6 +117,11 @@ class StartOptions:
                 f"{self.host}:{self.port} cannot be used ({_describe_error(error)}): choose another with "
                 f"`{_START_WITH_PORT}{self.port % 65535 + 1}`."
             ) from error
+
+
+def _bracket(host: str) -> str:
+    """Return the host as in a URL, where an address of IPv6 is in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _describe_error(error: OSError) -> str:

@@ -90,14 +90,14 @@ def make_socket_folder(previous_state: State | None) -> Path:
         previous_state: state of the earlier start, None if there is none.
     """
     if previous_state:
-        remove_sockets(previous_state)
+        remove_sockets(Path(previous_state.sockets))
     return Path(tempfile.mkdtemp(prefix=_SOCKET_FOLDER_PREFIX, dir="/tmp"))
 
 
-def remove_sockets(state: State) -> None:
-    """Remove the folder of sockets, unless its name shows that `make_socket_folder` did not create it."""
-    if Path(state.sockets).name.startswith(_SOCKET_FOLDER_PREFIX):
-        shutil.rmtree(state.sockets, ignore_errors=True)
+def remove_sockets(folder: Path) -> None:
+    """Remove a folder of sockets, unless its name shows that `make_socket_folder` did not create it."""
+    if folder.name.startswith(_SOCKET_FOLDER_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Lock:

@@ -43,7 +43,7 @@ class ReadyLineReader:
                 self._received += output
                 output = self._received.partition(b"\n")[2]
             if output:
-                with self._log.open("ab") as log:
+                with suppress(OSError), self._log.open("ab") as log:  # the disk may be full
                     log.write(output)
 
     def _read_chunk(self) -> bytes:
@@ -74,17 +74,21 @@ class _Registration:
     retry_seconds: float = _MIN_RETRY_SECONDS
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], *, now: float) -> None:
-        """Start the process that registers the child."""
+        """Start the process that registers the child, or set the time of the next attempt if that fails."""
         self.deadline = now + _MAX_REGISTRATION_SECONDS
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=dict(environment),
-            cwd=ROOT,
-            start_new_session=True,
-        )
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        except OSError:  # no memory for a process, for instance
+            self._postpone(now)
+            return
         assert self.process.stdin is not None
         with suppress(BrokenPipeError), self.process.stdin as stdin:
             stdin.write(self.line.encode())
@@ -101,8 +105,11 @@ class _Registration:
             return False
         exit_code = self.process.returncode
         self.stop()
-        self.retry_at, self.retry_seconds = now + self.retry_seconds, min(self.retry_seconds * 2, _MAX_RETRY_SECONDS)
+        self._postpone(now)
         return exit_code == 0
+
+    def _postpone(self, now: float) -> None:
+        self.retry_at, self.retry_seconds = now + self.retry_seconds, min(self.retry_seconds * 2, _MAX_RETRY_SECONDS)
 
     def stop(self) -> None:
         """Kill the process if it runs."""

@@ -60,8 +60,9 @@ class Startup:
         self._options = options
         self._paths = paths
         self._stop_requests = 0
+        self._sockets: Path | None = None  # folder that this run has created
         self._children_lock = Lock(paths.var / "children.lock")
-        max_silent_seconds = float(os.environ.get("TOOLBENCH_SILENT_SECONDS", "60"))
+        max_silent_seconds = float(os.environ.get("TOOLBENCH_SILENT_SECONDS") or 60)
         self._supervisor = Supervisor(
             paths.logs,
             self._children_lock.handle,
@@ -91,7 +92,7 @@ class Startup:
 
     def _start(self, web_socket: socket.socket) -> Mapping[str, str]:
         """Start all processes, print the sign-in link, and return the environment that the processes share."""
-        sockets = make_socket_folder(read_state(self._paths.state))
+        self._sockets = sockets = make_socket_folder(read_state(self._paths.state))
         shared = {"TOOLBENCH_VAR": str(self._paths.var), "ALLOWED_HOSTS": ",".join(self._options.site_hosts)}
         if self._options.database_url:
             check_database(self._options.database_url)
@@ -143,8 +144,8 @@ class Startup:
         finally:
             child.stop()
         if child.poll_exit_code() != 0:
-            last_log_line = child.log.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise RunnerError(f"The database could not be brought up to date ({last_log_line}): see {child.log}.")
+            reason = child.read_last_log_line()
+            raise RunnerError(f"The database could not be brought up to date ({reason}): see {child.log}.")
 
     def _build_specs(self, env: Mapping[str, str], web_socket: socket.socket) -> list[ChildSpec]:
         missing_reason = explain_missing_local_model() if self._options.local_model else ""
@@ -230,7 +231,7 @@ class Startup:
             registrar.close()
         for names in (self._supervisor.names - _SERVER_NAMES, {"valkey"}, {"postgres"}):
             self._supervisor.stop(names, must_kill=lambda: self._stop_requests > earlier_requests)
-        if state := read_state(self._paths.state):
-            remove_sockets(state)
+        if self._sockets:
+            remove_sockets(self._sockets)
         self._paths.state.unlink(missing_ok=True)
         self._children_lock.release()

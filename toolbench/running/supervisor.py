@@ -22,7 +22,7 @@ class SupervisedChild:
         spec: the specification.
         heartbeat_timer: measures how long the child is silent.
         child: the running process; None while it waits for its restart or if there will be none.
-        started_at: time of the last start, on the supervisor's clock.
+        started_at: time of the last attempt to start it, on the supervisor's clock.
         restart_seconds: the last pause before a restart; `MIN_RESTART_SECONDS` before the first one. The next one is
             twice as long, at most `MAX_RESTART_SECONDS`, or `MIN_RESTART_SECONDS` if the process ran for more than
             `SETTLED_SECONDS`.
@@ -110,7 +110,7 @@ class Supervisor:
             if supervised.child and (exit_code := supervised.child.poll_exit_code()) is not None:
                 self._reap(supervised, exit_code, now)
             elif supervised.restart_at is not None and now >= supervised.restart_at:
-                self._start(supervised)
+                self._restart(supervised, now)
         if self.registrar:
             self.registrar.tick()
             responsive_names = self.registrar.list_responsive_names()
@@ -177,25 +177,35 @@ class Supervisor:
             child.close()
 
     def _start(self, supervised: SupervisedChild) -> ChildProcess:
-        supervised.child = ChildProcess(supervised.spec, self._logs, (self._lock_handle,))
         supervised.started_at, supervised.restart_at, supervised.is_killed = self._clock(), None, False
+        supervised.child = ChildProcess(supervised.spec, self._logs, (self._lock_handle,))
         supervised.heartbeat_timer.start(supervised.started_at)
         if supervised.spec.has_ready_line and self.registrar:
             self.registrar.watch(supervised.child)
         return supervised.child
 
+    def _restart(self, supervised: SupervisedChild, now: float) -> None:
+        """Start a child again, or schedule another attempt if the system starts no process, for lack of memory, say."""
+        try:
+            self._start(supervised)
+        except OSError as error:
+            self._schedule_restart(supervised, now, f"cannot be started ({error})")
+
     def _reap(self, supervised: SupervisedChild, exit_code: int, now: float) -> None:
         """Close a child that has ended, and schedule its restart unless it is a local server that cannot start."""
         assert supervised.child is not None
-        supervised.child.close()
-        log, name = supervised.child.log, supervised.spec.name
-        last_log_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        child, name = supervised.child, supervised.spec.name
+        child.close()
         supervised.child = None
         if supervised.spec.has_ready_line and self.registrar:
             self.registrar.unregister(name)
         if exit_code == START_FAILED_EXIT_CODE and supervised.spec.has_ready_line:
-            self._print_message(f"{name} is left out: {last_log_line}")
+            self._print_message(f"{name} is left out: {child.read_last_log_line()}")
             return
+        self._schedule_restart(supervised, now, f"ended ({_describe_exit(exit_code)}); its log is {child.log}")
+
+    def _schedule_restart(self, supervised: SupervisedChild, now: float, event: str) -> None:
+        """Set the time of the next start, and print what happened to the child."""
         supervised.restart_seconds = (
             MIN_RESTART_SECONDS
             if now - supervised.started_at > SETTLED_SECONDS
@@ -203,8 +213,7 @@ class Supervisor:
         )
         supervised.restart_at = now + supervised.restart_seconds
         self._print_message(
-            f"{name} ended ({_describe_exit(exit_code)}); "
-            f"it is started again in {supervised.restart_seconds:.1f} s; its log is {log}"
+            f"{supervised.spec.name} {event}; it is started again in {supervised.restart_seconds:.1f} s"
         )
 
 
