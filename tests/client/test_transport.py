@@ -3,7 +3,7 @@
 import pytest
 
 from toolbench.client import ToolbenchClient, UnreachableError
-from toolbench.providers.scripted_server import ScriptedServer, json_reply
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, json_reply
 
 
 @pytest.mark.parametrize("token", ["tb_x\n", " tb_x ", "tb_x\r\n"])
@@ -41,6 +41,7 @@ def test_send_with_an_impossible_header_does_not_quote_it(key: str) -> None:
         ("http://user:planted@127.0.0.1:9", "http://***@127.0.0.1:9/api/v1/ did not answer"),
         ("http://user:plan/ted@127.0.0.1:9", "http://***@127.0.0.1:9 is not a URL"),
         ("user:planted@127.0.0.1:9", "***@127.0.0.1:9"),
+        ("http://user:plan\nted@127.0.0.1:9", "http://***@127.0.0.1:9 is not a URL"),
     ],
 )
 def test_transport_masks_the_login_of_the_address_in_errors(base_url: str, shown: str) -> None:
@@ -49,3 +50,12 @@ def test_transport_masks_the_login_of_the_address_in_errors(base_url: str, shown
 
     assert shown in str(raised.value)
     assert "plan" not in f"{raised.value} {raised.value.__cause__}"
+
+
+def test_get_of_an_unchanged_answer_is_not_changed_by_the_caller() -> None:
+    replies = [json_reply({"rows": [1]}, headers={"ETag": '"a"'}), ScriptedReply(304)]
+    with ScriptedServer(replies) as server, ToolbenchClient(server.base_url, "tb_x") as client:
+        client.transport.get("/matrix")["rows"].clear()
+
+        assert client.transport.get("/matrix") == {"rows": [1]}
+        assert server.seen[1].headers["if-none-match"] == '"a"'

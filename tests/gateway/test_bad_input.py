@@ -274,6 +274,19 @@ def test_gateway_bad_body_returns_dialect_error_and_sends_nothing(path: str) -> 
 
 
 @pytest.mark.parametrize("path", DIALECTS)
+def test_gateway_refuses_body_without_the_named_coding(path: str) -> None:
+    _, check_error, _ = DIALECTS[path]
+
+    async def body() -> None:
+        async with scripted_gateway() as (gateway, _):
+            status, answer, _ = await post(gateway, b"no gzip", path, **{"content-encoding": "gzip"})
+            assert (status, "Content-Encoding" in answer["error"]["message"]) == (400, True)
+            check_error(answer)
+
+    run(body)
+
+
+@pytest.mark.parametrize("path", DIALECTS)
 def test_gateway_refuses_body_over_16_mib_and_unknown_alias(path: str) -> None:
     _, check_error, good_body = DIALECTS[path]
 

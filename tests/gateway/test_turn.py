@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from tests.gateway.running import (
+    MESSAGES,
     QUESTION,
     TOOLS,
     chat_body,
     in_database,
     make_alias,
     make_provider_at,
+    messages_body,
     post,
     run,
     run_simulated,
@@ -30,7 +32,7 @@ from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.http.client import HttpClient
-from toolbench.providers.scripted_server import text_reply
+from toolbench.providers.scripted_server import chat_reply, text_reply
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
@@ -168,6 +170,28 @@ def test_run_turn_with_calls_in_text_gives_each_call_its_own_id() -> None:
             assert results == [f"Result of get_weather ({ids[0]}):\nsunny", f"Result of get_weather ({ids[1]}):\nsnow"]
 
     run(hold_conversation)
+
+
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_run_turn_sends_a_blank_message_of_the_user(content: str) -> None:
+    async def ask() -> None:
+        messages = [*QUESTION, {"role": "assistant", "content": "Sunny."}, {"role": "user", "content": content}]
+        async with scripted_gateway(text_reply("Hello.")) as (gateway, upstream):
+            status, _, _ = await post(gateway, chat_body(messages=messages))
+            assert (status, upstream.seen[0].json()["messages"]) == (200, messages)
+
+    run(ask)
+
+
+def test_gateway_messages_usage_counts_cached_tokens_once() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 80}}
+
+    async def ask() -> None:
+        async with scripted_gateway(chat_reply({"content": "Hello."}, usage=usage)) as (gateway, _):
+            _, answer, _ = await post(gateway, messages_body(), MESSAGES)
+            assert answer["usage"] == {"input_tokens": 20, "output_tokens": 5, "cache_read_input_tokens": 80}
+
+    run(ask)
 
 
 @pytest.mark.parametrize("wire", WITHOUT_PROMPTS)

@@ -15,7 +15,7 @@ PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 60.0
 MAX_WAITS = 3  # after 429, before the error is raised
 MAX_CACHED_ANSWERS = 100
-_LOGIN = re.compile(r"^(\w+://)?.*@")
+_LOGIN = re.compile(r"^(\w+://)?.*@", re.DOTALL)
 _TOKEN = re.compile("[!-~]+")
 
 
@@ -34,7 +34,7 @@ class Transport:
     wait: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     has_answered: bool = False
-    _cache: dict[str, tuple[str, Any]] = field(default_factory=dict)  # ETag and JSON value by URL, the oldest first
+    _cache: dict[str, httpx.Response] = field(default_factory=dict)  # answers with an ETag by URL, the oldest first
 
     @classmethod
     def connect(cls, base_url: str, token: str, http: httpx.Client | None = None) -> "Transport":
@@ -60,21 +60,22 @@ class Transport:
         return cls(client)
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON value of a path; an unchanged value comes from the cache.
+        """Return the JSON value of a path, which the caller may change; an unchanged answer comes from the cache.
 
         Raises:
             ToolbenchError: the API refused the request.
             UnreachableError: the server did not answer.
         """
         url = str(self.http.build_request("GET", path, params=_drop_none(params)).url)
-        etag, value = self._cache.get(url, ("", None))
-        headers = {"If-None-Match": etag} if etag else {}
+        cached = self._cache.get(url)
+        headers = {"If-None-Match": cached.headers["ETag"]} if cached else {}
         response = self.send("GET", path, params=params, headers=headers)
-        if response.status_code == 304:
-            return value
+        if cached and response.status_code == 304:
+            return read_json(cached)
+        value = read_json(response)
         if "ETag" in response.headers:
             self._add_to_cache(url, response)
-        return read_json(response)
+        return value
 
     def send(
         self,
@@ -127,9 +128,10 @@ class Transport:
         return response
 
     def _add_to_cache(self, url: str, response: httpx.Response) -> None:
+        self._cache.pop(url, None)
         if len(self._cache) >= MAX_CACHED_ANSWERS:
             self._cache.pop(next(iter(self._cache)))
-        self._cache[url] = (response.headers["ETag"], read_json(response))
+        self._cache[url] = response
 
 
 def _mask_login(url: str) -> str:

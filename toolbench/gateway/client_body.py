@@ -21,10 +21,14 @@ async def read_body(request: web.Request) -> bytes:
     """Return the body of a request.
 
     Raises:
-        GatewayError: the body has more than MAX_BODY_BYTES.
+        GatewayError: the body has more than MAX_BODY_BYTES, or does not have the coding that its headers name.
     """
     try:
         return await request.read()
+    except web.RequestPayloadError:
+        raise refuse(
+            "The body does not have the coding that Content-Encoding or Transfer-Encoding names. Correct it."
+        ) from None
     except web.HTTPRequestEntityTooLarge:
         raise GatewayError(
             413, "request_too_large", f"The body has more than {MAX_BODY_BYTES:,} bytes. Send less."

@@ -143,10 +143,14 @@ async def run_turn(
 
 
 def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
-    """Return the loop's plan, equal to the plan of a trial with the same messages, tools and settings."""
+    """Return the loop's plan, equal to the plan of a trial with the same messages, tools and settings.
+
+    A blank last message stays in the history, because the loop adds no blank `user_text`.
+    """
     messages = list(request.messages)
     system = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
-    user_text = messages.pop()["content"] if messages and messages[-1]["role"] == "user" else ""
+    has_question = messages[-1]["role"] == "user" and messages[-1]["content"].strip()
+    user_text = messages.pop()["content"] if has_question else ""
     return LoopPlan(
         model=target.endpoint.model,
         policy=target.policy,

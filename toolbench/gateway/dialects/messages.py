@@ -220,8 +220,10 @@ def _build_empty_message(answer_id: str, alias: str) -> JsonObject:
 
 
 def _render_usage(usage: Usage | None) -> JsonObject:
+    """Render the usage; unlike in `Usage`, the input tokens leave out those that were read from a cache."""
     usage = usage or Usage()
-    rendered = {"input_tokens": usage.input_tokens or 0, "output_tokens": usage.output_tokens or 0}
+    input_tokens = max(0, (usage.input_tokens or 0) - (usage.cached_tokens or 0))
+    rendered = {"input_tokens": input_tokens, "output_tokens": usage.output_tokens or 0}
     return rendered | ({"cache_read_input_tokens": usage.cached_tokens} if usage.cached_tokens is not None else {})
 
 
