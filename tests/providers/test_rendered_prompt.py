@@ -25,6 +25,13 @@ def test_fetch_rendered_prompt_requests_a_path_beside_the_api(suffix: str) -> No
     assert provider.seen[0].path == "/apply-template"
 
 
+def test_fetch_rendered_prompt_sends_the_query_of_the_endpoint(provider: ScriptedServer) -> None:
+    provider.set_script(json_reply({"prompt": "Hello."}))
+
+    assert asyncio.run(fetch_rendered_prompt(provider.endpoint(query="version=2"), MESSAGES, TOOLS)) == "Hello."
+    assert provider.seen[0].path == "/apply-template?version=2"
+
+
 @pytest.mark.parametrize(
     "answer", [error_reply(404), json_reply({"prompt": 1}), json_reply([]), ScriptedReply(body=b"<html>")]
 )

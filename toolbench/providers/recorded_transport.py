@@ -59,7 +59,7 @@ class StoredExchange:
     """One stored attempt of an exchange.
 
     Attributes:
-        url: address of the request.
+        url: address of the request, with its query.
         request: body of the request.
         status: the HTTP status, None if no response head arrived.
         headers: headers of the response.
@@ -187,7 +187,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
             if refused_fields := sorted(differing & stored.omitted_parameters):
                 raise NotRecordedError(f"the endpoint refuses parameters of this request ({', '.join(refused_fields)})")
             self.differing_fields |= differing
-        if not stored.url.endswith(path):
+        if not stored.url.partition("?")[0].endswith(path):
             raise NotRecordedError("the request would go to another path")
         if stored.is_truncated and not (self.recording.has_original_plan and stored.error):
             raise NotRecordedError("the stored answer is truncated")

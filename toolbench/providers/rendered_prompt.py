@@ -1,7 +1,6 @@
 """Requests for the prompt that a llama.cpp server renders from a request."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from toolbench.engine.strict_json import encode_json
 from toolbench.engine.types import JsonObject, Message
@@ -19,14 +18,8 @@ async def fetch_rendered_prompt(
     """
     body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
     try:
-        payload = await request_json(_strip_api_prefix(endpoint), "apply-template", encode_json(body))
+        payload = await request_json(endpoint, "/apply-template", encode_json(body))  # a route without API prefix
     except ProviderRequestError:
         return None
     prompt = payload.get("prompt") if isinstance(payload, dict) else None
     return prompt if isinstance(prompt, str) else None
-
-
-def _strip_api_prefix(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint without its API prefix, because llama.cpp's own routes have none."""
-    address = endpoint.build_url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
-    return replace(endpoint, base_url=address, api_prefix="")

@@ -109,6 +109,15 @@ def test_check_replay_of_stored_endpoint_errors_gives_same_verdict(answer: Scrip
     assert check_replay(run.pk).same == 1
 
 
+def test_check_replay_of_address_with_query_gives_same_verdict(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, query="api-version=2026-01-01")
+    run = launch_run(model, trials=1)
+    run_worker_session(model)
+
+    assert scripted.seen[0].path.endswith("/chat/completions?api-version=2026-01-01")
+    assert check_replay(run.pk).same == 1
+
+
 def test_check_replay_of_trial_over_deadline_gives_same_verdict() -> None:
     with ScriptedServer(lambda seen: ScriptedReply(ending=ConnectionEnd.HANG, declared=10)) as provider:
         run = _run_trials(provider, trials=1, deadline_seconds=0.3)

@@ -1,9 +1,12 @@
 import json
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable
+from threading import Thread
 
 import pytest
 
-from toolbench.providers.masking.secrets import build_masker
+from toolbench.providers.masking import secrets
+from toolbench.providers.masking.secrets import Masker, build_masker
 
 KEY = 'sk-or/v1+"quoted"\\slash-é'
 
@@ -101,3 +104,20 @@ def test_mask_value_masks_subclass_of_dict_and_keeps_class(value: object, masked
     result = build_masker("sk-secret-1234", ()).mask_value((value, 7))
     assert result == (masked, 7)
     assert type(result[0]) is type(value)
+
+
+def test_mask_known_secrets_knows_secrets_that_threads_add_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = secrets._MaskerRegistry()
+    other = Thread(target=registry.add, args=(frozenset({"sk-other-123456"}),))
+
+    def build_slowly(added: Iterable[str]) -> Masker:
+        if not other.ident:
+            other.start()
+            other.join(0.2)
+        return Masker(added)
+
+    monkeypatch.setattr(secrets, "Masker", build_slowly)
+    registry.add(frozenset({"sk-first-123456"}))
+    other.join()
+
+    assert registry.masker.mask_text("sk-first-123456 sk-other-123456") == "*" * 15 + " " + "*" * 15

@@ -4,6 +4,7 @@ Each secret is overwritten by as many other characters.
 """
 
 import re
+import threading
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -142,15 +143,18 @@ def _has_secret_name(name: str) -> bool:
 
 
 class _MaskerRegistry:
-    """Registry of all secrets for which this process has built a masker, with a masker for them."""
+    """Registry of all secrets for which this process has built a masker, with a masker for them. Thread-safe."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._secrets: frozenset[str] = frozenset()
         self.masker = Masker(())
 
     def add(self, secrets: frozenset[str]) -> None:
         """Add secrets, and rebuild the masker if one of them is new."""
-        if not secrets <= self._secrets:
+        if secrets <= self._secrets:
+            return
+        with self._lock:
             self._secrets |= secrets
             self.masker = Masker(self._secrets)
 

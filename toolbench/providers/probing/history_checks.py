@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.types import JsonObject, Message
+from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.error_body import find_message
 from toolbench.providers.model_list import ProviderRequestError, list_models
 from toolbench.providers.probing.answer_shape import find_reasoning_field, parse_raw_message
@@ -167,7 +168,9 @@ def check_reasoning(result: ProbeResult) -> ProbeCheck:
 
 
 async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
-    """Check whether another prefix leads to the API if there is no API at the address.
+    """Check whether there is an API at the address, else whether another prefix leads to it.
+
+    A list of models shows that there is an API, also if it does not know the model of the endpoint.
 
     Args:
         prober: the prober.
@@ -178,14 +181,13 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
         return ProbeCheck("prefix", "passed", "The address is that of an API.", exchanges=tools.exchanges)
     if error is None or error.code not in _NOT_FOUND_CODES:
         return ProbeCheck("prefix", "unknown", "Inconclusive: the endpoint did not answer.", exchanges=tools.exchanges)
-    current = prober.endpoint.api_prefix.rstrip("/")
+    endpoint, current = prober.endpoint, prober.endpoint.api_prefix.rstrip("/")
+    if await _has_models(prober, endpoint):
+        message = "The address is that of an API, which has a list of models: check the name of the model."
+        return ProbeCheck("prefix", "passed", message, exchanges=tools.exchanges)
     for prefix in PREFIXES:
-        if prefix == current:
-            continue
-        await prober.reserve()
-        try:
-            await list_models(replace(prober.endpoint, api_prefix=prefix))
-        except ProviderRequestError:
+        other = replace(endpoint, api_prefix=prefix)
+        if other.build_url("models") == endpoint.build_url("models") or not await _has_models(prober, other):
             continue
         message = (
             f"There is no API under {current or 'no prefix'}, but a list of models under {prefix or 'no prefix'}. "
@@ -194,3 +196,13 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
         return ProbeCheck("prefix", "failed", message, exchanges=tools.exchanges)
     message = "There is no API here or under the usual prefixes: check the address and the name of the model."
     return ProbeCheck("prefix", "unknown", message, exchanges=tools.exchanges)
+
+
+async def _has_models(prober: Prober, endpoint: Endpoint) -> bool:
+    """Return whether the endpoint has a list of models."""
+    await prober.reserve()
+    try:
+        await list_models(endpoint)
+    except ProviderRequestError:
+        return False
+    return True

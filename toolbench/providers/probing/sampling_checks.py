@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.transforms.requests import TOKEN_LIMIT_KEYS
 from toolbench.engine.types import JsonObject
+from toolbench.engine.visible_text import is_blank
 from toolbench.engine.wire_formats.responses.requests import MIN_TOKEN_LIMIT
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober, ProbeRequest, ProbeResult
@@ -93,9 +94,12 @@ def _build_open_question(options: JsonObject) -> ProbeRequest:
 
 
 def _collect_texts(results: Sequence[ProbeResult]) -> tuple[tuple[int, ...], list[str]]:
-    """Return the numbers of all exchanges, and the texts of the answers."""
+    """Return the numbers of all exchanges, and the texts of the answers that have one.
+
+    A blank answer, as of a model whose reasoning reached the token limit, cannot be compared.
+    """
     numbers = tuple(number for result in results for number in result.exchange_numbers)
-    return numbers, [result.turn.text for result in results if result.turn is not None]
+    return numbers, [result.turn.text for result in results if result.turn and not is_blank(result.turn.text)]
 
 
 def _find_error(results: Sequence[ProbeResult]) -> ExchangeError | None:

@@ -124,7 +124,7 @@ class SimulatedServer:
     def _is_authorised(self, request: web.Request) -> bool:
         """Return whether the request carries the key, in the header `x-api-key` or `Authorization`."""
         key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
-        return secrets.compare_digest(key.encode(), self.key.encode())
+        return secrets.compare_digest(key.encode(errors="surrogateescape"), self.key.encode())
 
     async def _stream_answer(self, answer: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
         """Send a streamed answer; half of its latency passes before the first chunk, the rest after the chunks."""

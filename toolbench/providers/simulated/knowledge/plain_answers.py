@@ -10,8 +10,10 @@ from pathlib import Path
 from toolbench.engine.types import JsonObject
 
 KNOWLEDGE_PATH = Path(__file__).parents[2] / "data" / "knowledge.json"
-# The look-arounds exclude dates and ranges such as 2024-05-01.
-CALCULATION_PATTERN = re.compile(r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")
+# The look-arounds exclude dates and ranges such as 2024-05-01. Python refuses to read or write thousands of digits.
+CALCULATION_PATTERN = re.compile(
+    r"(?<![\d-])(\d{1,99})\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d{1,99})(?![\d-])"
+)
 LOCKER_NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,

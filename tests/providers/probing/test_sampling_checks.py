@@ -1,0 +1,34 @@
+"""Checks of sampling options against scripted endpoints."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.providers.probing.probe_runs import run_probe
+from toolbench.providers.probing.check_result import ProbeCheck
+from toolbench.providers.probing.prober import Prober
+from toolbench.providers.probing.sampling_checks import check_temperature
+from toolbench.providers.scripted_server import ScriptedServer, text_reply
+
+
+async def _run_check(prober: Prober) -> AsyncIterator[ProbeCheck]:
+    yield await check_temperature(prober)
+
+
+@pytest.mark.parametrize(
+    ("texts", "outcome", "honoured"),
+    [
+        (("Kestrel", "Kestrel"), "passed", ("temperature",)),
+        (("Kestrel", "Heron"), "failed", None),
+        (("", ""), "unknown", None),
+        (("", "Kestrel"), "unknown", None),
+    ],
+)
+def test_check_temperature_compares_only_answers_with_text(
+    texts: tuple[str, str], outcome: str, honoured: tuple[str, ...] | None
+) -> None:
+    with ScriptedServer(map(text_reply, texts)) as provider:
+        found = run_probe(provider.endpoint(), _run_check)
+
+    assert found.checks["temperature"].outcome == outcome
+    assert (found.capabilities.honours or None) == honoured
