@@ -81,3 +81,16 @@ def test_startup_that_fails_removes_its_folder_of_sockets(tmp_path: Path, monkey
     run._stop()
 
     assert [folder.exists() for folder in folders] == [False]
+
+
+@pytest.mark.parametrize(("public_url", "is_warned"), [("", True), ("https://bench.example.org", False)])
+def test_startup_warns_only_of_a_site_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public_url: str, is_warned: bool
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(startup, "print_line", lines.append)
+    run = startup.Startup(StartOptions(host="0.0.0.0", public_url=public_url), Paths(tmp_path))
+
+    run._print_greeting("http://127.0.0.1:8000/sign-in/x")
+
+    assert any("ALLOWED_HOSTS" in line for line in lines) is is_warned

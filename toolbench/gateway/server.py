@@ -39,6 +39,9 @@ DIALECTS: Mapping[str, Callable[[], Dialect]] = {
 }
 EXPLAIN_HEADER = "x-toolbench-explain"  # with "1", the answer has the field `toolbench`
 MAX_NAMED_CHANGES = 20  # in the header x-toolbench-changed
+# Seconds that running requests have after the stop signal. The supervisor kills the process after 10 s; until then, the
+# costs and traces of the requests that were cancelled have to be stored.
+STOP_SECONDS = 4.0
 _INTERNAL_ERROR = GatewayError(500, "gateway_failed", "The gateway itself failed. Send the request again later.")
 _OTHER_TEXT_ERROR = GatewayError(
     502,
@@ -332,7 +335,8 @@ def _build_error_response(dialect: Dialect, error: GatewayError, request_id: str
 async def serve(host: str, port: int) -> AsyncIterator[str]:
     """Serve until the context ends, and yield the URL.
 
-    A request whose client disconnects is cancelled, and so is its request to the upstream.
+    A request whose client disconnects is cancelled, and so is its request to the upstream. A request that still runs
+    STOP_SECONDS after the end of the context is cancelled, too.
 
     Args:
         host: address to listen on.
@@ -341,7 +345,9 @@ async def serve(host: str, port: int) -> AsyncIterator[str]:
     Raises:
         OSError: the server cannot listen on this address and port.
     """
-    runner = web.AppRunner(Gateway().build_app(), handler_cancellation=True, access_log=None)
+    runner = web.AppRunner(
+        Gateway().build_app(), handler_cancellation=True, access_log=None, shutdown_timeout=STOP_SECONDS
+    )
     await runner.setup()
     try:
         listening_socket = _listen(host, port)

@@ -184,7 +184,7 @@ class Startup:
         print_line(f"It took {seconds:.0f} s from the start of the command.")
         print_line(f"Sign in (one use, within 24 hours): {link}")
         print_line(f"The other processes start now. Ctrl-C stops everything; data stays in {self._paths.var}.\n")
-        if self._options.listens_everywhere and not self._options.allowed_hosts:
+        if self._options.listens_everywhere and not self._options.site_hosts:
             print_line(
                 "Toolbench listens on every address but answers only at 127.0.0.1: name this machine in ALLOWED_HOSTS."
             )
