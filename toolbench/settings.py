@@ -139,7 +139,6 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "toolbench.urls"
 WSGI_APPLICATION = "toolbench.wsgi.application"
-ASGI_APPLICATION = "toolbench.asgi.application"
 LOGIN_URL = "sign-in"
 TEMPLATES = [
     {

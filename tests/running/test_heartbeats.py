@@ -28,5 +28,13 @@ def test_read_silent_seconds_uses_the_newest_row_of_a_process() -> None:
     assert {pid: seconds // 10 for pid, seconds in found.items()} == {os.getpid(): 0, os.getpid() + 1: 5}
 
 
+def test_read_silent_seconds_keeps_the_options_of_the_address() -> None:
+    url = build_environment()["DATABASE_URL"]
+    separator = "&" if "?" in url else "?"
+
+    assert read_silent_seconds(url) == {}
+    assert read_silent_seconds(f"{url}{separator}options=-csearch_path%3Dnowhere") is None
+
+
 def test_read_silent_seconds_without_a_database_is_none() -> None:
     assert read_silent_seconds("postgresql://nobody@127.0.0.1:1/none") is None

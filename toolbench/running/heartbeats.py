@@ -19,7 +19,8 @@ def read_silent_seconds(database_url: str) -> dict[int, float] | None:
         None if the database cannot be queried.
     """
     try:
-        with psycopg.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000") as connection:
+        with psycopg.connect(database_url, connect_timeout=2) as connection:
+            connection.execute("SET LOCAL statement_timeout = 2000")  # a connection pooler may refuse it as an option
             return dict(connection.execute(_SILENT_SECONDS_SQL, [socket.gethostname()]).fetchall())
     except psycopg.Error:
         return None
