@@ -17,3 +17,13 @@ def test_reset_deletes_the_data_behind_a_symbolic_link(tmp_path: Path, monkeypat
 
     assert run_verb("reset") == 0
     assert (disk.exists(), var.is_symlink()) == (False, False)
+
+
+def test_up_explains_a_data_folder_that_cannot_be_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TOOLBENCH_VAR", str(tmp_path / "file" / "var"))
+
+    assert run_verb("up") == 1
+    assert "cannot be written (Not a directory): set TOOLBENCH_VAR" in capsys.readouterr().err

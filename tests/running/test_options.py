@@ -55,7 +55,7 @@ def test_start_options_listen_on_a_used_port_proposes_another() -> None:
 
 
 def test_start_options_listen_on_a_foreign_host_advises_about_host() -> None:
-    for host in ("256.1.1.1", "192.0.2.1"):
+    for host in ("256.1.1.1", "192.0.2.1", "my..host"):
         with pytest.raises(
             RunnerError, match=f"HOST={host} is not an address of this machine: leave HOST out"
         ) as raised:

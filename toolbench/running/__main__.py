@@ -19,7 +19,8 @@ def up() -> None:
 
     Raises:
         RunnerError: Toolbench runs already, processes of an earlier start still run, an option is invalid, the port or
-            the database cannot be used, the disk is nearly full, or a process cannot start.
+            the database cannot be used, the data folder cannot be written, the disk is nearly full, or a process cannot
+            start.
     """
     paths = Paths(get_var_folder())
     paths.create()

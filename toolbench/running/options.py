@@ -106,17 +106,22 @@ class StartOptions:
             return socket.create_server(
                 (self.host, self.port), family=family, backlog=256, dualstack_ipv6=is_dual_stack
             )
+        except UnicodeError as error:  # the name breaks the rules for host names
+            raise self._build_host_error() from error
         except OSError as error:
             is_unknown_name = (error.errno or 0) < 0
             if is_unknown_name or error.errno == errno.EADDRNOTAVAIL:
-                raise RunnerError(
-                    f"HOST={self.host} is not an address of this machine: leave HOST out to listen on 127.0.0.1, or "
-                    "use HOST=0.0.0.0 to listen on every address."
-                ) from error
+                raise self._build_host_error() from error
             raise RunnerError(
                 f"{self.host}:{self.port} cannot be used ({_describe_error(error)}): choose another with "
                 f"`{_START_WITH_PORT}{self.port % 65535 + 1}`."
             ) from error
+
+    def _build_host_error(self) -> RunnerError:
+        return RunnerError(
+            f"HOST={self.host} is not an address of this machine: leave HOST out to listen on 127.0.0.1, or "
+            "use HOST=0.0.0.0 to listen on every address."
+        )
 
 
 def _bracket(host: str) -> str:

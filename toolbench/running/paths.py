@@ -42,10 +42,15 @@ class Paths:
         """Create the folders if they do not exist; a new `var` can be accessed only by its owner.
 
         Raises:
-            RunnerError: the disk has less than `MIN_FREE_BYTES` left.
+            RunnerError: a folder cannot be created, or the disk has less than `MIN_FREE_BYTES` left.
         """
-        self.var.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.logs.mkdir(exist_ok=True)
+        try:
+            self.var.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.logs.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunnerError(
+                f"{self.var} cannot be written ({error.strerror}): set TOOLBENCH_VAR to a folder of your own."
+            ) from error
         if shutil.disk_usage(self.var).free < MIN_FREE_BYTES:
             raise RunnerError(
                 f"The disk that holds {self.var} has less than 200 MB left: "
