@@ -10,7 +10,7 @@ from django.core.management import get_commands
 
 from toolbench import installation
 from toolbench.cli.verbs import IMPORT_COMMANDS, VERBS
-from toolbench.installation import build_command, get_var_folder
+from toolbench.installation import build_command, get_var_folder, replace_wildcard_host
 
 
 def test_get_var_folder_of_checkout_is_beside_package() -> None:
@@ -77,3 +77,17 @@ def test_texts_name_no_command_of_checkouts_only() -> None:
     }
     # The first file runs in a checkout only; the second one has both commands.
     assert found == {"toolbench/running/bootstrap.py", "toolbench/running/options.py"}
+
+
+@pytest.mark.parametrize(
+    ("url", "base_url", "expected"),
+    [
+        ("http://0.0.0.0:8001", "http://bench.example.org:8000", "http://bench.example.org:8001"),
+        ("http://[::]:8001", "http://[2001:db8::5]:8000", "http://[2001:db8::5]:8001"),
+        ("http://192.0.2.7:8001", "http://bench.example.org:8000", "http://192.0.2.7:8001"),
+        ("http://0.0.0.0:8001", "", "http://0.0.0.0:8001"),
+        ("", "http://bench.example.org:8000", ""),
+    ],
+)
+def test_replace_wildcard_host_names_the_host_of_the_site(url: str, base_url: str, expected: str) -> None:
+    assert replace_wildcard_host(url, base_url) == expected

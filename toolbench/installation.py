@@ -7,6 +7,7 @@ beside it.
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 PACKAGE = Path(__file__).resolve().parent
 IS_WHEEL = (PACKAGE / "templates").is_dir()
@@ -63,3 +64,12 @@ def build_weights_command() -> str:
 def build_python_path() -> dict[str, str]:
     """Return PYTHONPATH by its name, with which another Python program finds the package; {} for a wheel."""
     return {} if IS_WHEEL else {"PYTHONPATH": str(PACKAGE.parent)}
+
+
+def replace_wildcard_host(url: str, base_url: str) -> str:
+    """Return the URL of a server with the host of the site's address, if its own stands for all addresses."""
+    host = urlsplit(url).hostname
+    base_host = urlsplit(base_url).hostname
+    if host not in ("0.0.0.0", "::") or not base_host:
+        return url
+    return url.replace(f"[{host}]" if ":" in host else host, f"[{base_host}]" if ":" in base_host else base_host, 1)

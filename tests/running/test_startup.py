@@ -1,6 +1,7 @@
 """The start time that `make up` reports, and the end of its preparation after a stop signal."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -94,3 +95,22 @@ def test_startup_warns_only_of_a_site_without_a_name(
     run._print_greeting("http://127.0.0.1:8000/sign-in/x")
 
     assert any("ALLOWED_HOSTS" in line for line in lines) is is_warned
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_startup_under_nohup_ignores_the_end_of_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
+) -> None:
+    def refuse(run: startup.Startup) -> None:
+        raise RunnerError("no start")
+
+    handled: list[int] = []
+    monkeypatch.setattr(startup.Startup, "_wait_for_leftovers", refuse)
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: handled.append(number))
+
+    with pytest.raises(RunnerError):
+        startup.Startup(StartOptions(port=0), Paths(tmp_path)).run()
+
+    assert signal.SIGTERM in handled
+    assert (signal.SIGHUP in handled) is not is_ignored

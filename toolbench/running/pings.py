@@ -1,5 +1,6 @@
 """Health requests to local servers, sent without waiting for the answers."""
 
+import ipaddress
 import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -11,9 +12,8 @@ _REQUEST = b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
 class HealthPing:
     """Repeated health requests to a server on this machine, at most one at a time."""
 
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._address = parts.hostname or "", parts.port or 80
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
         self._socket: socket.socket | None = None
         self._is_sent = False
         self._due_at = 0.0
@@ -26,11 +26,11 @@ class HealthPing:
         Args:
             now: seconds of a monotonic clock.
         """
-        if self._socket is None:
-            if now < self._due_at:
-                return False
-            self._connect(now)
         try:
+            if self._socket is None:
+                if now < self._due_at:
+                    return False
+                self._connect(now)
             return self._exchange()
         except BlockingIOError:
             return False
@@ -46,7 +46,7 @@ class HealthPing:
 
     def _connect(self, now: float) -> None:
         self._due_at, self._is_sent = now + PING_INTERVAL_SECONDS, False
-        self._socket = socket.socket()
+        self._socket = socket.socket(socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET)
         self._socket.setblocking(False)
         with suppress(OSError):  # EINPROGRESS; any other error occurs again in _exchange
             self._socket.connect(self._address)
@@ -61,8 +61,16 @@ class HealthPing:
         return bool(answer)
 
 
-def can_be_pinged(url: str) -> bool:
-    """Return whether the URL has the host 127.0.0.1 and a port. Names are excluded, because their lookup can block."""
-    with suppress(ValueError):
-        return urlsplit(url).hostname == "127.0.0.1" and urlsplit(url).port is not None
-    return False
+def find_ping_address(url: str) -> tuple[str, int] | None:
+    """Return IP address and port at which a server can be pinged; this machine's for one that stands for all.
+
+    Returns:
+        None if the URL has no port, or a name in place of an IP address, because its lookup can block.
+    """
+    try:
+        host, port = ipaddress.ip_address(urlsplit(url).hostname or ""), urlsplit(url).port
+    except ValueError:
+        return None
+    if port is None:
+        return None
+    return ({4: "127.0.0.1", 6: "::1"}[host.version] if host.is_unspecified else str(host)), port

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from toolbench.installation import ROOT
+from toolbench.installation import ROOT, replace_wildcard_host
 from toolbench.running.child_process import ChildProcess
 from toolbench.running.database_user import build_confined_command
-from toolbench.running.pings import HealthPing, can_be_pinged
+from toolbench.running.pings import HealthPing, find_ping_address
 
 _MAX_REGISTRATION_SECONDS = 60
 _MIN_RETRY_SECONDS = 0.5
@@ -173,8 +173,8 @@ class ServiceRegistrar:
             reader.read_available()
             if reader.line and not had_line:
                 self._queue_registration(name, reader.line)
-                if can_be_pinged(_parse_url(reader.line)):
-                    self._pings[name] = HealthPing(_parse_url(reader.line))
+                if address := find_ping_address(_parse_url(reader.line)):
+                    self._pings[name] = HealthPing(address)
         for name in tuple(self._registrations):
             self._advance_registration(name)
 
@@ -206,7 +206,8 @@ class ServiceRegistrar:
         if registration.reap(now):
             self._drop_registration(name)
             if registration.line:
-                self._print_message(f"{name} is ready at {_parse_url(registration.line)}")
+                url = replace_wildcard_host(_parse_url(registration.line), self._environment.get("TOOLBENCH_BASE", ""))
+                self._print_message(f"{name} is ready at {url}")
         elif registration.process is None and now >= registration.retry_at:
             command = [*self._command, name, *([] if registration.line else ["--gone"])]
             command = build_confined_command(list(command), death_signal=signal.SIGKILL)

@@ -79,7 +79,8 @@ class Startup:
                 stopped.
         """
         for stop_signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(stop_signal, self._count_stop_request)
+            if stop_signal != signal.SIGHUP or signal.getsignal(stop_signal) != signal.SIG_IGN:  # `nohup` ignores it
+                signal.signal(stop_signal, self._count_stop_request)
         with self._options.listen() as web_socket:
             self._wait_for_leftovers()
             try:

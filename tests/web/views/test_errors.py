@@ -1,6 +1,7 @@
 """Error pages: what happened, what was kept and what to do."""
 
 import pytest
+from django.conf import LazySettings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client, RequestFactory
@@ -88,6 +89,16 @@ def test_error_404_of_model_api_path_names_gateway(client: Client, path: str, ba
 
     assert answer.status_code == 404
     assert answer.json()["error"]["message"].endswith(f"Set base_url to the address of the gateway: {base_url}")
+
+
+@pytest.mark.django_db
+def test_error_404_of_model_api_path_names_gateway_of_all_addresses(client: Client, settings: LazySettings) -> None:
+    settings.BASE_URL = "http://bench.example.org:8000"
+    ServiceAddress.objects.create(name=GATEWAY_NAME, host="here", url="http://0.0.0.0:8001", ready_at=timezone.now())
+
+    message = client.post("/v1/messages", {"model": "x"}, content_type="application/json").json()["error"]["message"]
+
+    assert message.endswith("http://bench.example.org:8001")
 
 
 @pytest.mark.django_db

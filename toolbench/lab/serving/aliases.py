@@ -4,10 +4,12 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
 
 from toolbench.engine.types import JsonObject
+from toolbench.installation import replace_wildcard_host
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import AliasBinding, ModelAlias, RunConfig, ServiceAddress
 from toolbench.lab.planning.expansion import build_plan
@@ -287,5 +289,6 @@ def list_aliases_with_fallback(alias: ModelAlias) -> Sequence[str]:
 
 
 def find_gateway_url() -> str:
-    """Return the address of the registered gateway; empty if none is registered."""
-    return ServiceAddress.objects.filter(name=GATEWAY_NAME).values_list("url", flat=True).first() or ""
+    """Return the address of the registered gateway for other machines; empty if none is registered."""
+    url = ServiceAddress.objects.filter(name=GATEWAY_NAME).values_list("url", flat=True).first() or ""
+    return replace_wildcard_host(url, settings.BASE_URL)
