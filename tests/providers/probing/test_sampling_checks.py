@@ -7,8 +7,14 @@ import pytest
 from tests.providers.probing.probe_runs import run_probe
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.sampling_checks import check_temperature
-from toolbench.providers.scripted_server import ScriptedServer, text_reply
+from toolbench.providers.probing.sampling_checks import check_max_tokens, check_temperature
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    error_reply,
+    text_reply,
+)
 
 
 async def _run_check(prober: Prober) -> AsyncIterator[ProbeCheck]:
@@ -32,3 +38,21 @@ def test_check_temperature_compares_only_answers_with_text(
 
     assert found.checks["temperature"].outcome == outcome
     assert (found.capabilities.honours or None) == honoured
+
+
+def test_check_max_tokens_skips_a_name_that_the_endpoint_refuses() -> None:
+    def respond(seen: ReceivedRequest) -> ScriptedReply:
+        body = seen.json()
+        if "max_completion_tokens" in body:
+            return error_reply(400, "Unknown parameter: max_completion_tokens")
+        return text_reply("one two three four five six seven eight nine ten" if body["max_tokens"] == 4 else "Kestrel")
+
+    async def run_checks(prober: Prober) -> AsyncIterator[ProbeCheck]:
+        yield await check_max_tokens(prober)
+        yield await check_temperature(prober)
+
+    with ScriptedServer(respond) as provider:
+        found = run_probe(provider.endpoint(), run_checks)
+
+    assert (found.checks["max_tokens"].outcome, found.capabilities.ignores) == ("failed", ("max_tokens",))
+    assert found.checks["temperature"].outcome == "passed"

@@ -33,7 +33,7 @@ ECHO_TOOL = ToolDefinition(
 )
 PING_TOOL = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
 MESSAGES_WIRE = "anthropic"
-DEFAULT_LIMIT_NAME = "max_tokens"  # newer models require another name
+DEFAULT_LIMIT_NAME, NEWER_LIMIT_NAME = "max_tokens", "max_completion_tokens"  # newer models require the second name
 MAX_ANSWER_TOKENS = 512  # reasoning models think before they call
 MAX_WAIT_SECONDS = 5.0  # between two attempts
 MAX_ATTEMPTS = 2
@@ -169,8 +169,9 @@ class Prober:
         If the endpoint requires the newer name of the token limit, send the request again with that name.
         """
         result = await self._ask(request)
-        if result.error and "max_completion_tokens" in result.error.message and self.limit_name == DEFAULT_LIMIT_NAME:
-            self.limit_name = "max_completion_tokens"
+        is_unused = self.limit_name == DEFAULT_LIMIT_NAME and NEWER_LIMIT_NAME not in request.options
+        if is_unused and result.error and NEWER_LIMIT_NAME in result.error.message:
+            self.limit_name = NEWER_LIMIT_NAME
             result = await self._ask(request)
         return result
 

@@ -17,17 +17,21 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
     """Check that a small token limit truncates a long answer.
 
     The limit is `SMALL_LIMIT_TOKENS`; for the Responses API its wire format raises it to the lowest limit that the API
-    accepts. Each name of the limit is tried until one has an effect. An answer of up to twice the limit still counts
-    as truncated by it.
+    accepts. Each name of the limit is tried until one has an effect; a name that is refused is skipped. An answer of up
+    to twice the limit still counts as truncated by it.
     """
     max_tokens = 2 * (MIN_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
+    refusals: list[ExchangeError] = []
     for name in names:
         result = await prober.ask(
             ProbeRequest("", "Count from one to fifty in words.", options=_build_limit_options(name, prober))
         )
         numbers = (*numbers, *result.exchange_numbers)
+        if result.error is not None and not result.error.infrastructure:
+            refusals.append(result.error)
+            continue
         if result.error is not None or result.turn is None:
             return build_inconclusive("max_tokens", result.error, numbers)
         output_tokens = result.turn.usage.output_tokens if result.turn.usage else None
@@ -37,6 +41,8 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
         if len(result.turn.text.split()) <= max_tokens:
             message = "Inconclusive: the answer was shorter than the limit."
             return ProbeCheck("max_tokens", "unknown", message, exchanges=numbers)
+    if len(refusals) == len(names):
+        return build_inconclusive("max_tokens", refusals[0], numbers)
     return _build_ignored("max_tokens", numbers)
 
 
