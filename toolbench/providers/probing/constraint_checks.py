@@ -1,9 +1,10 @@
 """Checks of which constraints an endpoint enforces and of whether it accepts strict tools."""
 
 from toolbench.engine.types import JsonObject
+from toolbench.engine.visible_text import is_blank
 from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
-from toolbench.providers.probing.prober import PostResult, Prober
+from toolbench.providers.probing.prober import MAX_ANSWER_TOKENS, PostResult, Prober
 
 _QUESTION: list[JsonObject] = [{"role": "user", "content": "What is the capital of Norway?"}]
 _VERDICT_SCHEMA: JsonObject = {
@@ -48,7 +49,7 @@ async def check_constraints(prober: Prober) -> ProbeCheck:
     fields = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
     replies = {name: await _post_constrained(prober, field) for name, field in fields.items()}
     numbers = tuple(reply.exchange_number for reply in replies.values())
-    if all(reply.error is not None and not reply.is_refused for reply in replies.values()):
+    if all(map(_is_inconclusive, replies.values())):
         return build_inconclusive("constraints", next(iter(replies.values())).error, numbers)
     enforced = [name for name, reply in replies.items() if _is_enforced(reply)]
     description = "; ".join(
@@ -57,7 +58,7 @@ async def check_constraints(prober: Prober) -> ProbeCheck:
     if "response_format" in enforced:
         reply = await _post_constrained(prober, {"response_format": _build_schema_format(_PATTERN_SCHEMA)})
         numbers = (*numbers, reply.exchange_number)
-        if not _is_enforced(reply) and (reply.error is None or reply.is_refused):
+        if not _is_enforced(reply) and not _is_inconclusive(reply):
             enforced[enforced.index("response_format")] = "plain_schema"
             description += f"; its patterns: {_describe_result(reply, is_enforced=False)}, so plain_schema"
     outcome: CheckOutcome = "passed" if enforced else "failed"
@@ -65,17 +66,22 @@ async def check_constraints(prober: Prober) -> ProbeCheck:
 
 
 async def _post_constrained(prober: Prober, field: JsonObject) -> PostResult:
-    return await prober.post({"messages": _QUESTION, **field, prober.limit_name: 64, "temperature": 0})
+    return await prober.post({"messages": _QUESTION, **field, prober.limit_name: MAX_ANSWER_TOKENS, "temperature": 0})
 
 
 def _is_enforced(reply: PostResult) -> bool:
     return reply.text.strip() == "kestrel" or parse_json(reply.text) == {"verdict": "kestrel"}
 
 
+def _is_inconclusive(reply: PostResult) -> bool:
+    """Return whether a reply shows nothing: an infrastructure error, or a blank answer as of a truncated reasoning."""
+    return not reply.is_refused if reply.error is not None else is_blank(reply.text)
+
+
 def _describe_result(reply: PostResult, *, is_enforced: bool) -> str:
-    if reply.error is not None:
-        return "refused" if reply.is_refused else "inconclusive"
-    return "enforced" if is_enforced else "ignored"
+    if _is_inconclusive(reply):
+        return "inconclusive"
+    return "refused" if reply.is_refused else "enforced" if is_enforced else "ignored"
 
 
 async def check_strict(prober: Prober) -> ProbeCheck:
