@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from toolbench.running import child_process
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.paths import Lock
 from toolbench.running.ready_lines import ServiceRegistrar
@@ -356,3 +357,21 @@ def test_read_last_log_line_reads_the_end_of_a_long_log(harness: SupervisorHarne
     harness.tick_until(lambda: bool(harness.messages))
 
     assert child.read_last_log_line() == "The end."
+
+
+def test_supervisor_empties_a_long_log_of_a_running_child(
+    harness: SupervisorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "_MAX_RUNNING_LOG_BYTES", 100)
+    print_twice = (
+        "import pathlib, time\nprint('x' * 200, flush=True)\n"
+        "while not pathlib.Path('go').exists(): time.sleep(0.01)\nprint('The end.', flush=True); time.sleep(600)"
+    )
+    child = harness.add("worker", print_twice)
+    harness.tick_until(lambda: child.log.stat().st_size > 100)
+
+    harness.supervisor.limit_logs()
+    (harness.folder / "go").touch()
+
+    harness.tick_until(lambda: child.log.read_text() == "The end.\n")
+    assert child.log.with_suffix(".log.1").read_text() == "x" * 200 + "\n"

@@ -1,6 +1,7 @@
 """Child processes, and the specifications from which they are started."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MAX_LOG_BYTES = 2_000_000
+_MAX_RUNNING_LOG_BYTES = 20_000_000
 _MAX_LINE_BYTES = 4_096
 
 
@@ -45,7 +47,7 @@ class ChildProcess:
     """Process that is started from a specification.
 
     Its output goes to `<logs>/<name>.log`, except for the standard output of a child with a ready line, which goes to a
-    pipe. A log of more than `_MAX_LOG_BYTES` is renamed to `.log.1` before the start.
+    pipe. A log of more than `_MAX_LOG_BYTES` is renamed to `.log.1` before the start; `limit_log` limits it later.
     """
 
     def __init__(self, spec: ChildSpec, logs: Path, inherited_handles: tuple[int, ...] = ()) -> None:
@@ -83,6 +85,13 @@ class ChildProcess:
         The call reaps a process that has ended, so that a zombie is never taken for a running process.
         """
         return self.process.poll()
+
+    def limit_log(self) -> None:
+        """Copy a log of more than `_MAX_RUNNING_LOG_BYTES` to `.log.1` and empty it, while the process writes to it."""
+        with suppress(OSError):  # the disk may be full, or the log deleted
+            if self.log.stat().st_size > _MAX_RUNNING_LOG_BYTES:
+                shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                os.truncate(self.log, 0)
 
     def read_last_log_line(self) -> str:
         """Return the last line of the log that is not blank, at most `_MAX_LINE_BYTES` of it; "" without a log."""

@@ -200,6 +200,7 @@ class Startup:
             next_check_at = time.monotonic() + _HEARTBEAT_CHECK_SECONDS
             queried_at = time.monotonic()
             self._supervisor.restart_silent(read_silent_seconds(database_url), queried_at)
+            self._supervisor.limit_logs()
 
     def _wait_until(self, child: ChildProcess, is_ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _MAX_WAIT_SECONDS

@@ -146,6 +146,12 @@ class Supervisor:
             if spec.has_heartbeats or (spec.has_ready_line and timer.has_heartbeat):
                 self._kill_overdue(supervised, queried_at)
 
+    def limit_logs(self) -> None:
+        """Empty the logs that have become too large (`ChildProcess.limit_log`)."""
+        for supervised in self._supervised:
+            if supervised.child:
+                supervised.child.limit_log()
+
     def _kill_overdue(self, supervised: SupervisedChild, now: float) -> None:
         if supervised.child is not None and not supervised.is_killed and supervised.heartbeat_timer.is_overdue(now):
             supervised.is_killed = True
