@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running import ready_lines
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.ready_lines import ServiceRegistrar
 
@@ -100,7 +100,7 @@ def test_service_registrar_repeats_a_registration_that_cannot_be_started(
         raise BlockingIOError("no more processes")
 
     with monkeypatch.context() as patched:
-        patched.setattr(ready_lines.subprocess, "Popen", refuse)
+        patched.setattr(subprocess, "Popen", refuse)
         harness.tick_until(lambda: len(attempts) == 1)
         harness.tick_often()
     harness.now = 1.0
