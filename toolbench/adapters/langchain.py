@@ -27,7 +27,7 @@ def read_tool(tool: BaseTool) -> PythonTool:
     Raises:
         PlanError: the name is not allowed for a tool (see `ToolDefinition`).
     """
-    is_async = isinstance(tool, StructuredTool) and tool.func is None
+    is_async = getattr(tool, "func", tool) is None  # a tool with a coroutine only
     definition = build_tool_definition(convert_to_openai_tool(tool))
     return build_python_tool(definition, _build_async_call(tool) if is_async else _build_call(tool))
 

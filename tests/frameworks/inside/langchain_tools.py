@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, Tool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from tests.frameworks.inside.sample_tools import SearchArguments, double, echo, wait
@@ -41,12 +41,14 @@ def test_read_tool_of_a_class_has_definition_and_runs() -> None:
     assert not read.is_async
 
 
-def test_read_tool_of_async_function_is_async() -> None:
-    read = read_tool(tool(wait))
+@pytest.mark.parametrize("single_input", [False, True])
+def test_read_tool_of_async_function_is_async(single_input: bool) -> None:
+    read = read_tool(Tool("wait", None, "Wait.", coroutine=wait) if single_input else tool(wait))
     assert read.is_async
+    (name,) = read.definition.parameters["properties"]
 
     async def run() -> Any:
-        value: Any = read.call({"seconds": 3})
+        value: Any = read.call({name: 3})
         return await value
 
     assert asyncio.run(run()) == "waited 3"
