@@ -57,7 +57,8 @@ class Request:
         path: the path below the endpoint's prefix, such as `chat/completions`; a path that begins with a slash is below
             the endpoint's base URL instead.
         body: the exact bytes to send.
-        has_tools: whether the request offers tools, in the field `tools` or in the prompt.
+        has_tools: whether the turn may use tools. They are in the field `tools` or in the prompt, in neither for the
+            tool choice `none` of a method that requests calls in the prompt.
         is_streamed: whether the answer is requested as a stream.
         changes: changes to the request by transforms, by the wire format and by omitted parameters.
         truncation_retries: how often the request may be repeated if its streamed answer is truncated.

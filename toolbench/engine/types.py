@@ -241,8 +241,7 @@ class Envelope:
 
 def get_called_function(call: JsonObject) -> JsonObject:
     """Return the `function` object of a call in OpenAI's format; {} if it has none."""
-    function = call.get("function")
-    return get_object(function)
+    return get_object(call.get("function"))
 
 
 def remove_calls(message: Message) -> Message:

@@ -52,6 +52,22 @@ def test_compile_constraint_with_equal_tools_returns_cached_result(constraint: s
     assert compile_constraint([TOOL], constraint, ConstraintOptions(allows_final=False)) is not first
 
 
+def test_compile_constraint_refuses_name_that_is_too_long_for_a_grammar() -> None:
+    parameters = {"properties": {"a" * 2000: {"type": "null"}}, "additionalProperties": True}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    with pytest.raises(PlanError, match="too long"):
+        compile_constraint([tool], "gbnf", ConstraintOptions())
+    compile_constraint([tool], "grammar", ConstraintOptions())
+
+
+def test_compile_constraint_ignores_prefix_of_an_older_draft() -> None:
+    array = {"type": "array", "prefixItems": 5, "items": {"type": "null"}}
+    parameters = {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": array}}
+    compile_constraint(
+        [{"type": "function", "function": {"name": "f", "parameters": parameters}}], "gbnf", ConstraintOptions()
+    )
+
+
 @pytest.mark.parametrize(
     ("constraint", "options"),
     [

@@ -39,6 +39,12 @@ def test_grammar_accepts_exactly_the_values_of_its_schema(data: st.DataObject, s
         assert matcher.accepts_call("f", {"a": value}) is allowed
 
 
+def test_grammar_of_very_long_string_is_small() -> None:
+    tool = {"function": {"name": "f", "parameters": {"properties": {"a": {"type": "string", "maxLength": 2**31 - 1}}}}}
+    answers = build_allowed_answers([tool], allows_final=False, support=GBNF_SUPPORT, limits=LIMITS)
+    assert len(build_gbnf(answers, LIMITS)) < 100_000
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     low=st.none() | st.integers(-2000, 2000), high=st.none() | st.integers(-2000, 2000), value=st.integers(-2100, 2100)

@@ -187,6 +187,16 @@ def test_normaliser_merges_all_of_into_one_schema() -> None:
     ]
 
 
+@pytest.mark.parametrize("support", [GBNF_SUPPORT, LLGUIDANCE_SUPPORT], ids=lambda support: support.name)
+def test_normaliser_reads_counts_that_are_written_as_fractions(support: SchemaSupport) -> None:
+    schema = {"type": "array", "prefixItems": [{"type": "null"}] * 3, "minItems": 1.0, "maxItems": 2.0}
+    tool = {"name": "f", "parameters": {"properties": {"a": schema}, "minProperties": 1.0, "required": ["a"]}}
+    normalised = SchemaNormaliser(support, LIMITS).normalise_arguments(tool, 0)
+    counts = [*(normalised["properties"]["a"][name] for name in ("minItems", "maxItems"))]
+    assert (counts, {*map(type, counts)}) == ([1, 2], {int})
+    assert type(normalised.get("minProperties", 1)) is int
+
+
 def test_normaliser_drops_enum_values_of_another_type() -> None:
     assert normalise({"type": "integer", "enum": ["1", 2, True]}) == {"enum": [2]}
 

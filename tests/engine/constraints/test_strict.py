@@ -57,6 +57,36 @@ def test_remove_added_nulls_keeps_nulls_that_the_tool_allows(arguments: dict[str
     assert jsonschema_rs.is_valid(PARAMETERS, restored)
 
 
+def test_remove_added_nulls_follows_references_and_unions() -> None:
+    place = {"type": "object", "properties": {"street": {"type": "string"}}}
+    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/tree"}, "size": {}}, "required": ["size"]}
+    properties: dict[str, Any] = {
+        "unit": {"$ref": "#/$defs/unit", "default": "c"},
+        "other_unit": {"allOf": [{"$ref": "#/$defs/unit"}]},
+        "home": {"anyOf": [{"$ref": "#/$defs/place"}, {"type": "null"}]},
+        "stops": {"type": "array", "items": {"$ref": "#/$defs/place"}},
+        "tree": {"$ref": "#/$defs/tree"},
+        "free": {},
+    }
+    definitions = {"unit": {"type": "string", "enum": ["c", "f"]}, "place": place, "tree": tree}
+    schema = {"type": "object", "properties": properties, "$defs": definitions}
+    sent = {
+        "unit": None,
+        "other_unit": None,
+        "home": {"street": None},
+        "stops": [{"street": None}, {"street": "x"}],
+        "tree": {"size": None, "left": {"size": 1, "left": None}},
+        "free": None,
+    }
+    assert remove_added_nulls(sent, schema) == {
+        "home": {},
+        "stops": [{}, {"street": "x"}],
+        "tree": {"size": None, "left": {"size": 1}},
+        "free": None,
+    }
+    assert remove_added_nulls(dict.fromkeys(properties), schema) == {"home": None, "free": None}
+
+
 def test_native_strict_method_parses_calls_without_added_nulls() -> None:
     call_method = NativeStrictMethod("strict_tools", ConstraintOptions())
     arguments = json.dumps(fill_missing_keys({"city": "Oslo"}))
@@ -76,6 +106,33 @@ def test_native_strict_method_sends_strict_tools_and_choice() -> None:
     assert NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body({"messages": []}, [], [], "auto") == {
         "messages": []
     }
+
+
+def test_build_strict_tools_keeps_descriptions() -> None:
+    unit = {"type": "string", "enum": ["c", "f"], "description": "The unit."}
+    properties = {
+        "city": {"type": "string", "description": "Such as Oslo."},
+        "units": {"type": "array", "items": unit, "description": "Several."},
+        "unit": unit,
+        "tree": {"$ref": "#", "description": "OpenAI refuses it beside a reference."},
+    }
+    parameters = {"type": "object", "description": "All.", "properties": properties, "required": ["city"]}
+    (strict,), _ = build_strict_tools([ToolDefinition("f", "F.", parameters).to_openai()], SizeLimits())
+    sent = strict["function"]["parameters"]
+    assert sent["description"] == "All."
+    assert sent["properties"]["city"] == properties["city"]
+    assert sent["properties"]["unit"] == {
+        "anyOf": [{"enum": ["c", "f"]}, {"type": "null"}],
+        "description": "The unit.",
+    }
+    units = sent["properties"]["units"]
+    assert (units["description"], units["anyOf"][0]["items"]["description"]) == ("Several.", "The unit.")
+    assert "description" not in str(sent["properties"]["tree"])
+
+
+def test_build_strict_tools_sends_no_definitions_that_are_not_used() -> None:
+    (strict,), _ = build_strict_tools([TOOL.to_openai()], SizeLimits())
+    assert "$defs" not in strict["function"]["parameters"]
 
 
 def test_build_strict_tools_keeps_root_union_and_reports_it() -> None:

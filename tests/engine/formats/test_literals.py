@@ -49,3 +49,9 @@ def test_read_value_of_any_text_raises_only_invalid_json_error(text: str) -> Non
 )
 def test_read_value_accepts_small_faults(text: str, value: Any) -> None:
     assert read_value(text) == value
+
+
+def test_read_value_reads_200000_escaped_quotes_once() -> None:
+    with pytest.raises(InvalidJsonError):
+        read_value('[{\\"a\\": "' + '\\"' * 200_000 + "]")
+    assert read_value("[1, \\\n'\\d', 007]") == [1, "\\d", 7]

@@ -64,3 +64,8 @@ def test_parse_pythonic_reads_call_with_long_name() -> None:
     parsed = parse(f"[{name}(a=1)]", format="pythonic", tools=[{"name": name, "parameters": {}}])
 
     assert [call.name for call in parsed.calls] == [name]
+
+
+def test_parse_pythonic_reads_200000_escaped_quotes_once() -> None:
+    text = "<|python_start|>[f(a=" + '\\"' * 200_000 + "x)]<|python_end|>"
+    assert [finding.code for finding in parse(text, format="llama4", tools=TOOLS).findings] == ["call_unreadable"]

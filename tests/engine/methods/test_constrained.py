@@ -30,6 +30,7 @@ def list_allowed_answers(schema: Any) -> list[str]:
         ("auto", ["f", "g", "final"]),
         (None, ["f", "g", "final"]),
         ("required", ["f", "g"]),
+        ("any", ["f", "g"]),
         ({"type": "function", "function": {"name": "g"}}, ["g"]),
         ({"type": "function", "function": {"name": "nope"}}, ["f", "g"]),
     ],

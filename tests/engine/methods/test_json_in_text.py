@@ -32,6 +32,7 @@ def test_find_blocks_returns_32_blocks_at_most() -> None:
     ("text", "expected"),
     [
         ('"f" is a tool', None),
+        ('[1](https://oslo.example) is what "f" says', None),
         ("f(1) or g(2)?", None),
         ("`g(1)`", "g"),
         ('g {"a": 1}', "g"),

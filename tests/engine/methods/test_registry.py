@@ -184,6 +184,13 @@ def test_text_method_renders_examples_that_it_can_read(call_method: CallMethod, 
 
 
 @pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
+def test_text_method_renders_blank_arguments_as_an_empty_object(call_method: CallMethod) -> None:
+    call = {**CALL, "function": {"name": "get_weather", "arguments": " "}}
+    (rendered,) = call_method.render_history([{"role": "assistant", "tool_calls": [call]}])
+    assert json.loads(call_method.parse_answer(rendered, TOOLS).calls[0]["function"]["arguments"]) == {}
+
+
+@pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
 def test_text_method_renders_parallel_calls_of_example_one_by_one(call_method: CallMethod) -> None:
     second = {**CALL, "id": "e2"}
     messages: list[Message] = [

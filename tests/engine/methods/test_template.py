@@ -11,6 +11,7 @@ from toolbench.engine.events import EndReason
 from toolbench.engine.formats import TextCall, render
 from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.methods.template import TemplateMethod
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject
 
 HISTORY: tuple[JsonObject, ...] = (
@@ -31,6 +32,27 @@ def render_calling_answer(name: str, arguments: JsonObject, format: str = "herme
 
 def build_template_plan(**policy: Any) -> Any:
     return build_plan(system="Be brief.", method="template", **policy)
+
+
+@pytest.mark.parametrize("text_format", TURN_SPECS)
+def test_template_method_misses_no_end_marker_that_is_a_stop_text(text_format: str) -> None:
+    text = render([TextCall("f", {"a": 1}, "functions.f:0")], format=text_format)
+    end = min((text.find(stop) for stop in TURN_SPECS[text_format].stop_texts if stop in text), default=len(text))
+    tool = ToolDefinition("f", "F.", {"type": "object", "properties": {"a": {"type": "integer"}}})
+    parsed = TemplateMethod(text_format).parse_answer({"content": text[:end]}, [tool])
+    assert (len(parsed.calls), parsed.findings) == (1, ())
+
+
+def test_template_method_reports_missing_end_marker_that_is_no_stop_text() -> None:
+    for text_format, text in (("hermes", '<tool_call>{"name": "f"}'), ("llama3_json", '<function=f>{"a": 1}')):
+        parsed = TemplateMethod(text_format).parse_answer({"content": text}, [ToolDefinition("f")])
+        assert [finding.code for finding in parsed.findings] == ["closer_missing"]
+
+
+@pytest.mark.parametrize("stop", ["END", ["END", "<|im_end|>"]])
+def test_template_method_sends_requested_stop_texts_too(stop: str | list[str]) -> None:
+    run = run_script(build_template_plan(request_overrides={"stop": stop}), [render_answer("Done.")])
+    assert run.bodies[0]["stop"] == ["<|im_end|>", "END"]
 
 
 def test_template_method_sends_one_prompt_and_reads_calls_from_text() -> None:

@@ -25,6 +25,7 @@ THE_CALL = [("text_call_1", "f", '{"a":"```x```"}')]
         (f"```\n{CALL}\n```\n", "", []),
         (f"  ```JSON {CALL}```", "", []),
         (f"Let me see.\n```json\n{CALL}\n```\nThere.", "Let me see.\n\nThere.", ["prose_around_call"]),
+        (f"[1](https://oslo.example):\n```json\n{CALL}\n```", "[1](https://oslo.example):", ["prose_around_call"]),
         (CALL, "", ["fence_missing"]),
         (f"```json\n{CALL}", "", ["fence_missing"]),
         (
@@ -63,6 +64,8 @@ def test_text_json_missing_arguments_are_an_empty_object() -> None:
         '{"name": "f", "arguments": {"a": "unfin',
         '```json\n{"name": "unknown", "arguments": {}}\n```',
         "```json\n" + '{"a":' * 100_000 + "\n```",
+        '[{"name": "unknown", "arg',
+        "```json\n[\n",
         '<tool_call>{"name": "f"}</tool_call>',
     ],
 )
@@ -75,7 +78,17 @@ def test_text_json_finding_quotes_less_than_300_characters() -> None:
     assert len(finding.message) < 300
 
 
-@pytest.mark.parametrize("text", ["Done.", "", "```python\nprint({})\n```", '```json\n{"result": 4}\n```'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Done.",
+        "",
+        "```python\nprint({})\n```",
+        '```json\n{"result": 4}\n```',
+        "[Oslo](https://oslo.example) is cold.",
+        "So:\n```python\n[city for city in cities]\n```",
+    ],
+)
 def test_text_json_treats_other_text_as_answer(text: str) -> None:
     assert parse_text(text) == ([], text, [], False)
 
@@ -131,6 +144,12 @@ def test_text_json_repairs_no_truncated_call(text: str) -> None:
     assert (parsed.calls, parsed.text, parsed.method_used, parsed.has_unexecuted_call) == ((), text, "text", True)
     assert [finding.code for finding in parsed.findings] == ["parse_error", "arguments_truncated"]
     assert parsed.parse_errors[0].truncated
+
+
+def test_text_json_does_not_repair_a_call_that_needs_no_repair() -> None:
+    text = '{"name": "f", "arguments": {"a": "<tool_call>"}}\n```'
+    parsed = TextJsonMethod(REPAIR_NAMES).parse_answer({"content": text}, TOOLS)
+    assert ([finding.code for finding in parsed.findings], parsed.parse_errors) == (["parse_error"], ())
 
 
 def test_text_json_ignores_call_in_closed_reasoning() -> None:

@@ -58,6 +58,8 @@ def test_lint_tools_reports_missing_description() -> None:
         ({"required": ["x"], "properties": {"a": {}}}, ("required_unknown", "$[0].parameters")),
         ({"properties": {"a": {"type": "foo"}}}, ("schema_invalid", "$[0].parameters")),
         ({"properties": {"a": {"$ref": "#/nope"}}}, ("schema_invalid", "$[0].parameters")),
+        ({"properties": {"a": {"$ref": "http://127.0.0.1:9/a"}}}, ("schema_invalid", "$[0].parameters")),
+        ({"properties": {"a": {"pattern": "("}}}, ("schema_invalid", "$[0].parameters")),
         ({"properties": {"a": {"format": "klingon"}}}, ("format_not_portable", "$[0].parameters.properties.a.format")),
         (
             {"properties": {"a": {"items": {"not": {}}}}},
@@ -71,6 +73,19 @@ def test_lint_tools_reports_missing_description() -> None:
 )
 def test_lint_tools_checks_nested_schemas(schema: dict[str, Any], expected: tuple[str, str]) -> None:
     assert list_findings(build_tool(**schema)) == [expected]
+
+
+def test_lint_tools_does_not_write_references_out() -> None:
+    definitions: dict[str, Any] = {
+        f"d{level}": {"properties": {key: {"$ref": f"#/$defs/d{level + 1}"} for key in "ab"}} for level in range(60)
+    }
+    findings = list_findings(build_tool(**{"$ref": "#/$defs/d0", "$defs": {**definitions, "d60": {"type": "null"}}}))
+    assert {code for code, _ in findings} == {"keyword_not_portable"}
+
+
+def test_lint_tools_ignores_values_of_keywords_of_other_drafts() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": 5, "$defs": ["x"]}
+    assert list_findings(build_tool(**schema)) == [("keyword_not_portable", "$[0].parameters.prefixItems")]
 
 
 def test_lint_tools_does_not_take_property_name_for_keyword() -> None:

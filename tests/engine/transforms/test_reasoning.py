@@ -120,6 +120,12 @@ def test_reasoning_history_none_drops_signed_blocks() -> None:
     ]
 
 
+def test_reasoning_history_none_keeps_items_that_are_no_objects() -> None:
+    items = [{"type": "reasoning", "id": "r"}, 0, {"type": "message", "id": "m"}]
+    (sent,), _ = apply_message([{"role": "assistant", "output_items": items}], [REASONING_HISTORY["none"]])
+    assert sent["output_items"] == [0, {"type": "message"}]
+
+
 def test_empty_reasoning_content_is_added_after_reasoning_is_left_out() -> None:
     patch = {"reasoning_history": "none", "message_transforms": [ADD_EMPTY_REASONING]}
     policy = resolve_policy([("preset", patch)]).policy

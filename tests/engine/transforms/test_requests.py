@@ -52,9 +52,16 @@ def test_legacy_request_has_functions_and_one_call_per_answer() -> None:
     assert {change.name for change in changes} == {"tools_to_functions"}
 
 
-@pytest.mark.parametrize("calls", [[{"id": "1"}], ["x"], {"id": "1", "function": "x"}])
+@pytest.mark.parametrize("calls", [[{"id": "1"}], ["x"], {"id": "1", "function": "x"}, [{"id": {}}]])
 def test_legacy_request_accepts_malformed_calls(calls: Any) -> None:
     apply_request({**BODY, "messages": [{"role": "assistant", "tool_calls": calls}]}, ["tools_to_functions"])
+
+
+def test_legacy_request_pairs_result_and_call_without_ids() -> None:
+    call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "content": "one"}]
+    body, _ = apply_request({**BODY, "messages": messages}, ["tools_to_functions"])
+    assert body["messages"][1] == {"role": "function", "name": "f", "content": "one"}
 
 
 @pytest.mark.parametrize(

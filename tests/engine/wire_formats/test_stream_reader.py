@@ -111,8 +111,30 @@ AGAIN = ["stream_name_repeated"]
         ([build_call_delta('{"a":1}', name="f", id="c1", index=7)], []),
         ([build_call_delta("", name="f", id="c1", index=0), build_call_delta('{"a":1}', index=0, type="")], []),
         ([{"tool_calls": {"id": "c1", "index": 0, "function": {"name": "f", "arguments": '{"a":1}'}}}], []),
+        (
+            [
+                build_call_delta(name="f", id="c1", index=0),
+                build_call_delta('{"a":', id="c2", index=0),
+                build_call_delta("1}", id="c3", index=0),
+                build_call_delta("", id="c4", index=0),
+            ],
+            ["stream_id_changed"],
+        ),
+        (
+            [build_call_delta('{"a":', name="f", id="c1"), build_call_delta("1}", id="c2")],
+            ["stream_index_missing", "stream_id_changed"],
+        ),
     ],
-    ids=["no index", "name again", "name and id again", "complete in one delta", "blank type", "an object"],
+    ids=[
+        "no index",
+        "name again",
+        "name and id again",
+        "complete in one delta",
+        "blank type",
+        "an object",
+        "a new id with each part",
+        "a new id and no index",
+    ],
 )
 def test_stream_decoder_joins_deltas_of_one_call(deltas: list[JsonObject], faults: list[str]) -> None:
     turn = decode_stream([render_stream(*map(render_chunk, deltas))])
@@ -137,8 +159,17 @@ def test_stream_decoder_joins_deltas_of_one_call(deltas: list[JsonObject], fault
             "reused",
         ),
         ([build_call_delta("{}", name="f", id="c1"), build_call_delta("{}", name="g", id="c2")], "missing"),
+        (
+            [
+                build_call_delta("", name="f", id="c1", index=0),
+                build_call_delta("", name="g", id="c2", index=0),
+                build_call_delta("{}", id="c1", index=0),
+                build_call_delta("{}", id="c2", index=0),
+            ],
+            "reused",
+        ),
     ],
-    ids=["index always 0", "index always 0, in several deltas", "no index"],
+    ids=["index always 0", "index always 0, in several deltas", "no index", "index always 0, ids in turn"],
 )
 def test_stream_decoder_begins_a_call_at_a_new_id(deltas: list[JsonObject], fault: str) -> None:
     turn = decode_stream([render_stream(*map(render_chunk, deltas))])
@@ -193,6 +224,19 @@ def test_stream_decoder_joins_unknown_fields_and_keeps_them_in_message() -> None
     assert turn.message["reasoning_content"] == "think"
     assert turn.message["reasoning_details"] == [{"type": "reasoning.text", "index": 0, "text": "aa"}]
     assert turn.message["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
+
+
+def test_stream_decoder_reads_name_of_the_model_once() -> None:
+    deltas = [{"role": "assistant", "name": "M", "content": part} for part in ("a", "b")]
+    message = decode_stream([render_stream(*map(render_chunk, deltas), finish="stop")]).message
+    assert (message["name"], message["role"], message["content"]) == ("M", "assistant", "ab")
+
+
+@pytest.mark.parametrize("blank", [None, ""])
+def test_stream_decoder_emits_reasoning_beside_a_blank_field(blank: str | None) -> None:
+    deltas: list[Delta] = []
+    decode_stream([render_stream(render_chunk({"reasoning_content": blank, "reasoning": "think"}))], deltas)
+    assert [delta.reasoning for delta in deltas] == ["think"]
 
 
 def test_stream_decoder_adds_late_signature_to_its_call() -> None:

@@ -39,8 +39,8 @@ def select_tools(tools_json: Sequence[JsonObject], tool_choice: RequestChoice) -
 
 
 def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
-    """Return whether a final answer is allowed: not if the choice is `required` or an object, which names a tool."""
-    return not isinstance(tool_choice, dict) and tool_choice != "required"
+    """Return whether a final answer is allowed: not if the choice demands a call; an object names a tool."""
+    return not isinstance(tool_choice, dict) and tool_choice not in ("required", "any")
 
 
 def build_allowed_answers(

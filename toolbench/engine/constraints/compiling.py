@@ -69,7 +69,10 @@ def compile_constraint(
     """
     if constraint not in SCHEMA_SUPPORT:
         raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
-    return _compile_cached(_build_cache_key(tools_json), constraint, options)
+    try:
+        return _compile_cached(_build_cache_key(tools_json), constraint, options)
+    except RecursionError:
+        raise PlanError("the schema of a tool is nested too deeply, or has a name that is too long") from None
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:

@@ -16,6 +16,7 @@ from toolbench.engine.constraints.scalars import normalise_number, normalise_str
 from toolbench.engine.constraints.schema_merge import ANNOTATIONS, merge_schemas
 from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimits
 from toolbench.engine.constraints.schema_types import has_type, list_types
+from toolbench.engine.constraints.unions import NULL_SCHEMA, build_union, make_nullable
 from toolbench.engine.errors import PlanError
 from toolbench.engine.types import JsonObject
 
@@ -24,20 +25,25 @@ MAX_DEPTH = 40  # levels of nested schemas
 MAX_ANY_LEVELS = 4  # levels of a value that has no schema of its own; a scalar is one level
 MAX_UNROLLED_LEVELS = 3  # levels of a recursive schema, where a constraint does not support recursion
 UNSUPPORTED_KEYWORDS = ("not", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef")
-NULL_SCHEMA: JsonObject = {"type": "null"}
 
 
 class SchemaNormaliser:
     """A normaliser of the schemas of a set of tools.
 
+    Args:
+        support: the keywords that the constraint enforces.
+        limits: limits of strings and lists whose schema has none.
+        keeps_descriptions: whether descriptions stay, except beside a `$ref`, where OpenAI refuses them.
+
     Attributes:
         definitions: the schemas to which the `$ref`s of the normalised schemas refer, by name.
     """
 
-    def __init__(self, support: SchemaSupport, limits: SizeLimits) -> None:
+    def __init__(self, support: SchemaSupport, limits: SizeLimits, *, keeps_descriptions: bool = False) -> None:
         self.definitions: JsonObject = {}
         self._support = support
         self._limits = limits
+        self._keeps_descriptions = keeps_descriptions
         self._dropped_by_keyword: dict[tuple[str, str], DroppedKeyword] = {}
         self._part_count = 0
         self._name_prefix = ""
@@ -108,7 +114,10 @@ class SchemaNormaliser:
         for keyword in UNSUPPORTED_KEYWORDS:
             if keyword in merged_schema:
                 self.record_dropped(path, keyword, merged_schema[keyword])
-        return self._build_union(merged_schema, path, depth) or self._build_typed_schema(merged_schema, path, depth)
+        result = self._build_union(merged_schema, path, depth) or self._build_typed_schema(merged_schema, path, depth)
+        if self._keeps_descriptions and merged_schema.get("description") and "$ref" not in result:
+            return {**result, "description": merged_schema["description"]}
+        return result
 
     def _find_recursion(self, part: Mapping[str, Any]) -> str:
         """Return the pointer of a schema that is nothing but a recursive reference; "" for other schemas."""
@@ -199,7 +208,7 @@ class SchemaNormaliser:
             result = self._normalise(combined_schema, option_path, depth + 1)
             branches = result.get("anyOf", [result] if result else [])
             alternatives += [branch for branch in branches if branch not in alternatives]
-        return _build_any_of(alternatives)
+        return build_union(alternatives)
 
     def _build_typed_schema(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
         """Return the listed values, or one alternative for each type of a schema; without both, any value."""
@@ -214,7 +223,7 @@ class SchemaNormaliser:
             return {"enum": typed_values}
         if not types:
             return self._build_any_value(MAX_ANY_LEVELS)
-        return _build_any_of([self._build_type(name, schema, path, depth) for name in types])
+        return build_union([self._build_type(name, schema, path, depth) for name in types])
 
     def _build_type(self, name: str, schema: JsonObject, path: str, depth: int) -> JsonObject:
         if name == "string":
@@ -249,22 +258,22 @@ class SchemaNormaliser:
         result: JsonObject = {"type": "array"}
         prefix_schemas = [
             self._normalise(part, f"{path}.prefixItems[{index}]", depth + 1)
-            for index, part in enumerate(prefix_items or ())
+            for index, part in enumerate(prefix_items if isinstance(prefix_items, list) else ())
         ]
         items_schema = {} if items is False else self._normalise(items, f"{path}.items", depth + 1)
-        max_items = min(schema.get("maxItems", max(self._limits.max_items, schema.get("minItems", 0))), 10**6)
+        max_items = min(int(schema.get("maxItems", max(self._limits.max_items, schema.get("minItems", 0)))), 10**6)
         if prefix_schemas and "prefixItems" in self._support.keywords:
             result["prefixItems"] = prefix_schemas
         elif prefix_schemas:
             self.record_dropped(path, "prefixItems", prefix_items, "each item may be any of them")
-            items_schema = _build_any_of([*prefix_schemas, *([items_schema] if items_schema else [])])
+            items_schema = build_union([*prefix_schemas, *([items_schema] if items_schema else [])])
         max_items = min(max_items, len(prefix_schemas)) if items is False else max_items
         result["items"] = items_schema or (False if "prefixItems" in result else NULL_SCHEMA)
         return {**result, **self._build_item_counts(schema, path, max_items)}
 
     def _build_item_counts(self, schema: JsonObject, path: str, max_items: int) -> JsonObject:
         """Return the enforced bounds of the number of items, of which `max_items` is the maximum."""
-        min_items, max_min_items = min(schema.get("minItems", 0), max_items), self._support.max_min_items
+        min_items, max_min_items = min(int(schema.get("minItems", 0)), max_items), self._support.max_min_items
         if max_min_items is not None and min_items > max_min_items:
             self.record_dropped(path, "minItems", min_items, f"at least {max_min_items}")
             min_items = max_min_items
@@ -284,8 +293,8 @@ class SchemaNormaliser:
             if part is not False
         }
         required = [name for name in schema.get("required") or () if isinstance(name, str)]
-        for name in required:
-            members.setdefault(name, self._build_any_value(MAX_ANY_LEVELS))
+        for name in (name for name in required if name not in members):
+            members[name] = self._build_any_value(MAX_ANY_LEVELS)
         if self._support.closes_objects:
             return self._build_closed_object(schema, path, members, required)
         additional = self._build_other_keys(
@@ -334,7 +343,7 @@ class SchemaNormaliser:
             schemas = [
                 self._normalise(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in patterns.items()
             ]
-            return _build_any_of(schemas)
+            return build_union(schemas)
         if additional is False or (additional is None and (is_closed or patterns)):
             return False
         return self._normalise(additional, f"{path}.additionalProperties", depth + 1)
@@ -364,7 +373,7 @@ class SchemaNormaliser:
                 self.record_dropped(path, keyword, schema[keyword])
         if additional is not False and schema.get("unevaluatedProperties") is not None:
             self.record_dropped(path, "unevaluatedProperties", schema["unevaluatedProperties"])
-        bounds: JsonObject = {name: schema[name] for name in ("minProperties", "maxProperties") if name in schema}
+        bounds: JsonObject = {name: int(schema[name]) for name in ("minProperties", "maxProperties") if name in schema}
         if "maxProperties" in self._support.keywords and are_keys_required:
             return bounds if additional is False else {"maxProperties": self._limits.max_items, **bounds}
         for keyword, value in bounds.items():
@@ -386,15 +395,3 @@ class SchemaNormaliser:
                 options.append({"type": "object", "additionalProperties": inner_schema})
             self.definitions[name] = {"anyOf": options}
         return {"$ref": f"#/$defs/{name}"}
-
-
-def make_nullable(schema: JsonObject) -> JsonObject:
-    """Return a schema that also allows null, by which a model omits a key that strict mode requires."""
-    options = schema.get("anyOf", [schema])
-    return schema if NULL_SCHEMA in options else {"anyOf": [*options, NULL_SCHEMA]}
-
-
-def _build_any_of(options: list[JsonObject]) -> JsonObject:
-    if len(options) < 2:
-        return options[0] if options else {}
-    return {"anyOf": options}

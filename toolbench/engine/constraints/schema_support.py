@@ -126,6 +126,7 @@ GBNF_SUPPORT = SchemaSupport(
     NUMBER_KEYWORDS | LENGTH_KEYWORDS | COUNT_KEYWORDS | {"prefixItems"},
     PLAIN_FORMATS | {"ipv4"},
     "plain",
+    max_length=10**6,  # the size of a grammar grows with the length
     bounds_fractions=False,
 )
 

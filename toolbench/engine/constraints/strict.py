@@ -7,7 +7,10 @@ from typing import Any
 from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
 from toolbench.engine.constraints.normalise_schema import SchemaNormaliser
 from toolbench.engine.constraints.schema_support import STRICT_SUPPORT, SchemaSupport, SizeLimits
+from toolbench.engine.formats.coercion import find_subschema, iterate_subschemas, resolve_reference
 from toolbench.engine.types import JsonObject
+
+_MAX_HOPS = 16  # levels of references and unions that are followed
 
 
 def build_strict_tools(
@@ -27,7 +30,7 @@ def build_strict_tools(
     strict_tools, dropped_keywords = [], []
     for index, tool in enumerate(tools_json):
         function = tool["function"]
-        normaliser = SchemaNormaliser(support, limits)
+        normaliser = SchemaNormaliser(support, limits, keeps_descriptions=True)
         schema = normaliser.normalise_arguments(function, index)
         if schema.get("type") != "object":
             value = json.dumps(sorted(schema))
@@ -44,35 +47,51 @@ def build_strict_tools(
     return strict_tools, tuple(dropped_keywords)
 
 
-def remove_added_nulls(value: Any, schema: Any) -> Any:
+def remove_added_nulls(arguments: Any, schema: Any) -> Any:
     """Return arguments without the nulls that a model gives in strict mode for optional keys.
 
     A key with null is removed if the schema has the key, does not require it, and does not allow null for it.
 
     Args:
-        value: the arguments, or a value in them.
-        schema: the tool's own schema of the value.
+        arguments: the arguments.
+        schema: the tool's own schema.
     """
-    if isinstance(value, list) and isinstance(schema, Mapping):
-        return [remove_added_nulls(item, schema.get("items")) for item in value]
-    if not isinstance(value, dict) or not isinstance(schema, Mapping):
+    return _remove_nulls(arguments, schema, schema) if isinstance(schema, Mapping) else arguments
+
+
+def _remove_nulls(value: Any, schema: object, root: Mapping[str, Any]) -> Any:
+    """Return a value of the arguments without added nulls; the references of its schema are resolved in `root`."""
+    if isinstance(value, list):
+        items_schema = find_subschema(schema, "", root)
+        return [_remove_nulls(item, items_schema, root) for item in value]
+    if not isinstance(value, dict):
         return value
-    properties, required = schema.get("properties") or {}, schema.get("required") or ()
-    return {
-        name: remove_added_nulls(item_value, properties.get(name))
-        for name, item_value in value.items()
-        if item_value is not None or name in required or name not in properties or _is_null_allowed(properties[name])
-    }
+    object_schemas = list(iterate_subschemas(schema, root))
+    required = {name for object_schema in object_schemas for name in object_schema.get("required") or ()}
+    result = {}
+    for name, item_value in value.items():
+        property_schemas = [
+            object_schema["properties"][name]
+            for object_schema in object_schemas
+            if name in (object_schema.get("properties") or ())
+        ]
+        is_null_allowed = name in required or any(_is_null_allowed(part, root) for part in property_schemas)
+        if item_value is not None or not property_schemas or is_null_allowed:
+            result[name] = _remove_nulls(item_value, {"anyOf": property_schemas}, root)
+    return result
 
 
-def _is_null_allowed(schema: Any) -> bool:
-    """Return whether a schema allows null; True for a reference, which is not followed."""
-    if not isinstance(schema, Mapping) or schema.get("nullable") is True or "$ref" in schema:
+def _is_null_allowed(schema: Any, root: Mapping[str, Any], hops: int = _MAX_HOPS) -> bool:
+    """Return whether a schema allows null; True after `hops` levels of references and unions."""
+    if not isinstance(schema, Mapping) or schema.get("nullable") is True or not hops:
         return True
     if "const" in schema or "enum" in schema:
         return None in schema.get("enum", [schema.get("const")])
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if options:
-        return any(_is_null_allowed(option) for option in options)
-    json_type = schema.get("type")
-    return json_type is None or json_type == "null" or (isinstance(json_type, list) and "null" in json_type)
+    parts = [*(schema.get("allOf") or ()), *([resolve_reference(schema["$ref"], root)] if "$ref" in schema else ())]
+    options = schema.get("anyOf") or schema.get("oneOf") or [True]
+    json_type = schema.get("type", "null")
+    return (
+        "null" in (json_type if isinstance(json_type, list) else [json_type])
+        and any(_is_null_allowed(option, root, hops - 1) for option in options)
+        and all(_is_null_allowed(part, root, hops - 1) for part in parts)
+    )

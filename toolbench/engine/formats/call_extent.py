@@ -11,11 +11,11 @@ from typing import Protocol
 
 from toolbench.engine.formats.markers import get_marker_finder
 
-_TOKEN = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|["'{}\[\]()]""", re.DOTALL)
+# Outside of strings an escape is a token, so that an escaped quote begins no string.
+_TOKEN_OR_COMMA = re.compile(r"""\\.|"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|["'{}\[\](),]""", re.DOTALL)
 _TEXT_BEFORE_BRACKET = re.compile(
     r"""(?:[^"'{}\[\]()]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')*+""", re.DOTALL
 )
-_TOKEN_OR_COMMA = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
 _STRING_END_OR_ESCAPE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _DECODER = json.JSONDecoder()
 MAX_LOOKAHEAD = 16_384  # characters that are first parsed as one JSON value, which is faster and gives the same result

@@ -183,7 +183,7 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
         if isinstance(found_schema, Mapping):
             return found_schema
         schemas += [
-            _resolve_reference(subschema.get("$ref"), root),
+            resolve_reference(subschema.get("$ref"), root),
             *(branch for union_key in _UNION_KEYS for branch in _get_list(subschema, union_key)),
         ]
     return None
@@ -223,7 +223,7 @@ def _get_allowed_values(schema: object, root: Mapping[str, Any]) -> AllowedValue
     """Return the values that a schema inside of `root` allows."""
     any_value_types: set[str] = set()
     listed_values: list[Any] = []
-    for subschema in _iterate_subschemas(schema, root, _MAX_HOPS):
+    for subschema in iterate_subschemas(schema, root):
         types = {json_type for json_type in map(get_json_type_of_word, _list_type_words(subschema)) if json_type}
         values = [*_get_list(subschema, "enum"), *([subschema["const"]] if "const" in subschema else [])]
         fitting_values = [value for value in values if not types or _has_type(value, types)]
@@ -239,15 +239,17 @@ def _get_allowed_values(schema: object, root: Mapping[str, Any]) -> AllowedValue
     return AllowedValues(frozenset(any_value_types), tuple(listed_values))
 
 
-def _iterate_subschemas(schema: object, root: Mapping[str, Any], remaining_hops: int) -> Iterator[Mapping[str, Any]]:
+def iterate_subschemas(
+    schema: object, root: Mapping[str, Any], remaining_hops: int = _MAX_HOPS
+) -> Iterator[Mapping[str, Any]]:
     """Yield a schema, the branches of its unions and the schemas that it refers to."""
     if not isinstance(schema, Mapping) or remaining_hops == 0:
         return
     yield schema
     for union in _UNION_KEYS:
         for branch in _get_list(schema, union):
-            yield from _iterate_subschemas(branch, root, remaining_hops - 1)
-    yield from _iterate_subschemas(_resolve_reference(schema.get("$ref"), root), root, remaining_hops - 1)
+            yield from iterate_subschemas(branch, root, remaining_hops - 1)
+    yield from iterate_subschemas(resolve_reference(schema.get("$ref"), root), root, remaining_hops - 1)
 
 
 def _list_type_words(schema: Mapping[str, Any]) -> list[str]:
@@ -268,7 +270,8 @@ def _get_json_type(value: object) -> str:
     return next(json_types, "string")
 
 
-def _resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
+def resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
+    """Return the part of `root` to which a local reference refers; None if there is none."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     value: object = root

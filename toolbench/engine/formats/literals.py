@@ -12,7 +12,8 @@ from toolbench.engine.strict_json import MAX_DEPTH, read_json
 MAX_PYTHON_LENGTH = 1_000_000  # characters of a text that Python's parser is given
 MAX_INTEGER_BITS = 14_000  # slightly fewer than 4300 decimal digits, the most that Python converts to text
 _JSON_WORDS = {"true": True, "false": False, "null": None}
-_STRING_OR_LEADING_ZEROS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
+# Group 1 is a string. Outside of strings an escape is matched too, so that an escaped quote begins no string.
+_STRING_OR_LEADING_ZEROS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\\.|(?<![\w.])0+(?=\d)""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KNOWN_ESCAPES = frozenset("\\'\"abfnrtvxuU01234567\n")
 
@@ -111,7 +112,7 @@ def _evaluate_key(key: ast.expr | None) -> str:
 def _repair_string_or_number(match: re.Match[str]) -> str:
     string = match[1]
     if string is None:
-        return ""
+        return match[0] if match[0].startswith("\\") else ""
     if "\\" in string:
         string = _ESCAPE.sub(lambda escape: escape[0] if escape[1] in _KNOWN_ESCAPES else "\\" + escape[0], string)
     return string.replace("\n", "\\n").replace("\r", "\\r")

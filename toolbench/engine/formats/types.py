@@ -103,5 +103,4 @@ def get_function(tool: Tool) -> JsonObject:
     tool_json = tool.to_openai() if isinstance(tool, ToolDefinition) else tool
     if not isinstance(tool_json, dict):
         return {}
-    inner_function = tool_json.get("function", tool_json)
-    return get_object(inner_function)
+    return get_object(tool_json.get("function", tool_json))

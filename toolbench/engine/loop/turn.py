@@ -105,7 +105,8 @@ def build_request(
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
     stream_fields = _build_stream_fields(options.pop("stream_options", USAGE_OPTIONS)) if setup.is_streamed else {}
-    body, body_changes = apply_request({**body, **options, **stream_fields}, setup.policy.request_transforms)
+    fields = {**body, **options, **_merge_shared_fields(body, setup.options), **stream_fields}
+    body, body_changes = apply_request(fields, setup.policy.request_transforms)
     wire_body, wire_changes = setup.wire_format.encode(body)
     omitted_parameters = tuple(omitted for name, omitted in setup.omitted_parameters.items() if name in wire_body)
     wire_changes = (
@@ -141,6 +142,18 @@ def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
         *policy.message_transforms,
         *(["tool_call_ids_fit_pattern"] if policy.tool_id_pattern else []),
     )
+
+
+def _merge_shared_fields(body: JsonObject, options: JsonObject) -> JsonObject:
+    """Return the fields that both the method and the options set, if both can apply: `stop` and `output_config`."""
+    fields: JsonObject = {}
+    method_texts, requested_texts = body.get("stop"), options.get("stop")
+    if method_texts is not None and requested_texts is not None:
+        requested_texts = requested_texts if isinstance(requested_texts, list) else [requested_texts]
+        fields["stop"] = [*method_texts, *(text for text in requested_texts if text not in method_texts)]
+    if "output_config" in body and isinstance(requested_config := options.get("output_config"), dict):
+        fields["output_config"] = {**requested_config, **body["output_config"]}
+    return fields
 
 
 def _build_stream_fields(stream_options: Any) -> JsonObject:

@@ -136,7 +136,7 @@ def _render_call_with_result(call: JsonObject, result: str | None, render_call: 
     function = get_called_function(call)
     tool_call = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
     arguments = tool_call.arguments if isinstance(tool_call.arguments, str) else write_json(tool_call.arguments or {})
-    message: Message = {"role": "assistant", "content": render_call(tool_call.name, arguments)}
+    message: Message = {"role": "assistant", "content": render_call(tool_call.name, arguments.strip() or "{}")}
     return [message] if result is None else [message, build_result_message(tool_call, result)]
 
 

@@ -22,6 +22,8 @@ _CALL_CHARACTERS = "<[{("  # a call in any text format has one of these
 # Schema with which positional arguments of a call in code form can be read.
 _PLACEHOLDER_SCHEMA: JsonObject = {"properties": {f"value_{position}": {} for position in range(32)}}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
+# The start of JSON that may be a call: an object, a list of objects, or a list that ends before its first item.
+_CALL_START = re.compile(r"\{|\[\s*(?:\{|\Z)")
 
 
 @light(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class JsonBlock:
         start: offset of the block in the text, including its fence.
         end: offset after the block, including its fence.
         value: the JSON value; None if there is none.
-        is_broken: whether it begins with `{` or `[` and is not JSON.
+        is_broken: whether it begins like an object or a list of objects and is not JSON.
         is_fenced: whether it is in a fence.
         is_closed: whether its fence is closed; True without a fence.
     """
@@ -83,16 +85,17 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
 def find_blocks(text: str) -> Iterator[JsonBlock]:
     """Yield the objects and lists of a text that are in a fence or are the whole text.
 
-    A text that begins with `{` or `[` and is not JSON there is one broken block. Otherwise at most the first 32 fences
-    are read; those whose content does not begin with `{` or `[` are ignored.
+    A text that begins like an object or a list of objects and is not JSON there is one broken block. Otherwise at most
+    the first 32 fences are read; those whose content is neither JSON nor begins like this are ignored.
     """
     text_start = len(text) - len(text.lstrip())
     if text[text_start : text_start + 1] in ("{", "["):
         value_and_end = _read_value_at(text, text_start)
-        is_whole_text = value_and_end is None or not text[value_and_end[1] :].strip()
-        if is_whole_text:
-            value, end = value_and_end or (None, len(text))
-            yield JsonBlock(text_start, end, value, is_broken=value_and_end is None, is_fenced=False)
+        if value_and_end is None and _CALL_START.match(text, text_start):
+            yield JsonBlock(text_start, len(text), is_broken=True, is_fenced=False)
+            return
+        if value_and_end and not text[value_and_end[1] :].strip():
+            yield JsonBlock(text_start, value_and_end[1], value_and_end[0], is_fenced=False)
             return
     search_start = 0
     for _ in range(MAX_BLOCKS):
@@ -115,7 +118,7 @@ def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
     closing_fence = text.find("```", content_start)
     end = closing_fence + 3 if closing_fence >= 0 else len(text)
     return JsonBlock(
-        start, end, is_broken=text[content_start : content_start + 1] in ("{", "["), is_closed=closing_fence >= 0
+        start, end, is_broken=_CALL_START.match(text, content_start) is not None, is_closed=closing_fence >= 0
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from toolbench.engine.formats import (
     AUTO,
+    ParsedText,
     PromptMessage,
     TextCall,
     TextDecoder,
@@ -15,6 +16,7 @@ from toolbench.engine.formats import (
     render_conversation,
     stream,
 )
+from toolbench.engine.formats.registry import get_format
 from toolbench.engine.methods.interface import CallMethod
 from toolbench.engine.methods.json_in_text import UNREADABLE_CODES
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
@@ -55,6 +57,13 @@ class TemplateMethod(CallMethod):
         self.prompt_version = f"{self.text_format} 2"  # 2: version of the turn templates
         self._guess_untyped = guess_untyped
         self._stop_texts = get_turn_spec(self.text_format).stop_texts
+        blocks = [block for block in get_format(self.text_format).blocks if block.end_markers]
+        is_stopped = [bool({*block.end_markers} & {*self._stop_texts}) for block in blocks]
+        self._has_stopped_ends = any(is_stopped)
+        # Start markers of blocks that the endpoint does not cut at a stop text.
+        self._unstopped_starts = tuple(
+            block.start_marker for block, is_cut in zip(blocks, is_stopped, strict=True) if not is_cut
+        )
 
     def prepare_body(
         self,
@@ -85,11 +94,20 @@ class TemplateMethod(CallMethod):
             calls,
             parsed_text.text,
             "template" if calls else "text",
-            (*parsed_text.findings, *parse_error_findings),
+            (*self._select_findings(parsed_text), *parse_error_findings),
             has_unexecuted_call=bool(parse_error_findings) and not calls,
             message={**add_reasoning(message, parsed_text.reasoning), "content": parsed_text.text},
             parsed_arguments=tuple(call.arguments for call in parsed_text.calls),
         )
+
+    def _select_findings(self, parsed_text: ParsedText) -> list[Finding]:
+        """Return the findings, without a missing end marker if it is a stop text, which endpoints leave out."""
+        is_end_stopped = self._has_stopped_ends and not any(
+            call.raw_text.startswith(self._unstopped_starts) for call in parsed_text.calls
+        )
+        return [
+            finding for finding in parsed_text.findings if not (is_end_stopped and finding.code == "closer_missing")
+        ]
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""

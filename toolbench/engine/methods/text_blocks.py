@@ -71,6 +71,6 @@ def find_repairable_block(text: str, names: Collection[str], repairs: Sequence[s
             block_text, repairs, is_truncated=not (block.is_fenced and block.is_closed)
         )
         call = parse_call(repaired_arguments.value, names) if repaired_arguments else None
-        if repaired_arguments and call:
+        if repaired_arguments and repaired_arguments.repair_names and call:
             return RepairedBlock(block.start, block.end, block_text, call, repaired_arguments)
     return None

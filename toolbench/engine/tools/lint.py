@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from toolbench.engine.strict_json import encode_json, is_too_deep
+from toolbench.engine.strict_json import encode_json, get_object, is_too_deep
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.typed_schemas import SCHEMAS_BY_NAME
 from toolbench.engine.types import Finding
@@ -110,9 +110,8 @@ def _find_schema_error(schema: Mapping[str, Any]) -> str:
     A reference to another document is an error, because it is not fetched.
     """
     try:
-        jsonschema_rs.meta.validate(dict(schema))
-        jsonschema_rs.dereference(dict(schema), offline=True)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        jsonschema_rs.validator_for(dict(schema), offline=True)
+    except ValueError as error:
         return f"The schema is not valid: {str(error).splitlines()[0][:200]}"
     return ""
 
@@ -140,10 +139,11 @@ def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str,
         return
     yield path, schema
     for keyword in SCHEMAS_BY_NAME:
-        for name, part in (schema.get(keyword) or {}).items():
+        for name, part in get_object(schema.get(keyword)).items():
             yield from _iterate_schemas(f"{path}.{keyword}.{name}", part)
     for keyword in SCHEMA_LISTS:
-        for index, part in enumerate(schema.get(keyword) or ()):
+        parts = schema.get(keyword)
+        for index, part in enumerate(parts if isinstance(parts, list) else ()):
             yield from _iterate_schemas(f"{path}.{keyword}[{index}]", part)
     for keyword in SCHEMAS:
         yield from _iterate_schemas(f"{path}.{keyword}", schema.get(keyword))

@@ -147,9 +147,7 @@ def tool_call_ids_fit_pattern(messages: list[Message], context: TransformContext
 
 def _get_google_extra(call: JsonObject) -> JsonObject:
     """Return the fields that Gemini's OpenAI-compatible endpoint adds to a call; {} if there are none."""
-    extra_content = call.get("extra_content")
-    google_fields = extra_content.get("google") if isinstance(extra_content, dict) else None
-    return get_object(google_fields)
+    return get_object(get_object(call.get("extra_content")).get("google"))
 
 
 def _is_system(message: Message) -> bool:

@@ -91,7 +91,9 @@ def _remove_reasoning(message: Message) -> Message:
         if blocks := _get_blocks(remaining_fields, name):
             remaining_fields[name] = [block for block in blocks if not _is_thinking_block(block)]
             if name == KEPT_ITEMS_FIELD and len(remaining_fields[name]) < len(blocks):
-                remaining_fields[name] = [_remove_item_id(item) for item in remaining_fields[name]]
+                remaining_fields[name] = [
+                    _remove_item_id(item) if isinstance(item, dict) else item for item in remaining_fields[name]
+                ]
     return remaining_fields
 
 

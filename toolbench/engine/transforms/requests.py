@@ -56,9 +56,9 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
     """Send the effort inside an object, `reasoning: {"effort": …}`, as OpenRouter requires."""
     if "reasoning_effort" not in body:
         return body
-    reasoning = body.get("reasoning")
     remaining_fields = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    return {**remaining_fields, "reasoning": {**get_object(reasoning), "effort": body["reasoning_effort"]}}
+    reasoning = {**get_object(body.get("reasoning")), "effort": body["reasoning_effort"]}
+    return {**remaining_fields, "reasoning": reasoning}
 
 
 @REQUEST.register
@@ -132,7 +132,7 @@ def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
             yield message
             continue
         result_messages = takewhile(lambda message: message.get("role") == "tool", messages[index + 1 :])
-        results = {message.get("tool_call_id"): message.get("content") for message in result_messages}
+        results = {str(message.get("tool_call_id")): message.get("content") for message in result_messages}
         message_without_calls = remove_calls(message)
         for call_index, call in enumerate(calls):
             function = get_called_function(call)
@@ -141,5 +141,5 @@ def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
                 "content": None if call_index else message_without_calls.get("content"),
                 "function_call": function,
             }
-            if call.get("id") in results:
-                yield {"role": "function", "name": function.get("name"), "content": results[call["id"]]}
+            if (call_id := str(call.get("id"))) in results:
+                yield {"role": "function", "name": function.get("name"), "content": results[call_id]}

@@ -137,6 +137,8 @@ class CallListAssembler:
                 call = self._find_or_open_call(delta_call)
                 if call.name and call.has_repeated_name(delta_call):
                     self.fault_codes["stream_name_repeated"] = None
+                if call.id and _find_id(delta_call) not in ("", call.id):
+                    self.fault_codes["stream_id_changed"] = None
                 arguments_chunk = call.add_delta(delta_call)
                 if call.id:
                     self._calls_by_id.setdefault(call.id, call)
@@ -162,10 +164,11 @@ class CallListAssembler:
         call = self._calls_by_index.get(index)
         if call is None:
             return self._open_call(index)
-        if not _is_next_call(call, delta_call):
+        call_with_id = self._calls_by_id.get(call_id)
+        is_of_other_call = bool(call.id) and call_with_id is not None and call_with_id is not call
+        if not is_of_other_call and not _is_next_call(call, delta_call):
             return call
         self.fault_codes["stream_index_reused"] = None
-        call_with_id = self._calls_by_id.get(call_id)
         return call_with_id if call_with_id is not None else self._open_call(index)
 
     def _open_call(self, index: int | None) -> CallAssembler:
@@ -180,16 +183,15 @@ class CallListAssembler:
 def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
     """Return whether a delta begins the next call instead of continuing `call`.
 
-    If both have an id, the delta begins the next call if the ids differ. Otherwise the delta begins it if the delta has
-    a name and arguments while `call` has a name and complete arguments.
+    If both have an id, the delta begins the next call if the ids differ, unless it has only arguments: some servers
+    give each part of a call a new id. Otherwise the delta begins the next call if it has a name and arguments while
+    `call` has a name and complete arguments.
     """
-    call_id = _find_id(delta_call)
+    call_id, function = _find_id(delta_call), get_called_function(delta_call)
+    name, arguments = get_text(function.get("name")), function.get("arguments")
     if call_id and call.id:
-        return call_id != call.id
-    function = get_called_function(delta_call)
-    if not get_text(function.get("name")):
-        return False
-    return bool(call.name) and function.get("arguments") not in (None, "") and call.is_closed
+        return call_id != call.id and (bool(name) or arguments is None)
+    return bool(name and call.name) and arguments not in (None, "") and call.is_closed
 
 
 def _add_other_fields(chunks_by_field: FieldChunks, received: JsonObject, handled_fields: tuple[str, ...]) -> None:

@@ -26,6 +26,7 @@ _FINDING_MESSAGES = {
     **SHARED_FINDING_MESSAGES,
     "stream_index_missing": "Parts of tool calls have no index.",
     "stream_index_reused": "Several calls have one index; ids or complete arguments showed where each begins.",
+    "stream_id_changed": "Parts of a call have different ids; the first id was kept.",
     "stream_name_repeated": "Later parts of a call repeat its name; it was read once.",
     "stream_done_missing": "The stream ended without [DONE].",
     "stream_unfinished": "The stream ended without a finish reason and without [DONE].",
@@ -153,7 +154,7 @@ class ChatAssembler(EventAssembler):
                 self._chunks_by_field.setdefault(key, []).append(value)
         text, reasoning = (
             get_message_text(delta),
-            next((_join_text(delta[key]) for key in _REASONING_FIELDS if key in delta), ""),
+            next((part for key in _REASONING_FIELDS if (part := _join_text(delta.get(key)))), ""),
         )
         reasoning += get_thinking_text(delta.get("content"))
         if text or reasoning:
@@ -209,10 +210,10 @@ class ChatAssembler(EventAssembler):
 def _join_chunks(key: str, chunks: list[Any]) -> Any:
     """Return the value of a message's field from its chunks.
 
-    Texts are always joined, except those of the role. A content with parts is joined part by part. All other values are
-    merged.
+    Texts are always joined, except those of the role and the name, which some servers repeat with each part. A content
+    with parts is joined part by part. All other values are merged.
     """
-    if len(chunks) > 1 and all(isinstance(chunk, str) for chunk in chunks) and key != "role":
+    if len(chunks) > 1 and all(isinstance(chunk, str) for chunk in chunks) and key not in ("role", "name"):
         return "".join(chunks)
     if key == "content" and len(chunks) > 1:
         return join_content(chunks)

@@ -72,6 +72,7 @@ def test_encode_request_renders_functions_as_tools_with_input_schema() -> None:
         (None, None),
         ("auto", {"type": "auto"}),
         ("required", {"type": "any"}),
+        ("any", {"type": "any"}),
         ("none", {"type": "none"}),
         ({"type": "function", "function": {"name": "get"}}, {"type": "tool", "name": "get"}),
         ({"type": "any"}, {"type": "any"}),
@@ -102,6 +103,11 @@ def test_forced_choice_becomes_auto_with_change_if_it_is_not_allowed(options: Js
         sent, changes = encode(tools=[TOOL], tool_choice=choice, **options)
         assert sent["tool_choice"] == {"type": "auto"}
         assert "forced_choice_to_auto" in changes
+
+
+def test_encode_request_records_unknown_tool_choice_that_it_leaves_out() -> None:
+    sent, changes = encode(tools=[TOOL], tool_choice="sometimes")
+    assert ("tool_choice" in sent, changes) == (False, ["option_left_out"])
 
 
 def test_forced_choice_is_sent_with_adaptive_thinking() -> None:

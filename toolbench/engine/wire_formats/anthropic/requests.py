@@ -17,6 +17,7 @@ SAMPLING_KEYS = ("temperature", "top_p", "top_k")
 TOOL_CHOICES: dict[object, JsonObject] = {
     "auto": {"type": "auto"},
     "required": {"type": "any"},
+    "any": {"type": "any"},  # the word of Mistral and Messages for `required`
     "none": {"type": "none"},
 }
 # Keys that are converted one by one.
@@ -67,8 +68,7 @@ def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
 
 
 def _get_thinking(options: JsonObject) -> JsonObject:
-    thinking = options.get("thinking")
-    return get_object(thinking)
+    return get_object(options.get("thinking"))
 
 
 def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
@@ -91,9 +91,8 @@ def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     """Return the metadata; a seed is sent as `user_id` if there is none, although it has no effect there."""
-    requested_metadata = options.get("metadata")
     metadata = {"user_id": str(body["user"])} if body.get("user") else {}
-    metadata |= get_object(requested_metadata)
+    metadata |= get_object(options.get("metadata"))
     if (seed := body.get("seed")) is None:
         return metadata
     seed_as_user = {} if metadata.get("user_id") else {"user_id": f"seed-{seed}"}
@@ -103,8 +102,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     """Return `output_config` with the effort and the answer's schema; {} for neither."""
-    requested_config = options.get("output_config")
-    config = dict(get_object(requested_config))
+    config = dict(get_object(options.get("output_config")))
     if (effort := body.get("reasoning_effort")) is not None:
         if isinstance(effort, str) and effort in EFFORT_VALUES:
             config.setdefault("effort", EFFORT_VALUES[effort])
@@ -122,9 +120,11 @@ def _build_output_config(body: JsonObject, options: JsonObject, changes: WireCha
 
 def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     """Return the fields for tools and tool choice; a forced call becomes `auto` where it is refused."""
-    tool_choice = _build_tool_choice(body.get("tool_choice"))
+    tool_choice = _build_tool_choice(requested_choice := body.get("tool_choice"))
+    if requested_choice is not None and not tool_choice:
+        changes.record("option_left_out", "$.tool_choice", requested_choice)
     if tool_choice.get("type") in ("any", "tool") and _is_forced_choice_refused(body["model"], options):
-        changes.record("forced_choice_to_auto", "$.tool_choice", body.get("tool_choice"), "auto")
+        changes.record("forced_choice_to_auto", "$.tool_choice", requested_choice, "auto")
         tool_choice = {"type": "auto"}
     if body.get("parallel_tool_calls") is False and tool_choice.get("type") != "none":
         tool_choice = {"type": "auto", **tool_choice, "disable_parallel_tool_use": True}
