@@ -14,7 +14,7 @@ from toolbench.lab.cases.edit import UnknownCaseError, build_run_request
 from toolbench.lab.cases.pages import get_case_page, get_editable_case_page
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.scenarios.catalogue import is_private
+from toolbench.lab.scenarios.catalogue import find_private
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, tool_call_reply
 
 
@@ -27,7 +27,7 @@ def test_import_bfcl_adds_public_cases_once_with_source_and_licence() -> None:
     assert (case_set.public, case_set.licence) == (True, "Apache 2.0")
     assert "bfcl-eval" in case_set.source
     assert (again.added, again.changed, again.unchanged) == (1, 0, 3)
-    assert not is_private(Case.objects.all()[0].slug)
+    assert not find_private(Case.objects.values_list("slug", flat=True))
 
 
 @pytest.mark.django_db

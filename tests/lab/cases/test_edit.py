@@ -31,7 +31,7 @@ from toolbench.lab.replays.stored_trials import list_differences, replay_trials
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.runs.repeat import resend_trial
-from toolbench.lab.scenarios.catalogue import find_scenarios, is_private, load_scenario
+from toolbench.lab.scenarios.catalogue import find_private, find_scenarios, load_scenario
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -78,9 +78,8 @@ def test_add_case_equal_long_titles_get_numbered_slugs() -> None:
 @pytest.mark.django_db
 def test_add_case_is_private_and_listed_among_scenarios() -> None:
     case = saved()
-    assert is_private(case.slug)
+    assert find_private(["happy_path", case.slug, "none"]) == {case.slug, "none"}
     assert case.slug in [choice.value for choice in list_choices(get_launch_choices().scenarios)]
-    assert not is_private("happy_path")
     assert list(find_scenarios(["happy_path", case.slug, "none"])) == ["happy_path", case.slug]
     assert saved().slug == f"{case.slug}-2"
 

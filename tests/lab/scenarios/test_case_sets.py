@@ -1,12 +1,13 @@
 """Case sets as one word in a selection of scenarios, and their privacy."""
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.cases.edit import delete_case
 from toolbench.lab.models import CaseSet
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, expand_set_words, find_slugs_by_word, set_privacy
-from toolbench.lab.scenarios.catalogue import is_private
+from toolbench.lab.scenarios.catalogue import find_private
 
 pytestmark = pytest.mark.django_db
 
@@ -23,13 +24,15 @@ def test_expand_set_words_names_current_cases_of_set() -> None:
     assert find_slugs_by_word(words) == {words[0]: (first, third), words[1]: (first, third), words[2]: (third,)}
 
 
-def test_set_privacy_stays_private_after_repeated_import() -> None:
+def test_set_privacy_stays_private_after_repeated_import(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     import_bfcl(["simple_python"], limit=1)
     case_set = CaseSet.objects.get()
     set_privacy(case_set.pk, public=False)
     import_bfcl(["simple_python"], limit=2)
 
     assert not CaseSet.objects.get().public
-    assert all(is_private(case.slug) for case in case_set.cases.all())
+    slugs = set(case_set.cases.values_list("slug", flat=True))
+    with django_assert_num_queries(1):
+        assert find_private({*slugs, "happy_path"}) == slugs
     with pytest.raises(CaseSetNotFoundError):
         set_privacy(0, public=True)

@@ -137,15 +137,14 @@ def _build_bfcl_scenario(row: CaseVersion, definition: JsonObject) -> Scenario:
     return BfclScenario(case.slug, row.number, case.title, BfclCase.from_json(definition), public=public)
 
 
-def is_private(slug: str) -> bool:
-    """Return whether a scenario is a case of a private set, whose prompts are not exported by default.
+def find_private(slugs: Iterable[str]) -> frozenset[str]:
+    """Return those of the scenarios that are cases of private sets, whose prompts are not exported by default.
 
-    An unknown slug counts as private.
+    An unknown slug counts as private. The call takes one query if a slug may be a case, otherwise none.
     """
-    return (
-        slug not in _get_code_scenarios()
-        and not CaseVersion.objects.filter(case__slug=slug, case__set__public=True).exists()
-    )
+    case_slugs = frozenset(slugs) - _get_code_scenarios().keys()
+    public = Case.objects.filter(slug__in=case_slugs, set__public=True) if case_slugs else Case.objects.none()
+    return case_slugs - set(public.values_list("slug", flat=True))
 
 
 def _get_code_scenarios() -> Mapping[str, Scenario]:

@@ -16,7 +16,8 @@ from toolbench.lab.scenarios.catalogue import is_version_available, load_scenari
 
 def build_plans_json(selection: BundleSelection) -> JsonObject:
     """Return the content of plans.json. The requests of a trial are in the evidence member of the trial."""
-    first_trials = Trial.objects.filter(cell__in=selection.cells).order_by("cell_id", "position").distinct("cell_id")
+    cells = tuple({cell.scenario: cell for cell in selection.cells}.values())
+    first_trials = Trial.objects.filter(cell__in=cells).order_by("cell_id", "position").distinct("cell_id")
     seed_by_cell = dict(first_trials.values_list("cell_id", "instance_seed"))
     return {
         "simulated": selection.run.simulated,
@@ -24,9 +25,7 @@ def build_plans_json(selection: BundleSelection) -> JsonObject:
         "order_seed": selection.run.order_seed,
         "engine_version": selection.run.engine_version,
         "configurations": [_config_to_json(config) for config in selection.configs],
-        "scenarios": list(
-            {cell.scenario: _scenario_to_json(selection, cell, seed_by_cell) for cell in selection.cells}.values()
-        ),
+        "scenarios": [_scenario_to_json(selection, cell, seed_by_cell) for cell in cells],
     }
 
 

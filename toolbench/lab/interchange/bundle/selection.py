@@ -11,7 +11,7 @@ from toolbench.lab.interchange.manifest import LeftOutItem
 from toolbench.lab.interchange.scenario_names import SCENARIO_COLUMNS, rename_scenarios
 from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.models import Case, Cell, Judgement, Run, RunConfig, Step, Trial
-from toolbench.lab.scenarios.catalogue import is_private
+from toolbench.lab.scenarios.catalogue import find_private
 from toolbench.lab.traces.body_batches import load_bodies
 
 _TRIALS_PER_BATCH = 100  # trials that are loaded at a time, without the bodies of their steps
@@ -88,7 +88,8 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     recompute_all_stale(run.pk)
     all_cells = tuple(run.cells.select_related("config").order_by("position", "pk"))
     private_scenarios = find_private_scenarios(run, (cell.scenario for cell in all_cells))
-    cells = tuple(cell for cell in all_cells if private or cell.scenario not in private_scenarios)
+    left_out_scenarios = frozenset() if private else private_scenarios
+    cells = tuple(cell for cell in all_cells if cell.scenario not in left_out_scenarios)
     config_ids = {cell.config_id for cell in cells}
     configs = tuple(run.configs.filter(pk__in=config_ids).order_by("position", "pk"))
     if not cells:
@@ -96,7 +97,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
             f"All test cases of run {run_id} are private, so nothing was exported. Include private test cases: tick "
             "the box on the run's page, or add --private."
         )
-    left_out = tuple(_iter_left_out(run, cells, [cell for cell in all_cells if cell not in cells]))
+    left_out = tuple(_iter_left_out(run, cells, [cell for cell in all_cells if cell.scenario in left_out_scenarios]))
     selection = BundleSelection(
         run=run,
         configs=configs,
@@ -150,7 +151,7 @@ def find_private_scenarios(run: Run, scenario_slugs: Iterable[str]) -> frozenset
     if run.imported:
         local_slugs = Case.objects.filter(slug__in=slugs, set__public=False).values_list("slug", flat=True)
         return frozenset({*local_slugs, *(slugs & set(run.origin.get("private", ())))})
-    return frozenset(slug for slug in slugs if is_private(slug))
+    return find_private(slugs)
 
 
 def _iter_left_out(run: Run, cells: Sequence[Cell], private_cells: Sequence[Cell]) -> Iterator[LeftOutItem]:
@@ -162,7 +163,7 @@ def _iter_left_out(run: Run, cells: Sequence[Cell], private_cells: Sequence[Cell
         private_cells: cells that are left out because their scenarios are private.
     """
     yield LeftOutItem(
-        "keys and secret headers", "masked with equal length before they were stored, and masked again in the bundle"
+        "keys and secret headers", "masked with equal length before they were stored, and masked again in this export"
     )
     yield LeftOutItem(
         "notes, labels of trials, the owner's name, names of workers", "they concern people and one machine"
