@@ -33,6 +33,8 @@ _SUPPORT_SCHEMA = {
     "properties": {"field": {"enum": sorted(DOCS)}, "source": _TEXT, "who": _TEXT, "at": _TEXT, "error": _TEXT},
     "required": ["field", "value", "source", "who", "at", "error"],
 }
+_RATES_SCHEMA = {"type": "object", "additionalProperties": {"type": ["number", "null"]}}
+_RATE_TABLES_SCHEMA = {"properties": {"drift": {}, "infrastructure": {}}, "additionalProperties": _RATES_SCHEMA}
 _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     "verdict": {
         "properties": {
@@ -55,6 +57,18 @@ _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     "layers": _build_list_schema(_LAYER_SCHEMA),
     "routing": {"properties": {"passed": {"type": "array"}}},
     "support": {"anyOf": [{"maxProperties": 0}, _SUPPORT_SCHEMA]},
+    "true_rates": _RATE_TABLES_SCHEMA
+    | {"properties": {**_RATE_TABLES_SCHEMA["properties"], "streamed": {"type": "object"} | _RATE_TABLES_SCHEMA}},
+    "left_out": _build_list_schema({"type": "object", "properties": {"name": _TEXT}}),
+    "request": {
+        "properties": {
+            "profiles": {"type": ["array", "null"], "items": _TEXT},
+            "overrides": {
+                "type": ["object", "null"],
+                "properties": {"response_transforms": {"type": ["array", "string", "null"]}},
+            },
+        }
+    },
 }
 _HEADERS_SCHEMA = {"type": "object", "additionalProperties": _TEXT}
 _CHUNK_SCHEMA = {"type": "array", "items": [{"type": "number"}, _INTEGER], "minItems": 2, "maxItems": 2}

@@ -14,12 +14,12 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 if sys.version_info >= (3, 14):
-    from zipfile import BadZipFile, ZipFile, ZipInfo
+    from zipfile import ZIP_DEFLATED, ZIP_STORED, ZIP_ZSTANDARD, BadZipFile, ZipFile, ZipInfo
 
     from compression.zstd import ZstdError
 else:
     from backports.zstd import ZstdError
-    from backports.zstd.zipfile import BadZipFile, ZipFile, ZipInfo
+    from backports.zstd.zipfile import ZIP_DEFLATED, ZIP_STORED, ZIP_ZSTANDARD, BadZipFile, ZipFile, ZipInfo
 
 from toolbench.installation import build_command
 from toolbench.lab.interchange.json_shapes import parse_imported_json
@@ -40,6 +40,7 @@ MAX_UNPACKED_BYTES = 8 << 30  # of all members
 MAX_RATIO = 200  # unpacked to packed size, of files above MIN_RATIO_CHECK_BYTES
 MIN_RATIO_CHECK_BYTES = 16 << 20
 _ENCRYPTED_FLAG = 1
+_COMPRESSIONS = (ZIP_STORED, ZIP_DEFLATED, ZIP_ZSTANDARD)
 _CHUNK_BYTES = 1 << 20
 
 
@@ -101,10 +102,11 @@ def count_unpacked_bytes(file: IO[bytes]) -> int:
 
 
 def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
-    """Check the names and declared sizes of all members.
+    """Check the names, the compression and the declared sizes of all members.
 
     Raises:
-        RunImportError: a name is unsafe or not unique, a member is encrypted, or a limit is exceeded.
+        RunImportError: a name is unsafe or not unique, a member is encrypted or compressed by another method, or a
+            limit is exceeded.
     """
     members = archive.infolist()
     if len(members) > limits.members:
@@ -127,16 +129,21 @@ def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
 
 
 def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
-    """Check the name and declared size of a member.
+    """Check the name, the compression and the declared size of a member.
 
     Raises:
-        RunImportError: the name is unsafe, the member is encrypted, or it is too large.
+        RunImportError: the name is unsafe, the member is encrypted or compressed by another method, or it is too large.
     """
     path = PurePosixPath(info.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or ":" in info.filename:
         raise RunImportError(f"The member {info.filename[:80]!r} points outside the file. Nothing was imported.")
     if info.flag_bits & _ENCRYPTED_FLAG:
         raise RunImportError("The file is encrypted. Nothing was imported.")
+    if info.compress_type not in _COMPRESSIONS:
+        raise RunImportError(
+            f"The member {info.filename[:80]!r} is compressed by another method than deflate or zstd. "
+            "Nothing was imported."
+        )
     if info.file_size > limits.member_bytes:
         advice = f" Use `{build_command('import_bundle', 'FILE')}` on the server."
         raise RunImportError(

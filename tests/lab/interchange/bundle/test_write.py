@@ -78,6 +78,15 @@ def test_bundle_pages_need_no_network_or_script_and_link_inside() -> None:
     assert "<style>" in pages["index.html"]
 
 
+def test_bundle_page_of_a_trial_says_that_its_last_answer_is_cut() -> None:
+    run = make_small_run()
+    make_trial(run.cells.get(), "pass", final_text=b"a" * 30_000)
+    recompute_stale_cells()
+    members = read_members(write_bundle_bytes(run)[0])
+    is_cut = [b"the evidence has the whole answer" in members[f"traces/{number:06}.html"] for number in (1, 2, 3)]
+    assert is_cut == [False, False, True]
+
+
 def test_bundle_masks_a_known_key_in_every_member(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", KEY)
     make_provider(key_source="environment", key_env="PLANTED")

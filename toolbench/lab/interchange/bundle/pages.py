@@ -124,7 +124,7 @@ def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> 
         "steps": [_build_step(step, trial) for step in steps],
         "checks": trial.verdict.get("checks", ()),
         "rule": trial.verdict.get("rule", ""),
-        "final": decode_text(trial.final_text)[:MAX_BODY_BYTES_SHOWN],
+        "final": _build_body_view("Last answer", bytes(trial.final_text)),
         "style_sheet": f"../{STYLE_NAME}",
     }
     return encode_text(render_to_string("interchange/trace.html", context))

@@ -32,6 +32,7 @@ from toolbench.lab.interchange.safe_zip import (
     read_json_member,
 )
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.traces.step_facts import to_column_text
 
 DEFAULT_LIMITS = UnpackLimits()
 
@@ -71,7 +72,7 @@ def _build_origin(manifest: Manifest, name: str, run_document: dict[str, Any]) -
     return Origin(
         kind="bundle",
         sha256=manifest.evidence,
-        file=name[:200],
+        file=to_column_text(name, 200),
         source=manifest.source,
         made_at=manifest.made_at,
         imported_at=timezone.now().isoformat(timespec="seconds"),

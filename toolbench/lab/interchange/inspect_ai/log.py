@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import IO, Any, cast
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -134,11 +135,14 @@ def _parse_document(content: bytes) -> LogDocument:
 
 def _build_origin(header: JsonObject, name: str, sha256: str) -> Origin:
     spec = get_object(header.get("eval"))
-    source = {key: render_text(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
+    source = {
+        key: to_column_text(render_text(spec.get(key)), 200)
+        for key in ("eval_id", "run_id", "task", "task_id", "created")
+    }
     return Origin(
         kind="inspect",
         sha256=sha256,
-        file=name[:200],
+        file=to_column_text(name, 200),
         source=source,
         made_at=source["created"],
         imported_at=timezone.now().isoformat(timespec="seconds"),
@@ -166,7 +170,8 @@ def _create_run(
         for position, sample in enumerate(samples.samples)
     )
     new_run = NewRun(run, (_build_config(header),), (NewCell(0, cell),), trials, figure_reader, samples.count)
-    return _store_totals(create_run(new_run, origin, owner=owner, progress=progress))
+    with transaction.atomic():
+        return _store_totals(create_run(new_run, origin, owner=owner, progress=progress))
 
 
 def _store_totals(run: Run) -> Run:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from toolbench.lab.interchange.history.import_file import import_history
@@ -30,4 +31,5 @@ class Command(BaseCommand):
                 history = import_history(stream, file.name)
         except (HistoryImportError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
-        self.stdout.write(f"{history.turn_count} turns: {reverse('history', args=[history.pk])}")
+        turns = history.turn_count
+        self.stdout.write(f"{turns} turn{pluralize(turns)}: {reverse('history', args=[history.pk])}")
