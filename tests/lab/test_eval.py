@@ -326,6 +326,7 @@ def test_eval_with_verbosity_0_prints_nothing(scripted: ScriptedServer, capsys: 
 @pytest.mark.parametrize(
     "options",
     [
+        {"dry_run": True, "resume": 1},
         {"models": "all,opnai/typo"},
         {"provider": "scripted,nowhere"},
         {"profiles": "default,nothing"},
@@ -341,7 +342,7 @@ def test_eval_unknown_word_exits_with_2_and_sends_nothing(scripted: ScriptedServ
     make_scripted_model(scripted)
 
     assert refuse_eval(**options).returncode == 2
-    assert refuse_eval(**options, dry_run=True).returncode == 2
+    assert refuse_eval(**options | {"dry_run": True}).returncode == 2
     assert not Run.objects.exists()
     assert not scripted.seen
 

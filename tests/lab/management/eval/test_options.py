@@ -108,6 +108,12 @@ def test_parse_options_full_preset_fills_in_missing_options(environment: dict[st
         ({"until_decided": "luck"}, "--until-decided must be a rule such as threshold"),
         ({"until_decided": "width,width=wide"}, "--until-decided must be a rule such as threshold"),
         ({"temperature": "warm"}, "--temperature must be a number"),
+        ({"temperature": "nan"}, "--temperature must be a number"),
+        ({"timeout": "inf"}, "--timeout must be a number of seconds"),
+        ({"jobs": "1001"}, "--jobs must be a whole number from 1 to 1,000"),
+        ({"seed": str(2**63)}, "--seed must be a whole number"),
+        ({"overrides": '{"a": NaN}'}, "--overrides must be a JSON object"),
+        ({"llm_options": '{"a": "\\u0000"}'}, "--llm-options must be a JSON object"),
     ],
 )
 def test_parse_options_names_an_invalid_flag(flags: dict[str, str], sentence: str) -> None:

@@ -13,3 +13,11 @@ def test_update_openrouter_with_other_address_marks_cells(variable: str, stale: 
     assert update_openrouter({"OPENROUTER_API_KEY": "key", variable: "http://127.0.0.1:8000"}, EvalOptions())
     cell.refresh_from_db()
     assert cell.stale == stale
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("words", "is_changed"), [("!local", True), ("all,!openrouter", False), ("ALL", True)])
+def test_update_openrouter_follows_the_filter_of_providers(words: str, is_changed: bool) -> None:
+    make_provider(template="openrouter")
+    environment = {"OPENROUTER_API_KEY": "key", "OPENROUTER_X_TITLE": "Mine", "OPENROUTER_BASE_URL": " "}
+    assert bool(update_openrouter(environment, EvalOptions(provider=words))) == is_changed

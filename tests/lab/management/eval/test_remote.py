@@ -17,7 +17,8 @@ from toolbench.client.documents import RemoteCounts, RemotePlan, RemoteRun
 from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.accounts.tokens import Scope, create_api_token
 from toolbench.lab.builtin_data import load_builtin_data
-from toolbench.lab.management.eval.names import choose_models, choose_profiles, choose_strategies
+from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.management.eval.names import choose_models, choose_profiles, choose_scenarios, choose_strategies
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.management.eval.remote import RemoteRequest, plan_remotely
 from toolbench.lab.models import Run
@@ -123,6 +124,26 @@ def test_plan_remotely_with_all_tools_allowed_sends_no_mask(
 
     with ToolbenchClient(remote_options["server"], remote_options["token"]) as client:
         assert plan_remotely(client, options).body["tool_allowlist"] == []
+
+
+@pytest.mark.parametrize(("words", "slugs"), [("happy_path,chat_only", ["chat_only"]), ("happy_path", ["chat_only"])])
+def test_plan_remotely_without_tools_plans_only_controls(
+    remote_options: dict[str, Any], scripted: ScriptedServer, words: str, slugs: list[str]
+) -> None:
+    make_scripted_model(scripted)
+    options = EvalOptions(models="scripted", scenarios=words, tool_use_mode="disabled")
+
+    with ToolbenchClient(remote_options["server"], remote_options["token"]) as client:
+        assert plan_remotely(client, options).body["scenarios"] == slugs == list(choose_scenarios(options))
+
+
+def test_plan_remotely_finds_a_set_by_its_name(remote_options: dict[str, Any], scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
+    import_bfcl(["simple_python"], limit=2)
+    options = EvalOptions(models="scripted", scenarios="happy_path,set:BFCL Simple_python")
+
+    with ToolbenchClient(remote_options["server"], remote_options["token"]) as client:
+        assert plan_remotely(client, options).plan.cells == 3
 
 
 def test_eval_server_refuses_a_name_of_two_models(remote_options: dict[str, Any], scripted: ScriptedServer) -> None:

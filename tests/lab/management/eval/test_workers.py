@@ -1,8 +1,11 @@
 """Worker sessions of `manage.py eval`, and the effect of Ctrl-C."""
 
 import signal
+from datetime import timedelta
+from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.lab.management.eval.progress import count_interrupts
@@ -35,6 +38,19 @@ def test_eval_sessions_stop_requeues_trials_in_flight() -> None:
     assert run.state == Run.State.PAUSED
     assert set(run.trials.values_list("state", flat=True)) == {"queued"}
     assert not sessions.start_sessions()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_eval_sessions_run_the_trials_of_a_killed_process(scripted: ScriptedServer) -> None:
+    run = launch_run(make_scripted_model(scripted))
+    expired = {"lease": uuid4(), "lease_until": timezone.now() - timedelta(minutes=1)}
+    run.trials.update(state="running", execution=1, worker="killed", **expired)
+    with EvalSessions(run.pk) as sessions:
+        for _ in range(600):
+            if not sessions.start_sessions():
+                break
+            scripted.stopping.wait(0.05)
+    assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -90,6 +90,8 @@ class Command(BaseCommand):
         try:
             values = {name: arguments[name] for name in OPTIONS if arguments.get(name) is not None}
             options = parse_options(values, os.environ)
+            if dry_run and resume is not None:
+                raise EvalError("Leave --dry-run out: with --resume there is no plan to print.")
             if arguments.get("server"):
                 with open_server(arguments["server"], arguments.get("token") or "") as client:
                     return self._run_remotely(client, options, resume=resume, yes=yes, dry_run=dry_run)
@@ -118,7 +120,7 @@ class Command(BaseCommand):
         """
         check_remote_options(options, resumes=resume is not None)
         options = use_remote_baseline_seed(client, options)
-        if resume is not None and not dry_run:
+        if resume is not None:
             run_id = resume
             try:
                 resume_remotely(client, options, run_id)

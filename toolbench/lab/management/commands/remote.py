@@ -3,7 +3,7 @@
 import json
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--key", default="", help="idempotency key of a launch")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Execute the action and print each document of its result.
+        """Execute the action and print each document of its result as soon as it is read.
 
         Raises:
             CommandError: the token, the number of the run or the JSON is missing or wrong, or the server did not answer
@@ -47,8 +47,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
 
-def _list_runs(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
-    return [asdict(run) for run in client.iter_runs()]
+def _iter_runs(client: ToolbenchClient, options: Mapping[str, Any]) -> Iterator[Any]:
+    return map(asdict, client.iter_runs())
 
 
 def _plan_run(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
@@ -59,8 +59,8 @@ def _launch_run(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any
     return [asdict(client.launch(**{"idempotency_key": options["key"]} | _read_plan(options)))]
 
 
-def _list_trials(client: ToolbenchClient, options: Mapping[str, Any]) -> list[Any]:
-    return [asdict(trial) for trial in client.iter_trials(run=options["run"])]
+def _iter_trials(client: ToolbenchClient, options: Mapping[str, Any]) -> Iterator[Any]:
+    return map(asdict, client.iter_trials(run=options["run"]))
 
 
 def _read_plan(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,16 +75,16 @@ def _read_plan(options: Mapping[str, Any]) -> dict[str, Any]:
     return plan
 
 
-RUN_ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], list[Any]]] = {
+RUN_ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], Iterable[Any]]] = {
     "show": lambda client, options: [asdict(client.get_run(options["run"]))],
     "wait": lambda client, options: [asdict(client.wait_for_run(options["run"]))],
     "pause": lambda client, options: [asdict(client.pause(options["run"]))],
     "resume": lambda client, options: [asdict(client.resume(options["run"]))],
     "cancel": lambda client, options: [asdict(client.cancel(options["run"]))],
-    "trials": _list_trials,
+    "trials": _iter_trials,
 }
-ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], list[Any]]] = {
-    "runs": _list_runs,
+ACTIONS: Mapping[str, Callable[[ToolbenchClient, Mapping[str, Any]], Iterable[Any]]] = {
+    "runs": _iter_runs,
     "plan": _plan_run,
     "launch": _launch_run,
     **RUN_ACTIONS,

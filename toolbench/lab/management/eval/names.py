@@ -12,6 +12,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, Strategy
 from toolbench.evals.name_filter import ALL_WORDS, filter_by_names, find_similar_words, list_unmatched_words
+from toolbench.evals.types import Scenario
 from toolbench.lab.management.eval.options import EvalOptions, split_words
 from toolbench.lab.models import Case, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND, parse_strategy
@@ -137,10 +138,15 @@ def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
         _check_known("scenario", unknown, known, [*slugs, *sets])
     selected = () if case_slugs and not words else scenarios.select_scenarios(words)
     if options.tool_use_mode == "disabled":
-        controls = tuple(scenario.slug for scenario in selected if scenario.control)
-        return controls or (scenarios.lookup_scenario("chat_only").slug,)
+        return list_control_slugs(selected)
     all_slugs = (*(scenario.slug for scenario in selected), *(slug for slugs in case_slugs.values() for slug in slugs))
     return tuple(dict.fromkeys(all_slugs))
+
+
+def list_control_slugs(selected: Iterable[Scenario]) -> tuple[str, ...]:
+    """Return the slugs of the controls among scenarios in code, or `chat_only` if there are none."""
+    controls = tuple(scenario.slug for scenario in selected if scenario.control)
+    return controls or (scenarios.lookup_scenario("chat_only").slug,)
 
 
 def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:

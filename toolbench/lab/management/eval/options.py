@@ -3,7 +3,6 @@
 The flags of the command and the parsing of the variables are derived from it.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -12,6 +11,9 @@ from toolbench.engine.policy.keys import normalise_name
 from toolbench.engine.policy.settings import TOOL_USE_MODE_ALIASES
 from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.stopping import StoppingRule
+from toolbench.lab.endpoints.connect import MAX_CONCURRENCY
+from toolbench.lab.library.values import parse_value
+from toolbench.lab.query_params import MAX_ID
 
 VARIABLE_PREFIX = "OPENROUTER_"
 FULL_PROFILES = "default,recommended,conversation,creative,tool_calling"
@@ -93,7 +95,7 @@ class OptionRow:
         """
         try:
             return self.kind.parse(text.strip())
-        except (ValueError, RecursionError):
+        except ValueError:
             raise OptionError(f"{source} must be {self.kind.accepts}, not {text[:80]!r}.") from None
 
 
@@ -103,20 +105,8 @@ def _parse_switch(text: str) -> bool:
     return text.lower() in _ON_WORDS
 
 
-def _parse_count(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError
-    return int(text)
-
-
-def _parse_zero_or_more(text: str) -> int:
-    if int(text) < 0:
-        raise ValueError
-    return int(text)
-
-
 def _parse_object(text: str) -> JsonObject:
-    value = json.loads(text)
+    value = parse_value(text)
     if not isinstance(value, dict):
         raise ValueError
     return value
@@ -137,6 +127,19 @@ def _parse_rule(text: str) -> JsonObject:
     return StoppingRule.from_json({"rule": name, **rule}).to_json()
 
 
+def _build_number_kind(
+    number: type[int] | type[float], accepts: str, metavar: str, least: int = -MAX_ID, most: int = MAX_ID
+) -> OptionKind:
+    """Return the kind of numbers from `least` to `most`, which excludes NaN and infinity."""
+
+    def parse_number(text: str) -> float:
+        if not least <= number(text) <= most:
+            raise ValueError
+        return number(text)
+
+    return OptionKind(accepts, parse_number, metavar)
+
+
 def _build_choice_kind(*names: str) -> OptionKind:
     def parse_choice(text: str) -> str:
         word = normalise_name(text)
@@ -149,21 +152,16 @@ def _build_choice_kind(*names: str) -> OptionKind:
     return OptionKind(f"one of {', '.join(names)}", parse_choice, "|".join(names))
 
 
-def _parse_percent(text: str) -> float:
-    if not 0 <= float(text) <= 100:
-        raise ValueError
-    return float(text)
-
-
 TEXT = OptionKind("a text", str, "TEXT")
 FILTER = OptionKind("a comma-separated list of words", str, "WORDS")
 WORDS = OptionKind("a comma-separated list of names", split_words, "NAMES")
-COUNT = OptionKind("a whole number from 1", _parse_count, "N")
-RETRIES = OptionKind("a whole number from 0", _parse_zero_or_more, "N")
-WHOLE = OptionKind("a whole number", int, "N")
-NUMBER = OptionKind("a number", float, "X")
-SECONDS = OptionKind("a number of seconds (0 or less: no limit)", float, "SECONDS")
-PERCENT = OptionKind("a percentage between 0 and 100", _parse_percent, "PERCENT")
+COUNT = _build_number_kind(int, "a whole number from 1", "N", 1)
+RETRIES = _build_number_kind(int, "a whole number from 0", "N", 0)
+JOBS = _build_number_kind(int, f"a whole number from 1 to {MAX_CONCURRENCY:,}", "N", 1, MAX_CONCURRENCY)
+WHOLE = _build_number_kind(int, "a whole number", "N")
+NUMBER = _build_number_kind(float, "a number", "X")
+SECONDS = _build_number_kind(float, "a number of seconds (0 or less: no limit)", "SECONDS")
+PERCENT = _build_number_kind(float, "a percentage between 0 and 100", "PERCENT", 0, 100)
 OBJECT = OptionKind('a JSON object, such as {"max_turns": 6}', _parse_object, "JSON")
 RULE = OptionKind("a rule such as threshold, or threshold,target=90,error=0.05,rate=delivered", _parse_rule, "RULE")
 SWITCH = OptionKind("1 or 0", _parse_switch, "", is_switch=True)
@@ -254,9 +252,7 @@ class EvalOptions:
     seed: int | None = field(
         default=None, metadata=_build_metadata(WHOLE, "seed of instances, order and sampling; default: random")
     )
-    jobs: int | None = field(
-        default=None, metadata=_build_metadata(COUNT, "trials in flight for each provider", "JOBS")
-    )
+    jobs: int | None = field(default=None, metadata=_build_metadata(JOBS, "trials in flight for each provider", "JOBS"))
     timeout: float | None = field(
         default=None,
         metadata=_build_metadata(SECONDS, "timeout for one answer, unless --read-timeout is given", "CLIENT_TIMEOUT"),

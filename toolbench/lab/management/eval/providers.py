@@ -2,12 +2,12 @@
 
 import socket
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
 from django.db import transaction
 from django.db.models import Q
 
 from toolbench.engine.types import JsonObject
+from toolbench.evals.name_filter import filter_by_names
 from toolbench.installation import build_command
 from toolbench.lab import builtin_data
 from toolbench.lab.credentials.headers import HEADER_FIELDS as HEADER_FIELDS
@@ -56,7 +56,7 @@ def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> t
 
 def _has_openrouter(words: str) -> bool:
     """Return whether the filter of `--provider` selects OpenRouter."""
-    return any(fnmatchcase(OPENROUTER, word.strip().lower()) for word in words.split(",")) or words == "all"
+    return bool(filter_by_names([OPENROUTER], words, names=lambda name: (name,)))
 
 
 @transaction.atomic
@@ -78,7 +78,7 @@ def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list
 
 def _find_changed_columns(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
     columns: JsonObject = {}
-    if f"{VARIABLE_PREFIX}BASE_URL" in environment:
+    if environment.get(f"{VARIABLE_PREFIX}BASE_URL", "").strip():
         columns["base_url"] = _read_base_url(environment, provider)
     if f"{VARIABLE_PREFIX}API_PREFIX" in environment:
         columns["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()

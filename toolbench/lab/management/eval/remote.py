@@ -25,6 +25,7 @@ from toolbench.lab.management.eval.names import (
     EvalError,
     build_name_lister,
     describe_ambiguous_word,
+    list_control_slugs,
 )
 from toolbench.lab.management.eval.options import OPTIONS, VARIABLE_PREFIX, EvalOptions, split_words
 from toolbench.lab.management.eval.output import render_skipped_lines
@@ -33,6 +34,7 @@ from toolbench.lab.management.eval.results import CellResult
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION
+from toolbench.lab.scenarios.case_sets import SET_PREFIX
 
 # Options of EvalOptions that are refused with --server.
 LOCAL_ONLY_OPTIONS = (
@@ -116,7 +118,7 @@ def plan_remotely(client: ToolbenchClient, options: EvalOptions) -> RemoteReques
         "strategies": list(MATRIX_STRATEGIES) if options.strategy_matrix else _choose_strategies(options.strategies),
         "methods": list(options.method),
         "streams": list(STREAMS_BY_OPTION[options.stream]),
-        "scenarios": _choose_scenarios(options.scenarios),
+        "scenarios": _choose_scenarios(client, options),
         "trials": options.trials,
         "until": options.until_decided or {},
         "instance_kind": options.instances,
@@ -244,20 +246,31 @@ def _choose_strategies(text: str) -> list[str]:
     return [*(strategy.name for strategy in chosen), *unchanged]
 
 
-def _choose_scenarios(text: str) -> list[str]:
+def _choose_scenarios(client: ToolbenchClient, options: EvalOptions) -> list[str]:
     """Return slugs of scenarios: those in code for words that select them, then all other words.
 
-    The other installation may have test cases that are unknown here, so other words are sent unchanged.
+    The other installation may have test cases that are unknown here, so other words are sent unchanged, except that
+    names of sets become their numbers. If tools are disabled, only controls are returned, as in a local run.
 
     Raises:
         EvalError: an unknown word is not a plain name.
     """
-    words = split_words(text)
+    words = split_words(options.scenarios)
     unknown = list(scenarios.list_unknown_words(words))
     _check_plain_names("scenarios", unknown)
     code_words = [word for word in words if word not in unknown]
     selected = scenarios.select_scenarios(code_words) if code_words else ()
-    return [*(scenario.slug for scenario in selected), *unknown]
+    if options.tool_use_mode == "disabled":
+        return list(list_control_slugs(selected))
+    return [*(scenario.slug for scenario in selected), *_number_sets(client, unknown)]
+
+
+def _number_sets(client: ToolbenchClient, words: Sequence[str]) -> list[str]:
+    """Return the words with the numbers of sets of test cases in place of their names, the only form of the API."""
+    if not any(word.lower().startswith(SET_PREFIX) for word in words):
+        return list(words)
+    sets = {f"{SET_PREFIX}{row['name']}".lower(): f"{SET_PREFIX}{row['id']}" for row in client.request("GET", "/cases")}
+    return [sets.get(word.lower(), word) for word in words]
 
 
 def _check_plain_names(option: str, words: Sequence[str]) -> None:

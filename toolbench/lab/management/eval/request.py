@@ -81,7 +81,7 @@ def list_allowed_tools(options: EvalOptions) -> tuple[str, ...]:
 def build_run_limits(options: EvalOptions) -> JsonObject:
     """Return the timeouts and the concurrency limit that the options set, by columns of Run.
 
-    A timeout of 0 or less means no limit; it is stored as `NO_LIMIT_SECONDS`.
+    A timeout of 0 or less means no limit; it and longer ones than `NO_LIMIT_SECONDS` are stored as that.
     """
     read_timeout = options.read_timeout if options.read_timeout is not None else options.timeout
     limits = {
@@ -93,7 +93,9 @@ def build_run_limits(options: EvalOptions) -> JsonObject:
 
 
 def _convert_timeout(seconds: float | None) -> float | None:
-    return NO_LIMIT_SECONDS if seconds is not None and seconds <= 0 else seconds
+    if seconds is None:
+        return None
+    return min(seconds, NO_LIMIT_SECONDS) if seconds > 0 else NO_LIMIT_SECONDS
 
 
 def _list_strategies(options: EvalOptions) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ Worker processes may run trials of the run at the same time.
 """
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -35,6 +36,7 @@ class EvalSessions:
     failure: Exception | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _threads: dict[int, threading.Thread] = field(default_factory=dict)
+    _next_sweep_at: float = 0.0  # monotonic time
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +57,8 @@ class EvalSessions:
     def start_sessions(self) -> bool:
         """Start a session for every provider that has queued trials of this run and no session of this process.
 
-        A provider whose key this process cannot read gets no session. After `stop` or a failure, none is started.
+        A provider whose key this process cannot read gets no session. After `stop` or a failure, none is started. While
+        no session runs, this call sweeps, so that trials of a killed process are queued again.
 
         Returns:
             Whether a session of this process is running, or a trial of the run is running in any process. After `stop`,
@@ -72,7 +75,12 @@ class EvalSessions:
             )
             self._threads[provider_id] = thread
             thread.start()
-        return bool(self._threads) or self._has_trials(Trial.State.RUNNING)
+        if self._threads:
+            return True
+        if not self._has_running_trials():
+            return False
+        self._sweep()
+        return True
 
     def stop(self) -> None:
         """Stop all sessions. Trials in flight are requeued if they do not end within seconds."""
@@ -83,8 +91,15 @@ class EvalSessions:
         providers = Provider.objects.filter(pk__in=queued.values("provider_id"))
         return {provider.pk for provider in providers if _has_key(provider)}
 
-    def _has_trials(self, state: Trial.State) -> bool:
-        return not self._stopping.is_set() and Trial.objects.filter(run_id=self.run_id, state=state).exists()
+    def _has_running_trials(self) -> bool:
+        running = Trial.objects.filter(run_id=self.run_id, state=Trial.State.RUNNING)
+        return not self._stopping.is_set() and running.exists()
+
+    def _sweep(self) -> None:
+        """Sweep every `settings.SWEEP_SECONDS`, as sessions do."""
+        if time.monotonic() >= self._next_sweep_at:
+            sweep(with_counts=False)
+            self._next_sweep_at = time.monotonic() + settings.SWEEP_SECONDS
 
     def _run_session(self, provider_id: int) -> None:
         """Run the queued probes of a provider and then a worker session; store an exception in `failure`."""
