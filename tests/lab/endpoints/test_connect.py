@@ -42,6 +42,16 @@ def test_edit_provider_blank_key_keeps_stored_one(monkeypatch: pytest.MonkeyPatc
     assert (edited.key_encrypted, read_endpoint_key(edited)) == (None, "sk-env")
 
 
+def test_connect_provider_of_a_name_taken_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect.connect_provider(CONNECTION)
+    monkeypatch.setattr(connect, "_find_name_error", lambda name, provider_id: "")
+
+    with pytest.raises(ConnectionSettingsError, match="has just been connected by another person") as refused:
+        connect.connect_provider(replace(CONNECTION, key="sk-2"))
+
+    assert list(refused.value.errors) == ["name"]
+
+
 @pytest.mark.parametrize("other_url", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
 def test_edit_provider_other_host_needs_key_again(other_url: str) -> None:
     provider = connect.connect_provider(CONNECTION)

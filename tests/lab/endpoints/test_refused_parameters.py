@@ -2,13 +2,14 @@
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from tests.factories import make_model
+from tests.factories import make_model, make_run
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.lab.worker.test_refused_parameters import ERROR_MESSAGE, RefusingModel
 from tests.page_html import read_html
-from toolbench.lab.endpoints.refused_parameters import get_suggested_omissions
-from toolbench.lab.models import Model, Preset, Run
+from toolbench.lab.endpoints.refused_parameters import adopt_omissions, get_suggested_omissions
+from toolbench.lab.models import Model, Preset, RefusedParameter, Run
 from toolbench.lab.runs import control
 from toolbench.providers.scripted_server import ScriptedServer
 
@@ -68,6 +69,20 @@ def test_adopt_omissions_adds_later_refused_parameters(owner_client: Client) -> 
     model.refresh_from_db()
     (name,) = model.workarounds
     assert Preset.objects.get(name=name).patch == {"left_out_parameters": ["tool_choice", "parallel_tool_calls"]}
+
+
+def test_adopt_omissions_restores_an_archived_preset() -> None:
+    model = make_model()
+    refusal = {"provider": model.provider, "model_name": model.name, "name": "seed", "why": "No seed."}
+    RefusedParameter.objects.create(**refusal, run=make_run(), created_at=timezone.now())
+    preset = adopt_omissions(model.pk)
+    Preset.objects.filter(pk=preset.pk).update(archived_at=timezone.now())
+    Model.objects.update(workarounds=[])
+
+    adopt_omissions(model.pk)
+
+    preset.refresh_from_db()
+    assert preset.archived_at is None
 
 
 def test_adopt_omissions_without_refusal_reports_none(owner_client: Client) -> None:

@@ -19,7 +19,7 @@ def adopt_preset(probe_id: int) -> Preset:
     """Save the preset that a probe proposes and add it to the workarounds of the probe's model.
 
     Strategy production uses the preset from the next launch on; existing runs keep their settings. The preset replaces
-    that of an earlier probe of the model, so adopting twice gives the same preset.
+    that of an earlier probe of the model, also an archived one, so adopting twice gives the same preset.
 
     Raises:
         NothingToAdoptError: the probe proposes no preset.
@@ -34,7 +34,8 @@ def adopt_preset(probe_id: int) -> Preset:
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"
     note = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"
     patch = json.loads(json.dumps(proposal.patch))
-    preset, _ = Preset.objects.update_or_create(name=name, defaults={"patch": patch, "description": note})
+    columns = {"patch": patch, "description": note, "archived_at": None}
+    preset, _ = Preset.objects.update_or_create(name=name, defaults=columns)
     model = Model.objects.select_for_update().get(pk=probe.model_id)
     model.workarounds = list(dict.fromkeys([*model.workarounds, name]))
     model.save(update_fields=["workarounds"])

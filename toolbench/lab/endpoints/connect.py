@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
@@ -240,9 +240,9 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
     Raises:
         ConnectionSettingsError: settings are invalid.
     """
-    secrets = list_provider_secrets(
-        provider, (settings.key, os.environ.get(settings.key_env.strip(), ""), *map(str, _list_secret_values(settings)))
-    )
+    entered_headers = (str(settings.headers[name]) for name in list_secret_names(settings.headers))
+    entered = (settings.key, os.environ.get(settings.key_env.strip(), ""), *entered_headers)
+    secrets = list_provider_secrets(provider, entered)
     error_by_field = [
         ("name", _find_name_error(settings.name.strip(), provider.pk)),
         ("template", _find_kind_error(settings, provider)),
@@ -257,11 +257,6 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
         del errors["name"]  # a blank name is filled in from the address
     if errors:
         raise ConnectionSettingsError(errors)
-
-
-def _list_secret_values(settings: ConnectionSettings) -> tuple[object, ...]:
-    """Return the entered values of headers that are secrets."""
-    return tuple(settings.headers[name] for name in list_secret_names(settings.headers))
 
 
 def _find_kind_error(settings: ConnectionSettings, provider: Provider) -> str:
@@ -355,7 +350,11 @@ def _list_field_errors(settings: ConnectionSettings, secrets: tuple[str, ...]) -
 
 
 def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider:
-    """Set all columns of the provider, clear `paused_reason`, save the provider and return it."""
+    """Set all columns of the provider, clear `paused_reason`, save the provider and return it.
+
+    Raises:
+        ConnectionSettingsError: another provider has just got this name.
+    """
     provider.name = settings.name.strip()
     provider.template = settings.template
     provider.wire = settings.wire
@@ -377,7 +376,12 @@ def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider
     _set_key(provider, settings)
     change_headers(provider, settings.headers, settings.remove_headers)
     change_network(provider, settings.network)
-    provider.save()
+    try:
+        with transaction.atomic():
+            provider.save()
+    except IntegrityError as error:
+        message = f"{provider.name} has just been connected by another person. Enter another name."
+        raise ConnectionSettingsError({"name": [message]}) from error
     return provider
 
 

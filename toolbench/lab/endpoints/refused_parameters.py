@@ -47,8 +47,8 @@ def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
 def adopt_omissions(model_id: int) -> Preset:
     """Save a preset that leaves out all suggested parameters, and add it to the model's workarounds.
 
-    Parameters that an earlier preset of this function leaves out stay left out. Strategy production uses the preset
-    from the next launch on; existing runs keep their settings.
+    Parameters that an earlier preset of this function leaves out, also an archived one, stay left out. Strategy
+    production uses the preset from the next launch on; existing runs keep their settings.
 
     Raises:
         NothingToAdoptError: no parameter is suggested.
@@ -63,7 +63,7 @@ def adopt_omissions(model_id: int) -> Preset:
     preset, _ = Preset.objects.select_for_update().get_or_create(name=f"left-out-{slugify(model.name)[:50]}-{model.pk}")
     names = dict.fromkeys((*_list_omitted(preset.patch), *(omission.name for omission in omissions)))
     runs = ", ".join(str(run) for run in sorted({omission.run_id for omission in omissions}))
-    preset.patch = {POLICY_KEY: list(names)}
+    preset.patch, preset.archived_at = {POLICY_KEY: list(names)}, None
     preset.description = f"Parameters that the endpoint of {model.name} refused; the last ones in run {runs}."
     preset.save()
     model.workarounds = list(dict.fromkeys([*model.workarounds, preset.name]))

@@ -103,6 +103,16 @@ def test_probe_adopt_button_adopts_proposed_preset_once(owner_client: Client) ->
     assert preset.name in read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
 
+def test_probe_adopt_button_restores_an_archived_preset(owner_client: Client) -> None:
+    probe = make_probe(make_model(), learned={"supports_tool_use": True, "calls_shape": "object"})
+    owner_client.post(f"/probes/{probe.pk}/adopt/")
+    Preset.objects.filter(builtin=False).update(archived_at=timezone.now())
+
+    owner_client.post(f"/probes/{probe.pk}/adopt/")
+
+    assert Preset.objects.get(builtin=False).archived_at is None
+
+
 def test_probe_adopt_button_without_proposal_creates_no_preset(owner_client: Client) -> None:
     probe = make_probe(make_model(), learned={"supports_tool_use": True})
 
