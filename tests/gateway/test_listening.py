@@ -10,7 +10,7 @@ import pytest
 from toolbench.gateway.server import serve
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="one socket cannot serve both IPv6 and IPv4 here")
 @pytest.mark.parametrize(("host", "client_host"), [("::1", "[::1]"), ("::", "127.0.0.1")])
 def test_gateway_with_an_ipv6_host_answers_at_its_url(host: str, client_host: str) -> None:
     async def request_health() -> None:

@@ -30,7 +30,7 @@ def test_start_options_bracket_an_ipv6_address() -> None:
     assert StartOptions.from_environment({"HOST": "::1"}).base == "http://[::1]:8000"
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="one socket cannot serve both IPv6 and IPv4 here")
 def test_start_options_listen_on_all_addresses_with_an_ipv6_host() -> None:
     with (
         StartOptions(host="::", port=0).listen() as server,
