@@ -29,5 +29,5 @@ class Command(BaseCommand):
         if name and user is None:
             raise CommandError(f"There is no open account {name}. Invite this person on the page People.")
         path = reverse("sign-in-link", args=[create_token(user)])
-        self.stdout.write(f"{base}{path}")
+        self.stdout.write(f"{base.rstrip('/')}{path}")
         self.stderr.write(f"(one use, within {settings.SIGN_IN_HOURS} hours)")
