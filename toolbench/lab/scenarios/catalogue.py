@@ -142,9 +142,9 @@ def find_private(slugs: Iterable[str]) -> frozenset[str]:
 
     An unknown slug counts as private. The call takes one query if a slug may be a case, otherwise none.
     """
-    case_slugs = frozenset(slugs) - _get_code_scenarios().keys()
-    public = Case.objects.filter(slug__in=case_slugs, set__public=True) if case_slugs else Case.objects.none()
-    return case_slugs - set(public.values_list("slug", flat=True))
+    case_slugs = frozenset(slugs).difference(_get_code_scenarios())
+    public = Case.objects.filter(slug__in=case_slugs, set__public=True)
+    return case_slugs.difference(public.values_list("slug", flat=True))
 
 
 def _get_code_scenarios() -> Mapping[str, Scenario]:
