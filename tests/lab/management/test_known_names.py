@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
     [
         (["rejudge", "987654"], {}, "There is no run 987654."),
         (["rejudge"], {"scenario": "happy_pth"}, "There is no scenario 'happy_pth'; the nearest: happy_path"),
-        (["rejudge"], {"scenario": ""}, "There is no scenario ''; the nearest: happy_path"),
+        (["rejudge"], {"scenario": ""}, "There is no scenario ''; there are happy_path"),
         (["rejudge"], {}, "Name either a run or --scenario SLUG"),
         (["reclassify"], {"run": 987654}, "There is no run 987654."),
         (["replay", "987654"], {}, "There is no run 987654."),

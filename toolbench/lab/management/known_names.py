@@ -28,5 +28,6 @@ def check_scenario_exists(slug: str) -> None:
     code_slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
     if slug in code_slugs or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():
         return
-    near = find_similar_words(slug, (*code_slugs, *Case.objects.values_list("slug", flat=True))) or code_slugs
-    raise CommandError(f"There is no scenario {slug!r}; the nearest: {', '.join(near)}.", returncode=REFUSED_EXIT_CODE)
+    similar = find_similar_words(slug, (*code_slugs, *Case.objects.values_list("slug", flat=True)))
+    available = f"the nearest: {', '.join(similar)}" if similar else f"there are {', '.join(code_slugs)}"
+    raise CommandError(f"There is no scenario {slug!r}; {available}.", returncode=REFUSED_EXIT_CODE)
