@@ -54,7 +54,10 @@ def test_iter_mismatches_optional_may_be_missing_but_not_wrong() -> None:
 
 @pytest.mark.parametrize(
     "expected",
-    [{"$any_of": []}, {"$any_of": "C"}, {"$type": "text"}, {"$subset": 1}, {"$type": "null", "x": 1}, {"$optional": 1}],
+    [
+        *({"$any_of": []}, {"$any_of": "C"}, {"$subset": 1}, {"$type": "null", "x": 1}, {"$optional": 1}),
+        *({"$type": names} for names in ("text", [["string"]], [{}], [])),
+    ],
 )
 def test_iter_matcher_problems_reports_an_invalid_matcher(expected: Any) -> None:
     assert list(iter_matcher_problems({"a": [expected]}))

@@ -5,7 +5,7 @@ import pytest
 
 from toolbench.engine.events import Outcome
 from toolbench.engine.loop.result_envelope import build_envelope
-from toolbench.evals.user_cases.simulated_tools import SimulatedTools
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools, build_sample
 
 RESULTS = {
     "look": {"fixed": {"sky": "clear"}},
@@ -37,6 +37,28 @@ def test_simulated_tools_keep_braces_in_argument_that_fills_pointer() -> None:
     tools = SimulatedTools(RESULTS, {"orders": {}})
     tools.call("cancel", {"id": "{why}/~{none}", "why": "late"}, "c")
     assert tools.snapshot() == {"orders": {"{why}/~{none}": {"state": "late"}}}
+
+
+def test_simulated_tools_later_change_of_state_keeps_arguments() -> None:
+    arguments = {"order": {"id": 17}}
+    tools = SimulatedTools({"save": {"set": {"/order": "$order", "/order/state": "new"}}}, {})
+    tools.call("save", arguments, "c")
+    assert tools.snapshot() == {"order": {"id": 17, "state": "new"}}
+    assert arguments == {"order": {"id": 17}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sample"),
+    [
+        ({"enum": {"a": 1}}, "text"),
+        ({"enum": 5, "type": "integer"}, 1),
+        ({"properties": ["n"]}, {}),
+        ({"type": "object", "properties": None}, {}),
+        ({"enum": [2, 3]}, 2),
+    ],
+)
+def test_build_sample_ignores_malformed_keywords(schema: Any, sample: Any) -> None:
+    assert build_sample(schema) == sample
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,8 @@ def _iter_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | i
         for number, option in enumerate(options):
             yield from iter_matcher_problems(option, (*place, ANY_OF, number))
     names = expected.get(TYPE, "null")
-    if not (isinstance(names, str) or (isinstance(names, list) and names)) or set(_to_list(names)) - set(TYPES):
+    is_name_list = isinstance(names, str) or (isinstance(names, list) and bool(names))
+    if not is_name_list or not all(name in TYPES for name in _to_list(names)):
         yield (*place, TYPE), f"$type takes one or several of {', '.join(TYPES)}."
     if not isinstance(expected.get(SUBSET, {}), Mapping):
         yield (*place, SUBSET), "$subset takes an object."

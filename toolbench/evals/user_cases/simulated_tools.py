@@ -198,7 +198,8 @@ def build_sample(schema: Any, depth: int = 0) -> Any:
     """Return an example value of a JSON Schema, always the same one.
 
     It is the schema's const, default or first enum value, else a value of its type. Values nested more than _MAX_DEPTH
-    levels deep, and those of a schema that is no object, are None.
+    levels deep, and those of a schema that is no object, are None. An `enum` that is no list and `properties` that are
+    no object are ignored.
 
     Args:
         schema: The schema, any JSON value.
@@ -209,12 +210,14 @@ def build_sample(schema: Any, depth: int = 0) -> Any:
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
-    if schema.get("enum"):
-        return schema["enum"][0]
+    enum, properties = schema.get("enum"), schema.get("properties")
+    if isinstance(enum, list) and enum:
+        return enum[0]
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "object":
-        return {name: build_sample(child, depth + 1) for name, child in dict(schema.get("properties") or {}).items()}
+        members = properties if isinstance(properties, Mapping) else {}
+        return {name: build_sample(child, depth + 1) for name, child in members.items()}
     if kind == "array":
         return [build_sample(schema.get("items", {}), depth + 1)]
     return _SAMPLE_BY_TYPE.get(str(kind), "text")
@@ -237,7 +240,7 @@ def _fill_pointer(pointer: str, arguments: JsonObject) -> str:
 def _build_value(value: Any, arguments: JsonObject) -> Any:
     """Return a copy of the value; the text `$name` becomes that argument, or None if the call lacks it."""
     if isinstance(value, str) and value.startswith("$"):
-        return arguments.get(value[1:])
+        value = arguments.get(value[1:])
     return copy.deepcopy(value)
 
 
