@@ -19,6 +19,8 @@ MAX_PROGRESS_CALLS = 200  # one call per 1,000 instructions of SQLite's virtual 
 MAX_VALUE_BYTES = 100_000
 MAX_ROWS = 1000
 READ_ACTIONS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+# Besides its own errors, sqlglot raises others, for instance AssertionError for `SELECT * GROUP BY 1`.
+_QUERY_ERRORS = (SqlglotError, RecursionError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 WRITE_EXPRESSIONS = (exp.Into, exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Drop, exp.Command)
 
 
@@ -84,11 +86,16 @@ def _parse_query(text: str) -> exp.Expr:
         raise _QueryError(f"the query is longer than {MAX_QUERY_CHARACTERS} characters")
     try:
         statements = [statement for statement in sqlglot.parse(text) if statement is not None]
-    except (SqlglotError, RecursionError) as error:
-        raise _QueryError(f"the query cannot be read: {str(error).splitlines()[0][:120]}") from error
+    except _QUERY_ERRORS as error:
+        raise _QueryError(f"the query cannot be read: {_describe_error(error)[:120]}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*WRITE_EXPRESSIONS):
         raise _QueryError("the query is not one SELECT statement")
     return statements[0]
+
+
+def _describe_error(error: Exception) -> str:
+    """Return the first line of an exception's message, or its type without one."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _list_table_names(tree: exp.Expr) -> set[str]:
@@ -110,8 +117,8 @@ def _check_columns(text: str, tables: SqlTables, reference: str) -> None:
     schema: dict[str, object] = {name: dict(table.columns) for name, table in tables.items()}
     try:
         qualify(_parse_query(text), schema=schema, quote_identifiers=False)
-    except (SqlglotError, RecursionError) as error:
-        raise _QueryError(str(error).splitlines()[0][:160]) from error
+    except _QUERY_ERRORS as error:
+        raise _QueryError(_describe_error(error)[:160]) from error
 
 
 def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
@@ -156,7 +163,7 @@ def _run_query(text: str, tables: SqlTables) -> list[list[Any]]:
         connection.set_progress_handler(lambda: int(next(progress_calls, None) is None), 1000)
         try:
             rows = connection.execute(_parse_query(text).sql(dialect="sqlite")).fetchmany(MAX_ROWS)
-        except (sqlite3.Error, sqlite3.Warning, ValueError, SqlglotError, RecursionError) as error:
+        except (sqlite3.Error, sqlite3.Warning, *_QUERY_ERRORS) as error:
             raise _QueryError(f"the query cannot be run: {str(error)[:120]}") from error
     return sorted(([_normalise_value(value) for value in row] for row in rows), key=repr)
 
