@@ -6,6 +6,8 @@ import pytest
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
+from toolbench.evals.bfcl.cases import NotInstalledError
+from toolbench.evals.scenarios.state import StateScenario
 from toolbench.lab.models import Provider, Run, StepBody, Trial
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.replays.stored_trials import replay_trials
@@ -151,6 +153,18 @@ def test_replay_trials_of_missing_scenario_version_is_unknown(scripted: Scripted
     Trial.objects.filter(pk=trial.pk).update(scenario_version=99)
 
     assert next(iter(replay_trials([trial.pk]))).unknown_from == 1
+
+
+def test_replay_trials_without_bfcl_is_unknown(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(*args: object) -> None:
+        raise NotInstalledError
+
+    trial = _run_trials(scripted, trials=1).trials.get()
+    monkeypatch.setattr(StateScenario, "judge", judge)
+
+    replayed = next(iter(replay_trials([trial.pk])))
+
+    assert (replayed.unknown_from, replayed.reason) == (1, str(NotInstalledError()))
 
 
 def test_check_replay_of_unsent_trial_is_not_replayable(scripted: ScriptedServer) -> None:

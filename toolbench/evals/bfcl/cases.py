@@ -29,7 +29,11 @@ CATEGORIES = (
 _PACKAGE = "bfcl_eval"
 
 
-class NotInstalledError(Exception):
+class BfclUnavailableError(Exception):
+    """BFCL cannot judge or run calls; the message says why."""
+
+
+class NotInstalledError(BfclUnavailableError):
     """BFCL's wheel is not installed; the message says how to install it."""
 
     def __init__(self) -> None:

@@ -19,6 +19,7 @@ from toolbench.engine.errors import EngineError
 from toolbench.engine.events import EndReason, LoopResult, OmittedParameter, StopReason
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.registry import get_wire_format
+from toolbench.evals.bfcl.cases import BfclUnavailableError
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.evals.types import Scenario, Verdict
@@ -245,11 +246,11 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
     )
     try:
         loop_result = await drive(plan.loop, context)
+        verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
     except NotRecordedError as error:
         return ReplayedTrial(trial, unknown_from=len(collector.steps) + 1, reason=str(error))
-    except EngineError as error:
+    except (EngineError, BfclUnavailableError) as error:
         return ReplayedTrial(trial, unknown_from=1, reason=str(error))
-    verdict = plan.scenario.judge(plan.instance, loop_result, workspace)
     if trial.tools_dropped:
         verdict = mark_tools_dropped(verdict, loop_result)
     columns = _build_columns(trial, loop_result, verdict, collector)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from toolbench.engine.types import JsonObject
-from toolbench.evals.bfcl.cases import NotInstalledError, is_installed
+from toolbench.evals.bfcl.cases import BfclUnavailableError, NotInstalledError, is_installed
 from toolbench.evals.bfcl.golden_answers import BfclCall
 from toolbench.evals.bfcl.multi_turn import environment
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
@@ -25,7 +25,7 @@ ANSWER_TIMEOUT_SECONDS = 5.0
 _READ_BYTES = 1 << 16
 
 
-class CallRunnerError(Exception):
+class CallRunnerError(BfclUnavailableError):
     """BFCL's classes failed or did not answer in time, so their process was killed; the message says why."""
 
 
