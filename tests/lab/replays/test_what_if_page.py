@@ -9,6 +9,7 @@ from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simu
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset, RunConfig
+from toolbench.lab.replays.ablation import run_ablation
 from toolbench.lab.replays.what_if import NothingToReplayError, ReplayScope
 from toolbench.lab.replays.what_if_page import get_what_if_page
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
@@ -85,6 +86,12 @@ def test_get_what_if_page_ablation_without_transforms_has_hint(scripted: Scripte
     run_worker_session(model)
     raw = get_what_if_page(ReplayScope("run", run.pk), WhatIfSettings(strategy="raw"), with_ablation=True)
     assert (raw.ablations, "none can be left out" in raw.hint) == ((), True)
+
+
+def test_run_ablation_of_trial_without_chosen_outcome_lists_no_change(scripted: ScriptedServer) -> None:
+    trial = _run_cell(scripted, trials=1).trials.get()
+    (ablation,) = run_ablation([trial.pk], WhatIfSettings(), ["cut_value"], ())
+    assert (ablation.changed, ablation.unsure, ablation.totals.same) == ((), 0, 1)
 
 
 def test_get_what_if_page_names_assumed_parameters(personas: None) -> None:
@@ -191,8 +198,8 @@ def test_what_if_settings_query_round_trip_names_ignored_values() -> None:
     Preset.objects.create(name="own", patch={})
     settings = WhatIfSettings.from_query(
         {
-            "strategy": ["raw"],
-            "preset": ["own", "nobody"],
+            "strategy": ["raw", "baseline", "raw"],
+            "preset": ["own", "nobody", "own", "nobody"],
             "without": ["cut_value", "<b>", "no_such_step"],
             "format": ["hermes"],
             "max_turns": ["3"],

@@ -82,6 +82,7 @@ def _build_ablation(
 ) -> Ablation:
     changes = tuple(build_change(replayed) for replayed in replay_trials(trial_ids, settings.apply))
     outcomes = {change.trial: change.after for change in chosen}
-    differing = [change for change in changes if change.after != outcomes[change.trial]]
+    # A trial that ended in the meantime has no chosen outcome.
+    differing = [change for change in changes if change.after != outcomes.get(change.trial, change.after)]
     changed = tuple(change for change in differing if UNKNOWN not in (change.after, outcomes[change.trial]))
     return Ablation(name, compute_totals(count_changes(changes)), changed, unsure=len(differing) - len(changed))

@@ -82,13 +82,14 @@ class WhatIfSettings:
             "format": formats.list_format_names().__contains__,
             **dict.fromkeys(LIMIT_KEYS, _is_valid_limit),
         }
-        url_values = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in is_valid}
+        url_values = {key: [value for value in lists.get(key, ()) if value] for key in is_valid}
         valid_values = {key: [value for value in url_values[key] if is_valid[key](value)] for key in is_valid}
-        unknown = [(key, value) for key in is_valid for value in url_values[key] if value not in valid_values[key]]
+        pairs = ((key, value) for key in is_valid for value in url_values[key])
+        unknown = list(dict.fromkeys((key, value) for key, value in pairs if not is_valid[key](value)))
         return cls(
             strategy=next(reversed(valid_values["strategy"]), ""),
-            presets=tuple(valid_values["preset"]),
-            without=tuple(valid_values["without"]),
+            presets=tuple(dict.fromkeys(valid_values["preset"])),
+            without=tuple(dict.fromkeys(valid_values["without"])),
             text_format=next(reversed(valid_values["format"]), ""),
             limits=tuple((name, int(valid_values[name][-1])) for name in LIMIT_KEYS if valid_values[name]),
             ignored=tuple(
