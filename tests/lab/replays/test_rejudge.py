@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.page_html import read_html
@@ -171,6 +172,19 @@ def test_rejudge_trials_repeated_changes_nothing(corrected: Run) -> None:
     assert Judgement.objects.count() == 4
 
 
+@pytest.mark.parametrize("ended_in", [None, timedelta(days=2)])
+def test_rejudge_trials_with_implausible_end_keeps_first_verdict(corrected: Run, ended_in: timedelta | None) -> None:
+    corrected.trials.update(finished_at=ended_in and timezone.now() + ended_in)
+    ids = list(list_run_trials(corrected.pk).values_list("pk", flat=True))
+
+    assert rejudge_trials(ids).judged == 2
+    again = rejudge_trials(ids)
+
+    assert (again.judged, again.current) == (0, 4)
+    assert [(first.outcome, now.outcome) for first, now in get_changes(corrected)] == [("fail", "pass")] * 2
+    assert (get_judging_state(corrected.pk).outdated, get_judging_state(corrected.pk).rejudged) == (0, 2)
+
+
 def test_get_judging_state_counts_outdated_and_rejudged_trials(corrected: Run) -> None:
     before = get_judging_state(corrected.pk)
     rejudge_trials(list_scenario_trials(STRICT).values_list("pk", flat=True))
@@ -242,7 +256,7 @@ def draft(*reasons: str) -> CaseDraft:
     return CaseDraft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
 
 
-def test_verdicts_before_a_retry_are_not_current() -> None:
+def test_verdicts_before_a_retry_are_not_current(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     case = add_case(*parse_draft(draft("late")))
     with ScriptedServer(lambda seen: tool_call_reply(("cancel_order", {"reason": "too late"}))) as provider:
         model = make_scripted_model(provider)
@@ -258,7 +272,8 @@ def test_verdicts_before_a_retry_are_not_current() -> None:
     # The retried trial was judged by the version of the run's launch.
     assert [trial.outcome for trial in list_run_trials(run.pk)] == ["fail", "pass"]
     assert (get_judging_state(run.pk).outdated, get_judging_state(run.pk).rejudged) == (1, 1)
-    assert [now.trial_id for _, now in get_changes(run)] == [ids[1]]
+    with django_assert_num_queries(2):
+        assert [now.trial_id for _, now in get_changes(run)] == [ids[1]]
     assert rejudge_trials(ids).judged == 1
 
 

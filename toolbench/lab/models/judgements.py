@@ -11,8 +11,12 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
     """Verdicts, with the filter that all readers of current verdicts share."""
 
     def filter_last_executions(self) -> Self:
-        """Return the verdicts on the last execution of each trial, without those on executions before a retry."""
-        return self.filter(judged_at__gte=models.F("trial__finished_at"))
+        """Return the verdicts on the last execution of each trial, without those on executions before a retry.
+
+        An imported trial may have ended at an unknown time. It has one execution only.
+        """
+        of_last_execution = models.Q(judged_at__gte=models.F("trial__finished_at"))
+        return self.filter(of_last_execution | models.Q(trial__finished_at=None, trial__state="done"))
 
 
 class Judgement(models.Model):

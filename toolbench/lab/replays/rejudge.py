@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from toolbench.engine.types import JsonObject
@@ -59,7 +59,7 @@ class RejudgeResult:
         judged: trials with a new verdict.
         unchanged: trials with a new verdict and the same outcome.
         current: trials that keep their verdict: the current versions gave the same one, or a newer version gave it.
-        unknown: trials that cannot be judged, since the task itself changed.
+        unknown: trials that cannot be judged, since their replay stopped early, for instance because the task changed.
         without_bodies: trials that cannot be judged, since their bodies were removed.
         unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
             verdict for each pair of versions.
@@ -86,7 +86,7 @@ class RejudgeResult:
         counts = (
             (self.unchanged, "as before"),
             (self.current, "already judged by these or newer versions"),
-            (self.unknown, "cannot be judged: the task itself changed"),
+            (self.unknown, "cannot be judged: their replay stopped early, as after a change of the task"),
             (self.without_bodies, "cannot be judged: their bodies were removed"),
             (self.unversioned, "would change without a new version and were not stored"),
         )
@@ -189,21 +189,19 @@ def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
 
 
 def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
-    """Return (first verdict, current verdict) of up to MAX_CHANGES_LISTED trials whose outcome changed."""
-    rows = (
-        Judgement.objects.filter_last_executions()
-        .filter(trial__run=run)
-        .select_related("trial")
-        .defer("trial__rendered_prompt")
+    """Return (first verdict, current verdict) of up to MAX_CHANGES_LISTED trials whose outcome changed.
+
+    The call takes two queries.
+    """
+    judgements = Judgement.objects.filter_last_executions()
+    first = judgements.filter(trial=OuterRef("trial")).order_by("judged_at", "pk")
+    current = judgements.filter(trial__run=run, current=True).annotate(
+        first_id=Subquery(first.values("pk")[:1]), first_outcome=Subquery(first.values("outcome")[:1])
     )
-    first: dict[int, Judgement] = {}
-    current: dict[int, Judgement] = {}
-    for row in rows:
-        first.setdefault(row.trial_id, row)
-        if row.current:
-            current[row.trial_id] = row
-    pairs = ((first[trial], row) for trial, row in current.items())
-    return tuple(islice((pair for pair in pairs if pair[0].outcome != pair[1].outcome), MAX_CHANGES_LISTED))
+    changed = current.exclude(outcome=F("first_outcome")).select_related("trial").defer("trial__rendered_prompt")
+    rows = tuple(changed.order_by("trial_id")[:MAX_CHANGES_LISTED])
+    first_rows = Judgement.objects.in_bulk([row.first_id for row in rows])
+    return tuple((first_rows[row.first_id], row) for row in rows)
 
 
 def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> list[Trial]:
@@ -242,7 +240,8 @@ def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
 def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResult) -> None:
     """Make the replayed verdict and its counts the current ones; keep the first verdict as a row of its own."""
     rows = Judgement.objects.filter(trial=trial)
-    rows.filter(judged_at__lt=trial.finished_at).delete()  # verdicts on earlier executions
+    if trial.finished_at is not None:
+        rows.filter(judged_at__lt=trial.finished_at).delete()  # verdicts on earlier executions
     if not rows.exists():
         verdict_columns = {name: getattr(trial, name) for name in VERDICT_COLUMNS}
         _build_judgement(trial, _get_versions(trial, None), verdict_columns).save()
@@ -265,7 +264,12 @@ def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResul
 def _build_judgement(
     trial: Trial, versions: JudgingVersions, columns: JsonObject, *, current: bool = False
 ) -> Judgement:
-    """Build an unsaved row. If it is not current, it is the first verdict and dated with the trial's end."""
+    """Build an unsaved row. If it is not current, it is the first verdict and dated with the trial's end.
+
+    That end may be unknown or in the future, if the trial was imported. No verdict is dated before it.
+    """
+    now = timezone.now()
+    ended_at = trial.finished_at or now
     return Judgement(
         trial=trial,
         scenario_version=versions.scenario,
@@ -273,7 +277,7 @@ def _build_judgement(
         current=current,
         outcome=columns["outcome"],
         columns=columns,
-        judged_at=timezone.now() if current else trial.finished_at or timezone.now(),
+        judged_at=max(now, ended_at) if current else ended_at,
     )
 
 

@@ -16,6 +16,7 @@ SELECT
 FROM lab_trial AS trial
 JOIN lab_run AS run ON run.id = trial.run_id AND run.deleted_at IS NULL
 LEFT JOIN lab_judgement AS judgement
-    ON judgement.trial_id = trial.id AND judgement.current AND judgement.judged_at >= trial.finished_at
+    ON judgement.trial_id = trial.id AND judgement.current
+    AND (judgement.judged_at >= trial.finished_at OR trial.finished_at IS NULL)
 WHERE trial.run_id = %s AND trial.state = 'done' AND trial.verdict <> '{}'
 GROUP BY 1, 2, 3, 4, 5, 6
