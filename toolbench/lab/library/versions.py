@@ -107,8 +107,9 @@ def save_version(entry: Entry, content: JsonObject, *, read_number: int, usernam
         locked_entry = type(entry)._default_manager.select_for_update().get(pk=entry.pk)
         newest = list_versions(locked_entry)[0]
         if newest.number != read_number:
-            author = newest.username or "Toolbench"
-            message = f"{author} saved version {newest.number} meanwhile. Your input is kept: compare, then save again."
+            name, number = newest.username, newest.number
+            news = f"{name} saved version {number}" if name else f"Version {number} was saved"
+            message = f"{news} meanwhile. Your input is kept: compare, then save again."
             raise InvalidFieldsError({"read_number": [message]})
         if is_same(newest.content, content):
             return newest.number
