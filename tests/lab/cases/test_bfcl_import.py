@@ -10,7 +10,7 @@ from toolbench.evals.bfcl.cases import iter_cases
 from toolbench.evals.bfcl.golden_answers import build_golden_calls
 from toolbench.evals.bfcl.scenario import sanitise_name
 from toolbench.lab.cases.bfcl_import import import_bfcl
-from toolbench.lab.cases.edit import UnknownCaseError, build_run_request
+from toolbench.lab.cases.edit import UnknownCaseError, build_run_request, delete_case
 from toolbench.lab.cases.pages import get_case_page, get_editable_case_page
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.runs.launch import launch
@@ -40,6 +40,17 @@ def test_import_bfcl_changed_case_gets_version_and_is_not_editable() -> None:
     assert (again.changed, case.current, case.versions.count()) == (1, 2, 2)
     with pytest.raises(UnknownCaseError):
         get_editable_case_page(case.slug)
+
+
+@pytest.mark.django_db
+def test_import_bfcl_adds_deleted_case_again() -> None:
+    import_bfcl(["simple_python"], limit=2)
+    delete_case(Case.objects.order_by("pk")[0].slug)
+
+    (again,) = import_bfcl(["simple_python"], limit=2)
+
+    assert (again.added, again.changed, again.unchanged) == (1, 0, 1)
+    assert set(Case.objects.values_list("deleted_at", "current")) == {(None, 1)}
 
 
 @pytest.mark.django_db

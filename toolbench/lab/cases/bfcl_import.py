@@ -37,7 +37,7 @@ def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple
     """Import the cases of the categories.
 
     A case that was imported before is unchanged, or gets a new version if the installed wheel of bfcl-eval defines it
-    differently. Each category is imported in a transaction of its own.
+    differently. A deleted case is added again. Each category is imported in a transaction of its own.
 
     Args:
         categories: names of BFCL categories.
@@ -64,14 +64,15 @@ def _iter_cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 
 @transaction.atomic
 def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
-    """Create the cases that are missing, and a new version of those that are defined differently."""
+    """Create the cases that are missing or were deleted, and a new version of those that are defined differently."""
     values = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
     case_set, _ = CaseSet.objects.update_or_create(
         name=build_bfcl_set_name(category), defaults=values, create_defaults={**values, "public": True}
     )
     imported = Case.objects.filter(set__kind=CaseSet.Kind.BFCL, slug__in=[build_bfcl_slug(case) for case in cases])
-    imported.exclude(set=case_set).update(set=case_set)  # cases that came with a bundle
     rows = {case.slug: case for case in imported}
+    # Cases that came with a bundle are in another set.
+    imported.exclude(set=case_set, deleted_at=None).update(set=case_set, deleted_at=None)
     texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__in=imported)}
     counts: dict[str, int] = defaultdict(int)
     for case in cases:
@@ -80,7 +81,7 @@ def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], s
             row = Case.objects.create(set=case_set, slug=build_bfcl_slug(case), title=case.id)
             counts["added"] += 1
         elif texts[row.pk, row.current] == text:
-            counts["unchanged"] += 1
+            counts["added" if row.deleted_at else "unchanged"] += 1
             continue
         else:
             row.current += 1
