@@ -2,13 +2,17 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 
 from tests.lab.scripted_runs import make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
+from tests.locks import is_other_connection_blocked
+from tests.wait import wait_until
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import (
     DRAFT_SET_NAME,
@@ -73,6 +77,22 @@ def answering(**arguments: Any) -> Any:
 def test_add_case_equal_long_titles_get_numbered_slugs() -> None:
     slugs = [saved(replace(DRAFT, title="cancel_order: Cancel order 17, it is late; please")).slug for _ in range(3)]
     assert slugs[1:] == [f"{slugs[0][:43]}-{number}" for number in (2, 3)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_add_case_at_the_same_time_gets_another_slug() -> None:
+    def save_second() -> str:
+        try:
+            return saved().slug
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            first = saved().slug
+            second = pool.submit(save_second)
+            wait_until(is_other_connection_blocked)
+        assert second.result(timeout=30) == f"{first}-2"
 
 
 @pytest.mark.django_db

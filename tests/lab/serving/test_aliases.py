@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from tests.factories import make_config, make_model, make_run
+from tests.locks import is_other_connection_blocked
 from tests.wait import wait_until
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.errors import InvalidFieldsError
@@ -87,12 +88,6 @@ def test_save_alias_of_deleted_alias_is_refused() -> None:
     ModelAlias.objects.all().delete()
     with pytest.raises(InvalidFieldsError, match="was deleted meanwhile"):
         save_alias(make_choice(), owner=None, alias=alias)
-
-
-def is_other_connection_blocked() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)

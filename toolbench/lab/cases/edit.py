@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils.text import slugify
 
@@ -23,6 +23,7 @@ RESERVED_SET_NAMES = frozenset({DRAFT_SET_NAME, *map(build_bfcl_set_name, BFCL_C
 MAX_SLUG_CHARS = 44  # of a title in a slug, and of a slug to which a number is appended
 SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
+_SLUG_LOCK_ID = 7_204_331  # key of the advisory lock under which free slugs are found and used
 
 
 class UnknownCaseError(ObjectDoesNotExist):
@@ -83,6 +84,7 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
     titles = [to_column_text(title, MAX_TITLE_CHARS) for title, _, _ in new_cases]
     set_names = [to_column_text(options.set, 80).strip() or DEFAULT_SET_NAME for _, _, options in new_cases]
     with transaction.atomic():
+        _lock_slugs()
         kinds = {name: options.kind for name, (_, _, options) in zip(set_names, new_cases, strict=True)}
         sets = {name: _get_or_create_set(name, kind) for name, kind in kinds.items()}
         slugs = find_free_slugs(
@@ -101,6 +103,12 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
         )
         CaseVersion.objects.bulk_create(versions, batch_size=ROWS_PER_INSERT)
     return tuple(cases)
+
+
+def _lock_slugs() -> None:
+    """Acquire the advisory lock of slugs until the transaction ends, so that no two cases get the same free slug."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SLUG_LOCK_ID])
 
 
 def _get_or_create_set(name: str, kind: CaseSet.Kind) -> CaseSet:
@@ -125,7 +133,8 @@ def edit_case(slug: str, title: str, definition: UserCase, read_number: int | No
         InvalidFieldsError: the definition differs, and another version than `read_number` is the newest now.
     """
     with transaction.atomic():
-        case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
+        rows = Case.objects.select_for_update(of=("self",)).select_related("set")
+        case = rows.filter(slug=slug, deleted_at=None).first()
         if case is None:
             raise UnknownCaseError(f"There is no test case {slug}; it may have been deleted.")
         case.title = to_column_text(title, MAX_TITLE_CHARS)
