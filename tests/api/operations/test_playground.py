@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from tests.api.requests import ApiClient
 from tests.lab.cases.weather_conversations import TOOL, model, server
@@ -97,6 +98,15 @@ def test_conversation_api_refused_message_saves_nothing(api: ApiClient, server: 
     assert (Case.objects.count(), Run.objects.count(), AuditEntry.objects.count()) == (0, 0, 0)
     sent = api.post("/conversations", body | {"agreed": unconfirmed["agreed"]}, status=201)
     assert (sent["message"], len(sent["trials"])) == (1, 20)
+
+
+def test_conversation_api_history_of_removed_bodies_is_null(api: ApiClient, start: Start) -> None:
+    path = f"/conversations/{start()['conversation']}"
+    Trial.objects.update(bodies_removed_at=timezone.now(), bodies_rule="Passed trials after 1 day")
+    found = api.get(path)
+    assert (found["history"], found["state"], len(found["trials"])) == (None, None, 1)
+    refused = api.problem("POST", f"{path}/messages", {"message": "And in Rome?"}, status=422)
+    assert "was removed by the rule" in refused["detail"]
 
 
 def test_next_message_api_refuses_list_of_messages(api: ApiClient, start: Start) -> None:

@@ -1,6 +1,9 @@
 """Conversations of the playground that continue a stored trial."""
 
+import json
+
 import pytest
+from django.utils import timezone
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.cases.conversations import (
@@ -12,9 +15,11 @@ from toolbench.lab.cases.conversations import (
     save_message,
 )
 from toolbench.lab.cases.drafts import CaseDraft
+from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.models import Case, Model, Trial
+from toolbench.lab.results.playground import get_conversation
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted_server import ScriptedServer, text_reply, tool_call_reply
+from toolbench.providers.scripted_server import ScriptedServer, error_reply, text_reply, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOOLS = '[{"name": "find", "parameters": {"type": "object"}}]'
@@ -77,3 +82,47 @@ def test_load_transcript_blank_answer_counts_as_unanswered(scripted: ScriptedSer
     case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="Find it."))
     transcript = load_transcript(case.slug, trial.pk)
     assert (transcript.messages, transcript.unanswered) == ((), "Find it.")
+
+
+def test_load_transcript_has_further_messages_with_their_answers(scripted: ScriptedServer, model: Model) -> None:
+    scripted.set_script(text_reply("One."), tool_call_reply(("find", {})), text_reply("Two."), text_reply("Three."))
+    case, trial = answer_message(
+        model, CaseDraft(tools=TOOLS, message="First.", further='["Second.", "Third."]', turns=3)
+    )
+    transcript = load_transcript(case.slug, trial.pk)
+    assert [message["role"] for message in transcript.messages] == [
+        *("user", "assistant"),
+        *("user", "assistant", "tool", "assistant"),
+        *("user", "assistant"),
+    ]
+    texts = [message["content"] for message in transcript.messages if message["role"] != "tool"]
+    assert texts == ["First.", "One.", "Second.", None, "Two.", "Third.", "Three."]
+    assert (transcript.unanswered, transcript.further) == ("", ())
+    assert get_conversation(case.slug).draft.further == ""
+
+
+def test_load_transcript_of_failed_further_message_keeps_it_for_the_form(
+    scripted: ScriptedServer, model: Model
+) -> None:
+    scripted.set_script(text_reply("One."), error_reply(400, "no"))
+    case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="First.", further='["Second.", "Third."]'))
+    transcript = load_transcript(case.slug, trial.pk)
+    assert [message["content"] for message in transcript.messages] == ["First.", "One."]
+    assert (transcript.unanswered, transcript.further) == ("Second.", ("Third.",))
+    draft = get_conversation(case.slug).draft
+    assert (draft.message, json.loads(draft.further)) == ("Second.", ["Third."])
+
+
+def test_load_transcript_of_removed_bodies_is_refused(scripted: ScriptedServer, model: Model) -> None:
+    scripted.set_script(text_reply("One."))
+    case, trial = answer_message(model, CaseDraft(tools=TOOLS, message="First."))
+    Trial.objects.update(bodies_removed_at=timezone.now(), bodies_rule="Passed trials after 1 day")
+    with pytest.raises(CaseNotCreatedError, match="removed by the rule “Passed trials after 1 day”"):
+        load_transcript(case.slug, trial.pk)
+    assert get_conversation(case.slug).draft.message == "First."
+
+
+def test_save_message_with_nul_finds_its_unsent_conversation() -> None:
+    message = parse_message(CaseDraft(message='[{"role": "user", "content": "a\\u0000b \\ud800"}]'), "", None)
+    assert save_message(*message).title == "a\N{SYMBOL FOR NULL}b ?"
+    assert save_message(*message) == Case.objects.get()

@@ -58,8 +58,8 @@ class ConversationDocument(Schema):
         trials: its newest answers, at most 200, the oldest first.
         trial: id of the trial whose answer `history` and `state` include; null before the first one.
         history: the messages up to that answer in OpenAI's form, without the system prompt. If the trial gave no
-            answer, the user's message is the last one. Null until the trial has ended.
-        state: simulated state after that answer; null until the trial has ended.
+            answer, the user's message is the last one. Null until the trial has ended, and if its bodies were removed.
+        state: simulated state after that answer; null likewise.
     """
 
     slug: str

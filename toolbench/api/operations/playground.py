@@ -97,7 +97,9 @@ def start_conversation(
 def read_conversation(request: HttpRequest, slug: str, query: Query[ConversationQuery]) -> dict[str, Any]:
     """Return a conversation with the history up to an answer. GET /trials/{trial_id} has its steps."""
     page = _get_conversation_or_404(slug, query.trial)
-    shown = page.shown if page.shown and page.shown.state == Trial.State.DONE else None
+    shown = page.shown
+    if shown is not None and (shown.state != Trial.State.DONE or shown.bodies_removed_at is not None):
+        shown = None
     with _explain_refusals():
         transcript = load_transcript(slug, shown.pk) if shown else None
     unanswered = [{"role": "user", "content": transcript.unanswered}] if transcript and transcript.unanswered else []

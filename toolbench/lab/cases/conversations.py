@@ -8,7 +8,7 @@ from toolbench.evals.few_shot import load_sets
 from toolbench.evals.user_cases.copying import ScenarioNotCopiedError, copy_scenario, is_copyable
 from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.evals.user_cases.scenario import UserCaseScenario
-from toolbench.lab.cases.drafts import CaseDraft, DraftError, build_draft, parse_draft, render_json
+from toolbench.lab.cases.drafts import MAX_TITLE_CHARS, CaseDraft, DraftError, build_draft, parse_draft, render_json
 from toolbench.lab.cases.edit import DRAFT_SET_NAME, NewCaseOptions, add_case, edit_case
 from toolbench.lab.cases.from_trial import (
     ANY_ANSWER,
@@ -20,8 +20,12 @@ from toolbench.lab.cases.from_trial import (
 from toolbench.lab.cases.transcript import Transcript, build_transcript
 from toolbench.lab.models import Case, CaseSet, Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
+from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_RUN_TITLE_CHARS = 180
+REMOVED_TEXT = (
+    "The conversation cannot go on after trial {id}: its answer was removed by the rule “{rule}”. Start a new one."
+)
 SEND_AGAIN_NOTE = "Filled in from trial {id}. Change what you like; the trial and its run stay as they are."
 
 
@@ -59,13 +63,16 @@ def load_transcript(slug: str, trial_id: int) -> Transcript:
 
     Raises:
         DraftError: the conversation has no such trial.
-        CaseNotCreatedError: the version of the conversation that the trial answered no longer exists.
+        CaseNotCreatedError: the version of the conversation that the trial answered no longer exists, or the bodies of
+            the trial were removed.
     """
     trials = Trial.objects.filter(pk=trial_id, scenario=slug, run__deleted_at=None).prefetch_related("steps__body")
     trial = trials.first()
     scenario = None if trial is None else load_trial_scenario(trial)
     if trial is None or not isinstance(scenario, UserCaseScenario):
         raise DraftError({"message": [f"This conversation has no trial {trial_id}. Open the conversation again."]})
+    if trial.bodies_removed_at is not None:
+        raise CaseNotCreatedError(REMOVED_TEXT.format(id=trial_id, rule=trial.bodies_rule))
     return build_transcript(trial, scenario.case)
 
 
@@ -112,7 +119,8 @@ def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
 
 def _find_unsent_conversation(title: str, definition: UserCase) -> Case | None:
     """Return the newest conversation with this title and definition that has one version and is in no run."""
-    drafts = Case.objects.filter(set__name=DRAFT_SET_NAME, deleted_at=None, title=title, current=1)
+    column_text = to_column_text(title, MAX_TITLE_CHARS)
+    drafts = Case.objects.filter(set__name=DRAFT_SET_NAME, deleted_at=None, title=column_text, current=1)
     equal = drafts.filter(versions__definition=render_case(definition))
     return equal.exclude(Exists(Cell.objects.filter(scenario=OuterRef("slug")))).last()
 

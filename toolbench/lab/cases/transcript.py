@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.strict_json import get_object
@@ -23,14 +23,16 @@ class Transcript:
     """Messages and state with which a conversation goes on after a trial.
 
     Attributes:
-        messages: the messages so far, without the system prompt. If the trial has no answer, they end before the
-            message that it was to answer.
-        unanswered: the user's message that has no answer; "" if it was answered.
+        messages: the messages so far, without the system prompt. If the last message of the user has no answer, they
+            end before it.
+        unanswered: that message; "" if it was answered.
+        further: the user's further messages that were not sent.
         state: the simulated state after the trial's calls; {} without one.
     """
 
     messages: tuple[Message, ...] = ()
     unanswered: str = ""
+    further: tuple[str, ...] = ()
     state: JsonObject = field(default_factory=dict)
 
 
@@ -44,15 +46,26 @@ def build_transcript(trial: Trial, case: UserCase) -> Transcript:
     messages = list(case.messages)
     if len(messages) > 1 and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
         del messages[0]
-    steps = list_steps(trial)
-    answers = tuple(_iter_answers(steps))
-    if not answers:
-        return Transcript(tuple(messages[:-1]), str(messages[-1]["content"]), case.initial)
-    return Transcript((*messages, *answers), state=_compute_state(case, steps))
+    steps, first_count = list_steps(trial), len(messages)
+    user_messages = tuple(_iter_user_messages(steps))
+    for user_text, message_steps in user_messages:
+        messages += [{"role": "user", "content": user_text}] if user_text else []
+        messages += _iter_answers(message_steps)
+    has_answer = any(message["role"] != "user" for message in messages[first_count:])
+    unanswered = str(messages.pop()["content"]) if messages[-1]["role"] == "user" else ""
+    state = _compute_state(case, steps) if has_answer else case.initial
+    return Transcript(tuple(messages), unanswered, case.further[len(user_messages) - 1 :], state)
+
+
+def _iter_user_messages(steps: Sequence[StepWithDetails]) -> Iterator[tuple[str, Sequence[StepWithDetails]]]:
+    """Yield the text of each message of the user, "" for the first one, with the steps up to the next message."""
+    starts = [0, *(index for index, step in enumerate(steps) if index and step.facts.get("said"))]
+    for start, end in pairwise([*starts, len(steps)]):
+        yield str(steps[start].facts["said"]) if start else "", steps[start:end]
 
 
 def _iter_answers(steps: Sequence[StepWithDetails]) -> Iterator[Message]:
-    """Yield the model's answers and the results of its calls.
+    """Yield the model's answers to one message of the user, and the results of its calls.
 
     Blank answers, and refused ones after which the loop re-prompted, are left out.
     """

@@ -125,8 +125,9 @@ def _build_trial(trial: Trial) -> ConversationTrial:
 def _build_next_draft(case: Case, shown: Trial | None, *, is_sent: bool) -> CaseDraft:
     """Return the fields of the form.
 
-    They are those of the newest message if it was not sent, those of the shown message if its trial has not ended or
-    gave no answer, and else those of an empty next message, with the tools and the other settings of the shown trial.
+    They are those of the newest message if it was not sent, those of the shown message if its trial has not ended,
+    gave no answer or lost its bodies, and else those of an empty next message, with the tools and the other settings of
+    the shown trial.
     """
     scenario = load_scenario(case.slug, shown.scenario_version if shown and is_sent else case.current)
     assert isinstance(scenario, UserCaseScenario)
@@ -135,17 +136,19 @@ def _build_next_draft(case: Case, shown: Trial | None, *, is_sent: bool) -> Case
         return draft
     if not is_sent:
         return replace(draft, message=str(scenario.case.messages[-1]["content"]))
-    if shown.state != Trial.State.DONE:
+    if shown.state != Trial.State.DONE or shown.bodies_removed_at is not None:
         return draft
     transcript = load_transcript(case.slug, shown.pk)
+    start = render_json(transcript.state) if transcript.state else ""
     if transcript.unanswered:
-        return replace(draft, message=transcript.unanswered)
+        further = render_json(list(transcript.further)) if transcript.further else ""
+        return replace(draft, message=transcript.unanswered, further=further, start=start)
     return CaseDraft(
         title=case.title,
         tools=draft.tools,
         system=draft.system,
         results=draft.results,
-        start=render_json(transcript.state) if transcript.state else "",
+        start=start,
         parallel=draft.parallel,
         workspace=draft.workspace,
         settings=draft.settings,
