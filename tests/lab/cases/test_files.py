@@ -211,6 +211,13 @@ def test_build_draft_from_trial_with_unreadable_calls_expects_nothing() -> None:
 
 
 @pytest.mark.django_db
+def test_build_draft_from_trial_without_call_expects_none() -> None:
+    draft, note = build_draft_from_trial(make_trial(make_cell(make_config(make_run()), "happy_path")).pk)
+    assert json.loads(draft.expect) == {"no_call": True}
+    assert "which made no call, so no call is expected" in note
+
+
+@pytest.mark.django_db
 def test_case_pages_open_and_import_page_keeps_invalid_text(admin_client: Client) -> None:
     assert admin_client.get("/cases/new/?trial=99").status_code == 404
     assert admin_client.get("/cases/new/?trial=x").status_code == 404

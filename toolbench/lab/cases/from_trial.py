@@ -16,6 +16,9 @@ PASSED_NOTE = "Filled in from trial {id}, which passed. Its calls are the expect
 FAILED_NOTE = (
     "Filled in from trial {id}, which did not pass. Its calls are filled in as the expected calls: correct them."
 )
+NO_CALL_NOTE = (
+    "Filled in from trial {id}, which made no call, so no call is expected: correct this if the task needs one."
+)
 UNREADABLE_NOTE = (
     "Filled in from trial {id}. None of its calls could be read, so no call is filled in: enter what is expected."
 )
@@ -90,7 +93,9 @@ def _is_of_playground(trial: Trial) -> bool:
 
 def _choose_note(trial: Trial, tool_steps: list[StepWithDetails]) -> str:
     """Return the note of a draft whose expected calls are those of the trial."""
-    if tool_steps and not _list_calls(tool_steps):
+    if not tool_steps:
+        return NO_CALL_NOTE.format(id=trial.pk)
+    if not _list_calls(tool_steps):
         return UNREADABLE_NOTE.format(id=trial.pk)
     return (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial.pk)
 
