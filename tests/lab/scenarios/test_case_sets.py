@@ -20,8 +20,9 @@ def test_expand_set_words_names_current_cases_of_set() -> None:
 
     assert expand_set_words(["happy_path", f"set:{case_set.pk}", first]) == ("happy_path", first, third)
     assert expand_set_words(["set:0", "set:x"]) == ("set:0", "set:x")
-    words = ("set:bfcl SIMPLE_python", f"set:{case_set.pk}", third.upper(), second, "happy_path", "set:none")
-    assert find_slugs_by_word(words) == {words[0]: (first, third), words[1]: (first, third), words[2]: (third,)}
+    words = ("set:bfcl SIMPLE_python", f"set:{case_set.pk}", f"set:0{case_set.pk}", third.upper(), third)
+    expected = dict(zip(words, [(first, third)] * 3 + [(third,)] * 2, strict=True))
+    assert find_slugs_by_word((*words, second, "happy_path", "set:none")) == expected
 
 
 def test_set_privacy_stays_private_after_repeated_import(django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -1,6 +1,6 @@
 """Sets of test cases: selection of all cases of a set by one word, and privacy of sets."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 from django.db.models import Count, Q
@@ -49,17 +49,16 @@ def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
     A word is `set:` with a set's name or number, or a case's slug, in upper or lower case.
     """
-    words_by_name = {word.strip().lower(): word for word in words}
     set_words = {
         f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{set_id}"
         for set_id, name in CaseSet.objects.values_list("pk", "name")
     }
-    members = _find_members([set_words.get(name, name) for name in words_by_name if name.startswith(SET_PREFIX)])
-    slugs = {
-        word: members[key] for name, word in words_by_name.items() if (key := set_words.get(name, name)) in members
-    }
-    cases = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(words_by_name))
-    return slugs | {words_by_name[low]: (slug,) for low, slug in cases.values_list("low", "slug")}
+    names = {word: word.strip().lower() for word in words}
+    keys = {word: set_words.get(name, name) for word, name in names.items()}
+    cases = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=set(keys.values()))
+    slugs = {low: (slug,) for low, slug in cases.values_list("low", "slug")}
+    slugs |= _find_members([key for key in keys.values() if key.startswith(SET_PREFIX)])
+    return {word: slugs[key] for word, key in keys.items() if key in slugs}
 
 
 def render_launch_query(case_set: CaseSet, case_count: int) -> str:
@@ -94,18 +93,12 @@ def set_privacy(set_id: int, *, public: bool) -> CaseSet:
 
 def _find_members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the slugs of each set's cases by the set's word, without sets that have no case."""
-    words_by_id = dict(_parse_set_ids(words))
-    if not words_by_id:
+    set_ids = {word: parse_whole_number(word.removeprefix(SET_PREFIX)) for word in words}
+    known_ids = {set_id for set_id in set_ids.values() if set_id is not None}
+    if not known_ids:
         return {}
-    slugs: dict[str, list[str]] = {}
-    rows = Case.objects.filter(set__in=words_by_id, deleted_at=None).order_by("pk").values_list("set_id", "slug")
+    slugs: dict[int | None, list[str]] = {}
+    rows = Case.objects.filter(set__in=known_ids, deleted_at=None).order_by("pk").values_list("set_id", "slug")
     for set_id, slug in rows:
-        slugs.setdefault(words_by_id[set_id], []).append(slug)
-    return {word: tuple(members) for word, members in slugs.items()}
-
-
-def _parse_set_ids(words: Iterable[str]) -> Iterator[tuple[int, str]]:
-    for word in words:
-        set_id = parse_whole_number(word.removeprefix(SET_PREFIX))
-        if set_id is not None:
-            yield set_id, word
+        slugs.setdefault(set_id, []).append(slug)
+    return {word: tuple(slugs[set_id]) for word, set_id in set_ids.items() if set_id in slugs}
