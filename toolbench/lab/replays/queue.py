@@ -123,15 +123,15 @@ def delete_failed_replays(scope: ReplayScope, settings: WhatIfSettings) -> None:
 
 def request_rejudging(run: Run) -> RejudgeResult | None:
     """Judge a small run at once and return the result; queue a larger one for a worker and return None."""
-    ids = list(list_run_trials(run.pk).values_list("pk", flat=True))
+    trials = list_run_trials(run.pk)
+    ids = list(trials.values_list("pk", flat=True)[: MAX_REJUDGED_AT_ONCE + 1])
     if len(ids) <= MAX_REJUDGED_AT_ONCE:
         return rejudge_trials(ids)
+    columns = {"total": trials.count(), "requests_before": run.requests_reserved}
     with transaction.atomic():
         rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
         rows.filter(state=Replay.State.DONE).delete()
-        row, _ = rows.get_or_create(
-            kind=Replay.REJUDGE, scope_id=run.pk, defaults={"total": len(ids), "requests_before": run.requests_reserved}
-        )
+        row, _ = rows.get_or_create(kind=Replay.REJUDGE, scope_id=run.pk, defaults=columns)
         transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     return None
 
