@@ -97,6 +97,12 @@ def test_build_sdk_keywords_anthropic_fits_its_types() -> None:
     }
 
 
+def test_render_openai_and_anthropic_say_if_the_provider_has_the_other_api() -> None:
+    for render, wire, other in ((render_openai, "anthropic", "chat"), (render_anthropic, "chat", "anthropic")):
+        assert "use this code with one that serves" in render(build_exported(wire=wire))
+        assert "use this code with one that serves" not in render(build_exported(wire=other))
+
+
 def test_render_openai_snippet_sends_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
     with ScriptedServer([text_reply("Done.")]) as provider:

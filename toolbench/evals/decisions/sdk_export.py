@@ -110,7 +110,7 @@ def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
 
 
 def render_openai(exported: ExportedSettings) -> str:
-    """Return Python code for the OpenAI SDK.
+    """Return Python code for the OpenAI SDK, also if the provider has another wire format.
 
     It uses the Responses API if that is the wire format, and otherwise chat completions.
     """
@@ -118,7 +118,10 @@ def render_openai(exported: ExportedSettings) -> str:
     settings, changes = (
         build_wire_settings(exported, "responses") if is_responses else (build_chat_settings(exported), ())
     )
-    head = _render_head(exported, "the OpenAI SDK", [CHANGED_SETTING.format(change) for change in changes])
+    notes = [CHANGED_SETTING.format(change) for change in changes]
+    if exported.wire == "anthropic":
+        notes.append("This provider uses the Messages API: use this code with one that serves OpenAI's API.")
+    head = _render_head(exported, "the OpenAI SDK", notes)
     method, conversation = ("responses", "input") if is_responses else ("chat.completions", "messages")
     return f"""{head}
 import os
