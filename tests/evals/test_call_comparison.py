@@ -228,3 +228,4 @@ def test_compare_calls_of_bfcl_case_uses_an_accepted_call() -> None:
 def test_compare_calls_odd_argument_names_are_differences(key: str) -> None:
     comparison = compare_calls([build_call("read", {"id": "a", key: 1})], build_pack_calls(TWO_CALLS))
     assert comparison.calls[0].status is CallStatus.DIFFERENT
+    assert list_differences(comparison) == [(f"$.{key}", "", "extra")]

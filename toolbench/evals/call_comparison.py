@@ -258,8 +258,15 @@ def name_json_type(value: object) -> str:
 
 
 def _find_value(value: Any, path: str) -> Any:
-    """Return the value at a JSON path; _ABSENT if there is none, or if the path cannot be parsed."""
+    """Return the value at a JSON path; _ABSENT if there is none, or if the path cannot be parsed.
+
+    The paths of packs have the names of arguments without quotes, whatever their characters.
+    """
+    name = path.removeprefix("$.")
+    if isinstance(value, dict) and name in value:
+        return value[name]
     try:
-        return find_value_at_path(value, parse_path(path), _ABSENT)
+        steps = parse_path(path)
     except ValueError:
         return _ABSENT
+    return find_value_at_path(value, steps, _ABSENT) if steps or path == "$" else _ABSENT
