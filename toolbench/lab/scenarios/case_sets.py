@@ -56,7 +56,7 @@ def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     names = {word: word.strip().lower() for word in words}
     keys = {word: set_words.get(name, name) for word, name in names.items()}
     cases = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=set(keys.values()))
-    slugs = {low: (slug,) for low, slug in cases.values_list("low", "slug")}
+    slugs: dict[str, tuple[str, ...]] = {low: (slug,) for low, slug in cases.values_list("low", "slug")}
     slugs |= _find_members([key for key in keys.values() if key.startswith(SET_PREFIX)])
     return {word: slugs[key] for word, key in keys.items() if key in slugs}
 
