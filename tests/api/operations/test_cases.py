@@ -60,6 +60,12 @@ def test_cases_api_round_trip_keeps_every_field(api: ApiClient) -> None:
     assert json.loads(api.send("PUT", "/cases/own-weather", sent).content)["version"] == 1
 
 
+@pytest.mark.parametrize(("text", "further"), [('And in "Århus"?', ['And in "Århus"?']), ("", None)])
+def test_cases_api_keeps_single_follow_up_as_sent(api: ApiClient, text: str, further: list[str] | None) -> None:
+    slug = api.post("/cases", CASE | {"further": text}, status=201)["slug"]
+    assert api.get(f"/cases/{slug}")["further"] == further
+
+
 def test_cases_api_refuses_message_together_with_messages(api: ApiClient) -> None:
     messages = [{"role": "user", "content": "Oslo?"}]
     assert "not both" in api.problem("POST", "/cases", CASE | {"messages": messages}, status=422)["detail"]

@@ -136,6 +136,8 @@ def build_case_draft(body: CaseBody) -> CaseDraft:
     """
     fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN_FIELDS}
     fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_JSON_FIELDS}
+    if isinstance(body.further, str):
+        fields["further"] = json.dumps([body.further]) if body.further else ""
     if body.messages is not None:
         if body.message:
             raise ProblemError(422, "Give message or messages, not both.")
