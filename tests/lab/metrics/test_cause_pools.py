@@ -106,3 +106,14 @@ def test_sum_causes_of_named_run_counts_only_that_run() -> None:
     found = sum_causes(CauseScope(NO_FILTER, simulated=True, runs=(run.pk,)))
     assert {line.cause for line in found.lines} == {"", "no_call"}
     assert found.version is not None
+
+
+def test_sum_causes_of_a_playground_run_is_the_same_after_the_refresh() -> None:
+    end_run("vendor/a", ["no_call"])
+    refresh_pools()
+    run = end_run("vendor/b", ["schema_type"])
+    Run.objects.filter(pk=run.pk).update(purpose=Run.PLAYGROUND)
+    for _ in range(2):
+        found = sum_causes(CauseScope(NO_FILTER, simulated=True, runs=(run.pk,)))
+        assert {line.cause for line in found.lines} == {"", "schema_type"}
+        refresh_pools()

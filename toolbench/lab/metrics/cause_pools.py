@@ -1,7 +1,7 @@
 """Counts of trials by model, scenario version, outcome and cause, from stored pools and from trials.
 
 The pools sum the trials of ended runs. They are refreshed together with the pools of cells (lab/metrics/pools.py).
-Trials of other runs are counted when a page is viewed.
+Trials of other runs, and of runs of the playground, are counted when a page is viewed.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ FINISHED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA
 # Trials that are counted: those that passed, failed or had an infrastructure error, and others with a cause or a
 # failure class.
 _COUNTED = Q(outcome__in=FINISHED_OUTCOMES) | ~Q(cause="", failure_class="")
+# Runs whose trials the pools sum. A refresh marks runs of the playground as pooled too, but without a new version.
+_IN_POOLS = Run.COUNTED & Q(pooled=True)
 _MODEL_COLUMNS = ("provider_name", "model_name")
 _TRIAL_COLUMNS = (
     "scenario", "scenario_version", "instance_kind", "outcome", "taxonomy", "cause", "cause_signature",
@@ -152,7 +154,8 @@ def sum_causes(scope: CauseScope) -> CauseSums:
     version, runs = read_usable_version(), scope.filter_runs()
     if version is not None:
         pooled_lines = _pooled_lines.get(version, scope, lambda: _sum_pooled_runs(scope))
-        other_lines = _sum_trials(scope, runs.filter(pooled=False))
+        # Without named runs, none is of the playground; PostgreSQL estimates the shorter condition better.
+        other_lines = _sum_trials(scope, runs.exclude(_IN_POOLS) if scope.runs else runs.filter(pooled=False))
         if read_usable_version() == version:  # else the pools have changed between the queries
             return CauseSums((*pooled_lines, *other_lines), None if other_lines else version)
     return CauseSums(_sum_trials(scope, runs), None)
@@ -167,7 +170,7 @@ def write_cause_pools(models: set[tuple[str, str]]) -> None:
     for provider_name, model_name in sorted(models):
         CausePool.objects.filter(provider_name=provider_name, model_name=model_name).delete()
     model_names = sorted({model_name for _, model_name in models})
-    runs = Run.objects.filter(Run.COUNTED, pooled=True)
+    runs = Run.objects.filter(_IN_POOLS)
     trials = Trial.objects.filter(_COUNTED, run__in=runs, config__model_name__in=model_names).order_by()
     rows = trials.annotate(**_RELATED_COLUMNS).values(*_POOL_KEY).annotate(**_SUMS)
     model_rows = [row for row in rows if (row["provider_name"], row["model_name"]) in models]
@@ -177,7 +180,7 @@ def write_cause_pools(models: set[tuple[str, str]]) -> None:
 def _sum_pooled_runs(scope: CauseScope) -> tuple[CauseLine, ...]:
     """Return the lines of pooled runs: from the pools, or from trials if the scope names runs or times."""
     if scope.runs or scope.chosen.has_time:
-        return _sum_trials(scope, scope.filter_runs().filter(pooled=True))
+        return _sum_trials(scope, scope.filter_runs().filter(_IN_POOLS))
     grouped = scope.filter_pools().values_list(*_LINE_KEY)
     rows = grouped.annotate(Sum("trials"), Min("first_trial"), Min("first_seen"), all_runs=ConcatenatedBytes("runs"))
     return tuple(CauseLine(*row) for row in rows)
