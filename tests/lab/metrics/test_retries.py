@@ -17,7 +17,7 @@ from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.management.eval.output import render_run_lines
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.metrics.retries import RETRY_CONDITIONS, count_retries
+from toolbench.lab.metrics.retries import RETRY_CONDITIONS, annotate_retry_counts, count_retries
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.values import MetricInput, compute_metric, compute_rate
 from toolbench.lab.models import Cell, Run, Trial
@@ -168,6 +168,14 @@ def test_render_run_lines_of_eval_count_answers_of_429(limited_run: tuple[Run, C
     tools = tally_cells(run.cells.filter(control=False))
     text = " ".join(render_run_lines(run, each_cell=False))
     assert f"{tools.answers_429} answers with status 429, {tools.answers_5xx} with 5xx, {tools.retries} retries" in text
+
+
+def test_retries_of_a_trial_without_request_and_answer_are_zero() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "fail", end="DEADLINE_EXCEEDED", requests=0)
+    recompute_stale_cells()
+    assert tally_cells([Cell.objects.get()]).retries_known
+    assert list(annotate_retry_counts(Trial.objects.all()).values_list("retries_all", flat=True)) == [0]
 
 
 def make_empty_cell() -> Cell:

@@ -71,7 +71,8 @@ class CostSums:
         if not self.tried:
             return "there are no trials"
         if not self.is_complete:
-            return f"{self.tried - self.known} of {self.tried} trials have neither a reported cost nor a list price"
+            unknown = f"{self.tried - self.known} of {self.tried} trials"
+            return f"{unknown} have no reported cost, and their price or their tokens are not known"
         if not self.delivered:
             return "there is no end-to-end success"
         sources = ["reported by the provider"] if self.reported else []

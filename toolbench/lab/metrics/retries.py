@@ -95,7 +95,7 @@ def filter_by_retries(trials: QuerySet[Trial], had: str, *, starts_at_steps: boo
 def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
     """Add the columns TRIAL_RETRY_COLUMNS to trials: counts over all executions; None if they are unknown."""
     steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
-    is_unknown = Exists(steps.filter(_LACKS_STATUS)) | Q(requests=0, outcome__in=("pass", "fail"))
+    is_unknown = Exists(steps.filter(_LACKS_STATUS)) | ANSWERED & Q(requests=0)
     aggregates: dict[str, Aggregate] = {
         "answers_429": Count("pk", filter=RETRY_CONDITIONS["429"]),
         "answers_5xx": Count("pk", filter=RETRY_CONDITIONS["5xx"]),

@@ -93,7 +93,7 @@ def test_candidate_cost_known_for_some_trials_is_unknown() -> None:
     recompute_stale_cells()
     measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert measured.cost is None
-    assert measured.cost_from == "1 of 2 trials have neither a reported cost nor a list price"
+    assert measured.cost_from == "1 of 2 trials have no reported cost, and their price or their tokens are not known"
     assert get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure is None
 
 
