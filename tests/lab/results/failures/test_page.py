@@ -3,6 +3,7 @@
 import pytest
 from django.http import QueryDict
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import (
@@ -214,6 +215,13 @@ def test_failure_group_nearest_pass_prefers_the_same_model() -> None:
     recompute_stale_cells()
     found = {group.exemplar: group.nearest for group in get_failures(FailuresQuery(by="scenario")).groups.shown}
     assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
+
+
+def test_failures_page_of_a_deleted_run_has_no_seen_causes(runs: tuple[Run, Run]) -> None:
+    query = FailuresQuery(runs=(runs[0].pk,))
+    assert get_failures(query).seen_causes
+    Run.objects.filter(pk=runs[0].pk).update(deleted_at=timezone.now())
+    assert not get_failures(query).seen_causes
 
 
 def test_failures_page_of_one_run_counts_seen_causes_by_path(runs: tuple[Run, Run]) -> None:

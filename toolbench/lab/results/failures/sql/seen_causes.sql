@@ -1,4 +1,4 @@
--- Count the causes that were found in the trials of a run, by code and JSON path.
+-- Count the causes that were found in the trials of a run that is not deleted, by code and JSON path.
 --
 -- Parameters: id of the run; version of the table of causes (only trials classified by it are counted); maximum number
 -- of rows.
@@ -11,7 +11,7 @@ SELECT
     cause.code, regexp_replace(cause.path, '\[[0-9]+\]', '[]', 'g') AS general_path, count(DISTINCT trial.id),
     sum(cause.count), count(DISTINCT trial.id) FILTER (WHERE cause.mended)
 FROM
-    lab_trial AS trial,
+    lab_trial AS trial JOIN lab_run AS run ON run.id = trial.run_id AND run.deleted_at IS NULL,
     jsonb_to_recordset(trial.causes) AS cause(code text, path text, count integer, mended boolean)
 WHERE trial.run_id = %s AND trial.taxonomy = %s
 GROUP BY cause.code, general_path ORDER BY 3 DESC, 1, 2 LIMIT %s
