@@ -129,6 +129,17 @@ def test_latency_page_reads_only_the_newest_runs_for_unstored_times(monkeypatch:
     assert not read_row(metric="trial").is_partial
 
 
+def test_latency_page_reads_older_runs_until_it_has_enough_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for time in (1.0, 2.0):
+        cell = make_cell(make_config(make_run()))
+        make_trials(cell, **{"pass": 2})
+        make_trial(cell, "fail", end="DEADLINE_EXCEEDED")
+        cell.trials.update(model_ms=time)
+    monkeypatch.setattr(latency_page, "MAX_ANSWERS", 3)
+    row = read_row(metric="model")
+    assert (sorted(row.times), row.is_partial) == ([1.0, 1.0, 2.0, 2.0], False)
+
+
 def test_latency_row_links_to_the_trials_it_counts() -> None:
     config = make_config(make_run())
     make_trials(make_cell(config), **{"pass": 2, "infra": 1, "fail": 1})

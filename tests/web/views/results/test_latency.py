@@ -18,6 +18,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from tests.page_html import read_html
+from toolbench.lab.results.latency import page as latency_page
 
 pytestmark = pytest.mark.django_db
 SVG = "{http://www.w3.org/2000/svg}"
@@ -46,6 +47,29 @@ def test_latency_page_shows_charts_and_table_without_plotly(trials: None, owner_
 @pytest.mark.parametrize("query", ["", "?metric=first_token", "?metric=backoff&group=x", "?scope=demo", "?run=9999"])
 def test_latency_page_answers_every_scope(query: str, trials: None, owner_client: Client) -> None:
     assert "Latency · Toolbench" in read_html(owner_client.get(f"/latency/{query}"))
+
+
+def test_latency_page_names_one_number_of_answers_once(owner_client: Client) -> None:
+    for counts in ((2, 1), (2, 3)):
+        config = make_config(make_run(), make_model(f"vendor/{counts[1]}"))
+        for scenario, count in zip(("happy_path", "type_error_recovery"), counts, strict=True):
+            make_trials(make_cell(config, scenario), **{"pass": count})
+    shown = " ".join(read_html(owner_client.get("/latency/")).split())
+    assert "<span>2 answers</span>" in shown
+    assert "<span>1–3 answers</span>" in shown
+
+
+def test_latency_page_without_times_leads_to_the_next_page(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for model, fields in (("vendor/fast", {}), ("vendor/slow", {"first_token_ms": 300.0})):
+        make_trial(make_cell(make_config(make_run(), make_model(model))), duration_ms=100.0 + len(fields), **fields)
+    recompute_stale_cells()
+    monkeypatch.setattr(latency_page, "MAX_ROWS", 1)
+    shown = read_html(owner_client.get("/latency/?metric=first_token"))
+    assert "No configuration on this page has this time" in " ".join(shown.split())
+    assert "page=2" in shown
+    assert "vendor/slow" in read_html(owner_client.get("/latency/?metric=first_token&page=2"))
 
 
 def test_latency_page_of_published_scope_says_what_is_missing(owner_client: Client) -> None:

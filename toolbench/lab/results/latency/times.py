@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from django.db.models import F
 
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.models.trials import ANSWERED
@@ -39,17 +40,18 @@ def _choose_cells(
 ) -> Mapping[int, tuple[int, str]]:
     """Return the index of the row and the scenario of each cell to read, by cell id, with one query."""
     row_indices = {config_id: index for index, row in enumerate(rows) for config_id in row.config_ids}
-    columns = ("pk", "config_id", "scenario", "scenario_version", "passed", "failed")
-    cells = Cell.objects.filter(config_id__in=row_indices).order_by("-config_id", "pk").values_list(*columns)
+    columns = ("pk", "config_id", "scenario", "scenario_version")
+    answers = F("passed") + F("failed") - F("deadline_failed")
+    cells = Cell.objects.filter(config_id__in=row_indices).order_by("-config_id", "pk").values_list(*columns, answers)
     answer_counts, last_configs = defaultdict[int, int](int), dict[int, int]()
     cell_keys: dict[int, tuple[int, str]] = {}
-    for pk, config_id, scenario, version, passed, failed in cells:
+    for pk, config_id, scenario, version, answer_count in cells:
         index = row_indices[config_id]
         is_next_run = last_configs.get(index) != config_id
         is_full = max_answers is not None and is_next_run and answer_counts[index] >= max_answers
         if (scenario, version) not in scenarios[index] or is_full:
             continue
         last_configs[index] = config_id
-        answer_counts[index] += passed + failed
+        answer_counts[index] += answer_count
         cell_keys[pk] = (index, scenario)
     return cell_keys
