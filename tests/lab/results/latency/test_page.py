@@ -144,7 +144,8 @@ def test_latency_row_links_to_the_trials_it_counts() -> None:
     config = make_config(make_run())
     make_trials(make_cell(config), **{"pass": 2, "infra": 1, "fail": 1})
     make_trials(make_cell(config, "chat_only"), **{"pass": 3})
-    for group, count in (("tools", 4), ("control", 3)):
+    make_trials(make_cell(config, "chat_only_copy", scenario_group="tools"), **{"pass": 5})
+    for group, count in (("tools", 4), ("control", 8)):
         row = read_row(group=group)
         assert row.counts.trial_count == count
         assert get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total == count

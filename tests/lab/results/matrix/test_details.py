@@ -1,5 +1,6 @@
 """Panel of a matrix row: its split by scenario and its trials."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from django.http import QueryDict
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import RunConfig
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.query import MatrixQuery
@@ -49,6 +51,21 @@ def test_row_details_exclude_trials_of_other_groups(config: RunConfig) -> None:
     panel = get_row_details(get_matrix(build_open_query(config)))
     assert panel is not None
     assert "weather" not in {trial.scenario for trial in panel.trials}
+
+
+def test_row_details_exclude_trials_of_scenarios_not_chosen(config: RunConfig) -> None:
+    chosen = ResultFilter(scenarios=("happy_path",))
+    panel = get_row_details(get_matrix(replace(build_open_query(config), chosen=chosen)))
+    assert panel is not None
+    assert {trial.scenario for trial in panel.trials} == {"happy_path"}
+
+
+def test_row_details_of_controls_keep_the_true_rates_of_tools(config: RunConfig) -> None:
+    panel = get_row_details(get_matrix(replace(build_open_query(config), metric="control")))
+    assert panel is not None
+    assert {trial.scenario for trial in panel.trials} == {"chat_only"}
+    true_rates = {scenario.scenario: scenario.true_rate for scenario in panel.scenario_details}
+    assert true_rates == {"happy_path": 0.8, "long_arguments_guard": 0.3, "chat_only": 1.0}
 
 
 def test_row_details_scenario_links_to_exactly_its_trials(config: RunConfig) -> None:

@@ -96,6 +96,39 @@ def test_grid_totals_add_up_newest_versions_only(view: str) -> None:
     assert [(total.rate.k, total.rate.n) for total in totals if total and total.rate] == [(2, 3), (2, 3)]
 
 
+def test_profile_grid_row_adds_up_newest_versions_only() -> None:
+    for profile, version, counts in (("default", 1, {"pass": 5}), ("creative", 2, {"pass": 2, "fail": 1})):
+        make_trials(make_cell(make_config(make_run(), profile=profile), scenario_version=version), **counts)
+    (row,) = read_grid("view=profile").rows
+    assert row.overall.rate is not None
+    assert (row.overall.rate.k, row.overall.rate.n, row.overall.scenarios) == (2, 3, (("happy_path", 2),))
+    assert filter_trials(TrialFilter.from_query(QueryDict(row.overall.trials_query))).count() == 3
+
+
+def test_profile_grid_of_controls_has_no_figures_of_tool_scenarios() -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config), **{"pass": 2})
+    make_trials(make_cell(config, "chat_only"), **{"pass": 1})
+    (row,) = read_grid("view=profile&metric=control").rows
+    for cell in (*row.cells, row.overall):
+        assert cell is not None
+        assert (cell.scenarios, len(cell.times.list_durations())) == ((("chat_only", 1),), 1)
+
+
+@pytest.mark.parametrize("view", ["", "profile"])
+@pytest.mark.parametrize(("metric", "count"), [("given", 2), ("control", 4)])
+def test_grid_row_links_leave_out_or_name_controls_among_test_cases(view: str, metric: str, count: int) -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config, "own_task", scenario_group="own"), **{"pass": 2})
+    make_trials(make_cell(config, "own_control", scenario_group="own", control=True), **{"pass": 3})
+    make_trials(make_cell(config, "chat_only"), **{"pass": 1})
+    (row,) = read_grid(f"view={view}&metric={metric}").rows
+    for cell in (row.overall, *(cell for cell in row.cells if cell and cell.has_value)):
+        found = filter_trials(TrialFilter.from_query(QueryDict(cell.trials_query)))
+        assert found.count() == cell.tally.trial_count
+    assert row.overall.tally.trial_count == count
+
+
 def test_grid_has_no_totals_over_drawn_instances_and_published_wording() -> None:
     for kind in ("drawn", "parity"):
         make_trials(make_cell(make_config(make_run(instance_kind=kind))), **{"pass": 5})

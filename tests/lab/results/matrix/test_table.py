@@ -50,6 +50,13 @@ def test_matrix_row_infra_errors_count_only_in_end_to_end_success() -> None:
     assert (answered.k, answered.n, delivered.k, delivered.n) == (7, 8, 7, 10)
 
 
+def test_matrix_offers_named_runs_of_every_scope() -> None:
+    runs = [make_run(simulated=True), make_run(imported=True), make_run(purpose=Run.PLAYGROUND)]
+    make_run(simulated=True)
+    named = get_matrix(MatrixQuery(scope="runs", runs=tuple(run.pk for run in runs)))
+    assert {run.pk for run in named.runs} == {run.pk for run in runs}
+
+
 def test_matrix_row_tool_success_excludes_controls() -> None:
     config = make_config(make_run())
     make_tried_cell(config, **{"pass": 10})

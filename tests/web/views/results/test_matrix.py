@@ -49,6 +49,28 @@ def test_matrix_page_says_why_it_has_no_totals(owner_client: Client) -> None:
     assert reason in read_html(owner_client.get("/matrix/"))
 
 
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("scope=real&model=none", "No result matches this filter"),
+        ("run=9999", "No result in these runs"),
+        ("scope=imported", "No imported run yet"),
+        ("scope=real&metric=delivered", "Nothing measured here yet"),
+    ],
+)
+def test_matrix_page_without_rows_says_why(owner_client: Client, query: str, title: str) -> None:
+    assert f"<h2>{title}</h2>" in read_html(owner_client.get(f"/matrix/?{query}"))
+
+
+def test_matrix_page_calls_only_own_trials_measured_here(owner_client: Client) -> None:
+    config = make_measured_config(imported=True)
+    for view in ("", "&view=bars"):
+        text = read_html(owner_client.get(f"/matrix/?scope=imported{view}"))
+        assert ("imported trials," in " ".join(text.split()), "measured here" in text) == (True, False)
+    named = " ".join(read_html(owner_client.get(f"/matrix/?run={config.run_id}")).split())
+    assert f"trials in run {config.run_id}," in named
+
+
 def test_matrix_page_without_own_runs_shows_published_figures(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     assert "Published 2026-02, not measured here." in read_html(owner_client.get("/matrix/"))

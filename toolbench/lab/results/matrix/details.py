@@ -6,6 +6,7 @@ from typing import Any
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.rate import Rate, count_trials_to_decide
+from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
 from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Cell, RunConfig, Trial
@@ -61,7 +62,8 @@ class RowDetails:
     """Content of the open row.
 
     Attributes:
-        trials: at most MAX_TRIALS failed trials, then trials with an infrastructure error and passed ones.
+        trials: at most MAX_TRIALS failed trials, then trials with an infrastructure error and passed ones; of tool
+            scenarios, or of controls if the metric covers only these.
         options: request options of its newest configuration.
         policy_hash: hash of the frozen settings of that configuration.
         upstreams: names of upstream providers that answered.
@@ -93,10 +95,12 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
         return None
     target = matrix.query.target
     config = RunConfig.objects.get(pk=row.config_ids[-1])
-    cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trial_filter.group)
+    of_control = matrix.metric.of_control
+    scenarios = {sums.scenario for sums in row.scenarios if sums.control == of_control}
+    cells = Cell.objects.filter(build_exclusion(row.omitted), config_id__in=row.config_ids, scenario__in=scenarios)
     if row.trial_filter.prompt:
         cells = cells.filter(prompt_version=row.trial_filter.prompt)
-    cell_upstreams = list(cells.filter(build_exclusion(row.trial_filter.without)).values_list("pk", "upstreams"))
+    cell_upstreams = list(cells.values_list("pk", "upstreams"))
     upstreams = {name for _, names in cell_upstreams for name in names}
     answered = row.tally.compute_answered_success(target)
     return RowDetails(
@@ -123,7 +127,7 @@ def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str
             p50=scenario.times.p50,
             p95=scenario.times.p95,
             p99=scenario.times.p99,
-            trials_query=row.trial_filter.query(scenario=scenario.scenario, group=""),
+            trials_query=row.scenario_filter.query(scenario=scenario.scenario),
             true_rate=_find_true_rate(true_rates, row, scenario),
         )
         for scenario in row.scenarios
@@ -146,7 +150,7 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
     if row.settings["method"] != "native":
         return None
     tables = (true_rates.get("streamed", {}), true_rates) if row.settings["stream"] else (true_rates,)
-    names = (sums.scenario, "control" if sums.control else row.trial_filter.group)
+    names = (sums.scenario, CONTROL_GROUP if sums.control else sums.group)
     known_rates = (table[name] for table in tables for name in names if name in table)
     rates: Mapping[str, float] = next(known_rates, {})
     return rates.get(row.settings["strategy"])

@@ -129,7 +129,8 @@ def _build_table(matrix: Matrix) -> ExportTable:
         *(simulated if any(row.simulated for row in matrix.rows) else ()),
         *matrix.warnings,
     )
-    return ExportTable("Matrix, measured here", notes, columns, rows, brief)
+    title = "Matrix, imported" if matrix.query.scope == "imported" else "Matrix, measured here"
+    return ExportTable(title, notes, columns, rows, brief)
 
 
 def _build_case_study_values(row: MatrixRow, failures: Failures) -> tuple[Value, ...]:

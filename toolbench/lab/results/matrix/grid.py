@@ -17,6 +17,7 @@ from toolbench.lab.results.matrix.grid_totals import (
     compute_total,
     group_by_scenario,
     iterate_tool_scenarios,
+    pool_profiles,
 )
 from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
 from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
@@ -118,9 +119,7 @@ def _shorten_profiles(matrix: Matrix) -> Mapping[ModelProfile, str]:
 def _build_scenario_row(
     matrix: Matrix, row: MatrixRow, slugs: Sequence[str], names: Mapping[ModelProfile, str]
 ) -> GridRow:
-    # The query string of the row is built once: building one for each cell takes time.
-    chosen = replace(row.trial_filter.chosen, scenarios=())
-    row_query = replace(row.trial_filter, group="", scenario="", chosen=chosen).query()
+    row_query = row.scenario_filter.query()  # built once: building one for each cell takes time
     sums = {scenario.scenario: scenario for scenario in row.scenarios}
     sources = [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs]
     return _build_model_row(matrix, row, sources, names)
@@ -129,16 +128,16 @@ def _build_scenario_row(
 def _build_profile_grid(matrix: Matrix) -> Grid:
     """Return a grid with one row for each model with equal settings.
 
-    A cell is one profile over all tool scenarios.
+    A cell is one profile over all tool scenarios, or over all controls if the metric covers only these.
     """
-    names = _shorten_profiles(matrix)
+    names, of_control = _shorten_profiles(matrix), matrix.metric.of_control
     columns = build_profile_columns(names)
     rows = []
-    for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
+    for group in _group_rows(matrix.rows, _build_model_key):
         by_profile = {names[row.name, row.profile]: row for row in group}
         profile_rows = [by_profile.get(column.key) for column in columns]
-        sources = [_build_source(row) if row else None for row in profile_rows]
-        rows.append(_build_model_row(matrix, _pool_rows(group), sources, names))
+        sources = [_build_source(row, is_control=of_control) if row else None for row in profile_rows]
+        rows.append(_build_model_row(matrix, pool_profiles(group, of_control=of_control), sources, names))
     newest = find_newest_versions(matrix.rows)
     rows_by_profile: dict[str, list[MatrixRow]] = {}
     for row in matrix.rows:
@@ -186,35 +185,16 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
     return Grid("Scenario", columns, tuple(rows), total)
 
 
+def _build_model_key(row: MatrixRow) -> tuple[object, ...]:
+    """Return the model, its provider with the kind, and the settings; all that rows of one model have in common."""
+    return (row.provider, row.trial_filter.provider_kind, row.model, *row.settings.values(), row.prompt)
+
+
 def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -> list[list[MatrixRow]]:
     groups: dict[object, list[MatrixRow]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return list(groups.values())
-
-
-def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
-    """Return one row for rows that differ only in their profile.
-
-    Counts, times and configurations are pooled, and the filter of the trials names no profile; everything else, such
-    as `scenarios`, is that of the first row.
-    """
-    if len(rows) == 1:
-        return rows[0]
-    parts = tuple(part for row in rows for part in row.metric_input.parts)
-    times = tuple(time for row in rows for time in row.metric_input.times)
-    control = add_tallies(row.control for row in rows)
-    metric_input = MetricInput(add_tallies(parts), control, parts, times)
-    trial_filter = replace(rows[0].trial_filter, profile="")
-    config_ids = tuple(sorted({pk for row in rows for pk in row.config_ids}))
-    return replace(
-        rows[0],
-        metric_input=metric_input,
-        times=metric_input.pooled_times,
-        trial_filter=trial_filter,
-        config_ids=config_ids,
-        profile=f"{len(rows)} profiles",
-    )
 
 
 def _pool_scenario(
@@ -282,7 +262,7 @@ def _build_scenario_source(row: MatrixRow, row_query: str, sums: ScenarioSums | 
 
 def _build_source(row: MatrixRow, *, is_control: bool = False) -> _Source:
     """Return the source of a whole row: for its controls if `is_control`, else for its tool scenarios."""
-    keys = tuple((sums.scenario, sums.version) for sums in row.scenarios if sums.control == is_control)
+    keys = tuple({(sums.scenario, sums.version): None for sums in row.scenarios if sums.control == is_control})
     times = merge_times(sums.times for sums in row.scenarios if sums.control) if is_control else row.times
     profile = row.trial_filter.profile
     return _Source(row.metric_input, row.trials_query, is_control, times, row.config_ids, keys, profile)

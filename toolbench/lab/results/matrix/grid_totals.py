@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
-from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
-from toolbench.lab.results.matrix.table import Matrix, NewestVersions
+from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums, build_metric_input, select_trials
+from toolbench.lab.results.matrix.table import Matrix, NewestVersions, find_newest_versions
 
 NO_TALLY = Tally()
 KindAndSums = tuple[str, ScenarioSums]  # kind of instance, and sums of one scenario with it
@@ -59,3 +60,37 @@ def compute_total(
     metric_input = MetricInput(tally, tally if is_control else NO_TALLY, (tally,))
     shown_metric = choose_metric(matrix.metric, is_control=is_control)
     return compute_metric(shown_metric, metric_input, target=None if is_control else matrix.query.target)
+
+
+def pool_profiles(rows: Sequence[MatrixRow], *, of_control: bool) -> MatrixRow:
+    """Return one row for rows that differ only in their profile.
+
+    Scenarios, counts, times and configurations are pooled, of each scenario only those of the newest version with
+    finished trials. The filter of the trials names no profile; everything else is that of the first row.
+
+    Args:
+        rows: at least one row.
+        of_control: whether the filter selects the trials of the controls, or else of the tool scenarios.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    newest, kind = find_newest_versions(rows), rows[0].settings["instance_kind"]
+    parts = [sums for row in rows for sums in row.scenarios]
+    kept = tuple(sums for sums in parts if sums.version == newest.get((kind, sums.scenario), sums.version))
+    tokens = {sums.token for sums in parts}.union(*(row.omitted.split(",") for row in rows))
+    names = {f"{sums.scenario} version {sums.version}" for sums in kept}
+    versions = {version for row in rows for version in row.versions} & {sums.version for sums in kept}
+    metric_input = build_metric_input(kept)
+    pooled_row = replace(
+        rows[0],
+        profile=f"{len(rows)} profiles",
+        scenarios=kept,
+        metric_input=metric_input,
+        times=metric_input.pooled_times,
+        config_ids=tuple(sorted({pk for row in rows for pk in row.config_ids})),
+        omitted=",".join(sorted(tokens - {"", *(sums.token for sums in kept)})),
+        trial_filter=replace(rows[0].trial_filter, profile=""),
+        versions=tuple(sorted(versions)),
+        outdated=tuple(dict.fromkeys(name for row in rows for name in row.outdated if name in names)),
+    )
+    return select_trials(pooled_row, of_control=of_control)

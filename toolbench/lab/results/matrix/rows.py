@@ -8,6 +8,7 @@ from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.pools import SumRow
 from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
 from toolbench.lab.metrics.scenario_versions import render_tokens, split_newest_versions
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import Times, build_times
@@ -29,15 +30,22 @@ class ScenarioSums:
     """Sums of one scenario of a row, in one version.
 
     Attributes:
+        group: group of scenarios; CONTROL_GROUP for a control, unless it is a test case.
         control: whether the scenario is a control.
         times: times of the trials with an answer.
     """
 
     scenario: str
     version: int
+    group: str
     control: bool
     tally: Tally
     times: Times
+
+    @property
+    def token(self) -> str:
+        """Return the scenario and its version as in `TrialFilter.without`."""
+        return f"{self.scenario}@{self.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,10 @@ class MatrixRow:
         mixed_upstreams: whether a router could choose among several hosts of the model.
         differing: of "settings" and "engine", those that differ between the pooled trials.
         published: passes and trials of the published matrix, such as `37/40`; "" without them.
-        trial_filter: filter of the trials that the row counts.
+        group: group of the tool scenarios.
+        omitted: older versions of its scenarios, which the row does not count, as in `TrialFilter.without`.
+        trial_filter: filter of the trials that the row counts: those of its tool scenarios, or of its controls if the
+            metric covers only these.
         prompt: the prompt version if there is a row for each version, else None.
         versions: scenario versions of the row for scenarios that other rows have in other versions.
         outdated: scenarios with their versions, such as `happy_path version 1`, of which another row has a newer one.
@@ -81,6 +92,8 @@ class MatrixRow:
     mixed_upstreams: bool
     differing: tuple[str, ...]
     published: str
+    group: str
+    omitted: str
     trial_filter: TrialFilter
     prompt: str | None = None
     versions: tuple[int, ...] = ()
@@ -110,6 +123,12 @@ class MatrixRow:
     def trials_query(self) -> str:
         """Return the query string that selects the trials of the row."""
         return self.trial_filter.query()
+
+    @property
+    def scenario_filter(self) -> TrialFilter:
+        """Return the filter of the trials that the row counts in a scenario, without the scenario."""
+        chosen = replace(self.trial_filter.chosen, scenarios=())
+        return replace(self.trial_filter, group="", scenario="", without=self.omitted, chosen=chosen)
 
     @property
     def applicable(self) -> bool:
@@ -163,11 +182,11 @@ def build_row(
         return None
     shown = [*group_rows, *(sum_row for sum_row in newest_rows if sum_row["control"] and sum_row not in group_rows)]
     scenarios = tuple(map(_build_scenario_sums, shown))
-    metric_input, first = _build_metric_input(scenarios), newest_rows[0]
+    metric_input, first = build_metric_input(scenarios), newest_rows[0]
     config_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["config_ids"]}))
     run_ids = tuple(sorted({pk for sum_row in shown for pk in sum_row["run_ids"]}))
     metric, prompt = METRICS[query.metric], first["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else None
-    return MatrixRow(
+    row = MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
         model=first["model_name"],
@@ -186,22 +205,41 @@ def build_row(
         mixed_upstreams=any(sum_row["mixed_upstreams"] for sum_row in shown),
         differing=_list_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
-        trial_filter=replace(
-            _build_trial_filter(first, query, group="control" if metric.of_control else group),
-            without=render_tokens(older_rows),
-        ),
+        group=group,
+        omitted=render_tokens(older_rows),
+        trial_filter=_build_trial_filter(first, query),
         prompt=prompt,
     )
+    return select_trials(row, of_control=metric.of_control or group == CONTROL_GROUP)
 
 
-def apply_metric(row: MatrixRow, query: MatrixQuery, group: str) -> MatrixRow:
+def apply_metric(row: MatrixRow, query: MatrixQuery) -> MatrixRow:
     """Return the row with the value of the query's metric and the filter of the trials that the metric counts."""
     metric = METRICS[query.metric]
-    trial_filter = replace(row.trial_filter, group="control" if metric.of_control else group)
-    return replace(row, value=compute_metric(metric, row.metric_input, target=query.target), trial_filter=trial_filter)
+    valued_row = replace(row, value=compute_metric(metric, row.metric_input, target=query.target))
+    return select_trials(valued_row, of_control=metric.of_control)
 
 
-def _build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:
+def select_trials(row: MatrixRow, *, of_control: bool) -> MatrixRow:
+    """Return the row with the filter of the trials of its controls if `of_control`, else of its tool scenarios.
+
+    A control that is a test case is in a group of tool scenarios: the filter of these leaves it out, and the filter of
+    the controls then names each of them.
+    """
+    controls = [sums for sums in row.scenarios if sums.control]
+    trial_filter = replace(row.trial_filter, without=row.omitted, group=CONTROL_GROUP if of_control else row.group)
+    if not of_control:
+        tokens = {row.omitted, *(sums.token for sums in controls if sums.group == row.group)} - {""}
+        trial_filter = replace(trial_filter, without=",".join(sorted(tokens)))
+    elif any(sums.group != CONTROL_GROUP for sums in controls):
+        slugs = tuple(sorted({sums.scenario for sums in controls}))
+        chosen = replace(trial_filter.chosen, scenarios=slugs if len(slugs) > 1 else ())
+        trial_filter = replace(trial_filter, group="", scenario="" if chosen.scenarios else slugs[0], chosen=chosen)
+    return replace(row, trial_filter=trial_filter)
+
+
+def build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:
+    """Return the counts of these scenarios, and the times of the tool scenarios among them."""
     tools = tuple(scenario for scenario in scenarios if not scenario.control)
     parts = tuple(tool.tally for tool in tools)
     control = add_tallies(scenario.tally for scenario in scenarios if scenario.control)
@@ -210,7 +248,12 @@ def _build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:
 
 def _build_scenario_sums(sum_row: SumRow) -> ScenarioSums:
     return ScenarioSums(
-        sum_row["scenario"], sum_row["scenario_version"], sum_row["control"], build_tally(sum_row), build_times(sum_row)
+        scenario=sum_row["scenario"],
+        version=sum_row["scenario_version"],
+        group=sum_row["scenario_group"],
+        control=sum_row["control"],
+        tally=build_tally(sum_row),
+        times=build_times(sum_row),
     )
 
 
@@ -227,11 +270,10 @@ def _list_differing(sum_rows: list[SumRow]) -> tuple[str, ...]:
     return tuple(name for name, differs in differs_by_name.items() if differs)
 
 
-def _build_trial_filter(sum_row: SumRow, query: MatrixQuery, *, group: str) -> TrialFilter:
-    """Return the filter of the trials of a row. The caller adds `without`, the omitted scenario versions."""
+def _build_trial_filter(sum_row: SumRow, query: MatrixQuery) -> TrialFilter:
+    """Return the filter of the trials of a row, to which `select_trials` adds groups and versions of scenarios."""
     return TrialFilter(
         runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
-        group=group,
         provider=sum_row["provider_name"],
         provider_kind=sum_row["provider_kind"],
         model=sum_row["model_name"],

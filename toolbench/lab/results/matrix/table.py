@@ -115,7 +115,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         matrix,
         query=replace(matrix.query, layout=query.layout),
         version=sums.version,
-        runs=list_run_choices(_filter_runs(query), query.runs),
+        runs=list_run_choices(_filter_runs(query) | Run.objects.filter(pk__in=query.runs, deleted_at=None), query.runs),
         prompts=matrix.prompts or _query_prompt_versions(query),
     )
 
@@ -139,7 +139,7 @@ def _build_matrix(query: MatrixQuery, pooled: PooledRows) -> Matrix:
     """Return the matrix without the runs to choose from."""
     query = replace(query, group="" if pooled.is_default_group else pooled.group)
     rows = _mark_repeated_models(
-        _add_versions([apply_metric(row, query, pooled.group) for row in pooled.rows], METRICS[query.metric])
+        _add_versions([apply_metric(row, query) for row in pooled.rows], METRICS[query.metric])
     )
     common_settings = (
         {name: rows[0].settings[name] for name in SETTING_FIELDS if len({row.settings[name] for row in rows}) == 1}
@@ -192,7 +192,7 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
 
 
 def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
-    """Return the runs of the scope; for the scope `runs`, the runs that the form offers."""
+    """Return the runs of the scope; for the scope `runs`, those that the form offers beside the chosen ones."""
     existing_runs = Run.objects.filter(Run.COUNTED, deleted_at=None)
     if query.scope == "imported":
         return existing_runs.filter(imported=True)
@@ -348,7 +348,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
     sequential = any(
         row.tally.min_error_probability is not None or row.control.min_error_probability is not None for row in rows
     )
-    omitted_versions = [token for row in rows for token in row.trial_filter.without.split(",") if token]
+    omitted_versions = [row.omitted for row in rows if row.omitted]
     outdated, newest = [row.outdated for row in rows if row.outdated], find_newest_versions(rows)
     controls = [scenario for row in rows for scenario in _list_outdated_scenarios(row, newest) if scenario.control]
     old_controls = ", ".join(sorted({f"{control.scenario} version {control.version}" for control in controls}))
