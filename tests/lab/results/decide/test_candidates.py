@@ -1,6 +1,7 @@
 """Candidates of a decision: sums of cells with equal settings."""
 
 import pytest
+from django.http import QueryDict
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import (
@@ -23,6 +24,8 @@ from toolbench.lab.results.decide.recommendations import recommend_from_trials
 from toolbench.lab.results.decide.records import build_frozen_rate, save_record
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.results.trial_list.index import get_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -161,6 +164,28 @@ def test_candidate_without_an_ended_trial_of_a_scenario_misses_it() -> None:
     for name in ("vendor/b", "vendor/c"):
         assert found[name].measured.missing_scenarios == ("long_arguments_guard",)
         assert (found[name].scenarios, found[name].measured.scenarios) == (("happy_path",), ("happy_path",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [({"policy_hash": "other"}, "differ only in frozen settings"), ({"tool_use_mode": "relaxed"}, "the tool-use mode")],
+)
+def test_candidate_pool_says_why_rows_of_one_name_are_not_pooled(fields: dict[str, str], text: str) -> None:
+    for changed in ({}, fields):
+        make_trials(make_cell(make_config(make_run(), **changed)), **{"pass": 1})
+    pool = get_candidate_pool(DecideQuery())
+    assert len(pool.candidates) == 2
+    (caution,) = [sentence for sentence in pool.cautions if "not pooled" in sentence]
+    assert text in caution
+
+
+def test_candidate_links_to_its_trials_without_controls_among_test_cases() -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config, "own_task", scenario_group="own"), **{"pass": 2})
+    make_trials(make_cell(config, "own_control", scenario_group="own", control=True), **{"pass": 3})
+    (candidate,) = get_candidate_pool(DecideQuery()).candidates
+    found = get_trials(TrialFilter.from_query(QueryDict(candidate.trial_filter.query())))
+    assert found.total == candidate.tally.trial_count == 2
 
 
 def test_candidate_pool_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -86,6 +86,22 @@ def test_missing_trials_plan_excludes_pending_trials(run: Run) -> None:
         launch_shown_plan(DEMO)
 
 
+def test_decide_page_names_the_unfinished_run_and_no_newer_one(run: Run) -> None:
+    request = RunRequest(models=(run.configs.get().model_id or 0,), scenarios=("happy_path",), instance_kind="drawn")
+    unfinished = launch(replace(request, trials=2))
+    finish_run(launch(replace(request, trials=1)))
+    assert get_page().runs_in_progress == (unfinished.pk,)
+
+
+def test_missing_trials_plan_of_a_playground_run_has_a_refusal(run: Run) -> None:
+    Run.objects.update(purpose=Run.PLAYGROUND)
+    page = get_page(replace(DEMO, scope="runs", runs=(run.pk,)))
+    offer = get_missing_trials_plan(page)
+    assert offer
+    assert (offer.request, "Save the conversation as a test case" in offer.refusal) == (None, True)
+    assert [offered.pk for offered in page.runs] == [run.pk]
+
+
 def test_decide_page_of_named_runs_counts_their_missing_trials(run: Run) -> None:
     chosen = replace(DEMO, scope="runs", runs=(run.pk,))
     finish_run(launch_shown_plan(chosen))
@@ -117,7 +133,7 @@ def change_settings() -> None:
 
 EXPECTED_REFUSALS = {
     add_newer_version: "There is a newer version of happy_path, missing_workspace_id",
-    delete_model: "The model or the run of this configuration was deleted",
+    delete_model: "its model was deleted, or its run was imported",
     change_settings: "other settings would be tried",
 }
 

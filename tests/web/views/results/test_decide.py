@@ -55,6 +55,14 @@ def test_decide_page_refuses_fast_configuration_that_loses_trials(owner_client: 
     assert "1 refused" in text
 
 
+def test_decide_page_offers_no_promotion_without_a_model(owner_client: Client) -> None:
+    make_measured_config("vendor/steady", 76)
+    text = read_html(owner_client.get("/decide/"))
+    assert ("Promote to an alias" in text, "promote to an alias" in text) == (True, True)
+    RunConfig.objects.update(model=None)
+    assert "romote to an alias" not in read_html(owner_client.get("/decide/"))
+
+
 def test_decide_page_says_why_there_is_no_chart(owner_client: Client) -> None:
     config = make_measured_config("vendor/a", 1)
     Cell.objects.update(saturated=1)
@@ -86,8 +94,13 @@ def test_decide_page_answers_bad_query(owner_client: Client, query: str) -> None
 @pytest.mark.parametrize(
     ("query", "problem", "field"),
     [
-        ("within=abc", "“abc” is not a number of seconds above 0: the answer below uses 20 s for p95.", 'value="abc"'),
-        ("within=-2", "“-2” is not a number of seconds above 0", 'value="-2"'),
+        (
+            "within=abc",
+            "“abc” is not a number of seconds from 0.001 to 86,400: the answer below uses 20 s for p95.",
+            'value="abc"',
+        ),
+        ("within=-2", "“-2” is not a number of seconds from 0.001 to 86,400", 'value="-2"'),
+        ("within=90000", "“90000” is not a number of seconds from 0.001 to 86,400", 'value="90000"'),
         ("success=100", "“100” is not a percentage from 1 to 99.9: the answer below uses 90 %.", 'value="100"'),
     ],
 )

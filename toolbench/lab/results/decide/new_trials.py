@@ -7,7 +7,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef
 from django.db.models.functions import JSONArray
 
-from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 
@@ -45,15 +45,23 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose: `Run.purpose` of the run.
 
     Raises:
-        NewTrialsError: a configuration or its model was deleted, the stored request of the first configuration's run
-            cannot be read, the new run cannot be planned, or its settings or tasks would differ from the measured ones.
+        NewTrialsError: a configuration has no model here, it is of the playground, the stored request of the first
+            configuration's run cannot be read, the new run cannot be planned, or its settings or tasks would differ
+            from the measured ones.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
     measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
     configs_by_id = measured_configs.in_bulk(trials_request.config_ids)
     configs = [config for pk in trials_request.config_ids if (config := configs_by_id.get(pk)) and config.model_id]
     if len(configs) != len(trials_request.config_ids):
-        raise NewTrialsError("The model or the run of this configuration was deleted, so it cannot be tried again.")
+        raise NewTrialsError(
+            "This configuration cannot be tried again: its model was deleted, or its run was imported from elsewhere."
+        )
+    if any(config.run.purpose == Run.PLAYGROUND for config in configs):
+        raise NewTrialsError(
+            "Results leave out runs of the playground. Save the conversation as a test case, run it and decide on that "
+            "run."
+        )
     first = configs[0]
     try:
         stored_request = RunRequest.from_json(first.run.request)

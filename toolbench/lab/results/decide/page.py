@@ -1,15 +1,17 @@
 """The decision page: the candidates of a scope, their assessments by the rule, and the decision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
+
+from django.db.models import Q
 
 from toolbench.evals.decisions.assessments import Assessment
 from toolbench.evals.decisions.choice import Decision, choose_config
 from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Run
+from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.decide.candidates import (
     Candidate,
     CandidatePool,
@@ -71,6 +73,8 @@ class DecidePage:
     Attributes:
         query: the scope and the rule, with the goal that was chosen if the URL names none.
         rows: all candidates, the best first.
+        runs_in_progress: primary keys, ascending, of the runs with queued or running trials of a candidate that lacks
+            trials.
         runs: the runs to choose from.
     """
 
@@ -78,6 +82,7 @@ class DecidePage:
     pool: CandidatePool
     decision: Decision
     rows: tuple[DecideRow, ...]
+    runs_in_progress: tuple[int, ...]
     runs: tuple[Run, ...]
 
     @property
@@ -107,17 +112,6 @@ class DecidePage:
         return all(row.candidate.measured.is_local for row in self.rows)
 
     @property
-    def runs_in_progress(self) -> tuple[int, ...]:
-        """Return the primary keys, ascending, of the runs whose trials are awaited.
-
-        They are the newest run of each candidate that lacks trials and has trials queued or running.
-        """
-        more = self.decision.more
-        keys = {assessment.measured.key for assessment in more.assessments} if more else set()
-        candidates = (row.candidate for row in self.rows if row.assessment.measured.key in keys)
-        return tuple(sorted({candidate.run_ids[-1] for candidate in candidates if candidate.pending_trials}))
-
-    @property
     def simulated(self) -> bool:
         """Return whether any candidate has a simulated model."""
         return any(row.candidate.simulated for row in self.rows)
@@ -127,13 +121,14 @@ _pages: VersionCache[DecidePage] = VersionCache(max_entries=16)
 
 
 def get_decide_page(query: DecideQuery) -> DecidePage:
-    """Return the decision page with at most nine queries, whatever the number of runs.
+    """Return the decision page with at most ten queries, whatever the number of runs.
 
     The decision is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
     """
     version = find_candidate_version(query)
     page = _pages.get(version, replace(query, rows=""), lambda: _build_page(query, version))
-    run_choices = Run.objects.filter(Run.COUNTED, deleted_at=None, imported=False, simulated=query.demo)
+    in_scope = Run.COUNTED & Q(imported=False, simulated=query.demo)
+    run_choices = Run.objects.filter(in_scope | Q(pk__in=query.runs), deleted_at=None)
     return replace(page, query=replace(page.query, rows=query.rows), runs=list_run_choices(run_choices, query.runs))
 
 
@@ -149,7 +144,18 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
         _build_row(number, assessment, by_key[assessment.measured.key], decision)
         for number, assessment in enumerate(decision.assessments, start=1)
     )
-    return DecidePage(query, pool, decision, rows, ())
+    return DecidePage(query, pool, decision, rows, _find_runs_in_progress(rows, decision), ())
+
+
+def _find_runs_in_progress(rows: Iterable[DecideRow], decision: Decision) -> tuple[int, ...]:
+    """Return `DecidePage.runs_in_progress`, with one query, or with none if no trial is queued or running."""
+    keys = {assessment.measured.key for assessment in decision.more.assessments} if decision.more else set()
+    candidates = [row.candidate for row in rows if row.assessment.measured.key in keys and row.candidate.pending_trials]
+    if not candidates:
+        return ()
+    cell_ids = [pk for candidate in candidates for pk in candidate.cell_ids]
+    unfinished = Cell.objects.filter(Q(queued__gt=0) | Q(running__gt=0), pk__in=cell_ids)
+    return tuple(unfinished.order_by("run_id").values_list("run_id", flat=True).distinct())
 
 
 def _build_row(number: int, assessment: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:

@@ -1,5 +1,6 @@
 """Configuration to promote to a gateway alias, with its decision record and the plan of its canary."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
@@ -17,7 +18,7 @@ class PromotionSource:
     """A configuration that can be promoted to a gateway alias.
 
     Attributes:
-        config: the configuration; for a confirmed record, that of the confirmation run if it still exists.
+        config: the configuration; for a confirmed record, that of the confirmation run if this was not deleted.
         record: the decision record; None without one.
         canary_plan: the plan of the canary's runs; None if there can be no canary.
         refusal: reason why there can be no canary; "" if there can be one.
@@ -32,6 +33,11 @@ class PromotionSource:
     def baseline(self) -> Run:
         """Return the run of the configuration, with which canary runs are compared."""
         return self.config.run
+
+
+def find_promotable(config_ids: Collection[int]) -> frozenset[int]:
+    """Return those of the configurations whose model is connected here, so that it can be promoted, with one query."""
+    return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
 
 
 def get_promotion_source(config_id: int | None, record_id: int | None) -> PromotionSource | None:
@@ -61,14 +67,15 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
 def _find_config_id(record: DecisionRecord) -> int | None:
     """Return the id of the leader's configuration; None without a leader.
 
-    For a confirmed record, it is the configuration of the confirmation run if that still exists; otherwise the one in
-    the evidence.
+    For a confirmed record, it is the configuration of the confirmation run if this was not deleted; otherwise the one
+    in the evidence.
     """
     row = find_leader_row(record)
     if row is None:
         return None
     if record.confirmed:
-        confirmed = RunConfig.objects.filter(run=record.confirmed["run_id"], policy_hash=row["settings"]).first()
+        confirmation = RunConfig.objects.filter(run=record.confirmed["run_id"], run__deleted_at=None)
+        confirmed = confirmation.filter(policy_hash=row["settings"]).first()
         return confirmed.pk if confirmed else row["config_id"]
     return int(row["config_id"])
 
