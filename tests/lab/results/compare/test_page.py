@@ -34,13 +34,31 @@ def test_compare_page_links_trials_of_the_changed_stratum() -> None:
         assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)
 
 
-@pytest.mark.parametrize(("examples", "has_plan"), [("", True), ("one_call", False)])
-def test_sides_page_plans_no_trials_of_configurations_with_examples(examples: str, has_plan: bool) -> None:
-    run = make_run()
+def test_compare_page_links_failures_that_the_metric_counts() -> None:
+    """Instance 3 regressed by its failed trial; its infrastructure error is no answer."""
+    a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")
+    for run in (a, b):
+        cell = make_cell(make_config(run))
+        for seed in range(12):
+            failed = run is b and seed == 3
+            for outcome in ("fail", "infra") if failed else ("pass",):
+                make_trial(cell, outcome, instance_seed=seed)
+    recompute_stale_cells()
+    found = get_sides_page(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}"))).pair
+    assert found
+    (changed,) = found.changed_instances
+    assert Trial.objects.get(pk=changed.second).outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    ("examples", "purpose", "has_plan"), [("", "", True), ("one_call", "", False), ("", Run.PLAYGROUND, False)]
+)
+def test_sides_page_plans_only_trials_that_the_launch_form_offers(examples: str, purpose: str, has_plan: bool) -> None:
+    run = make_run(purpose=purpose)
     for name in ("one", "two"):
         make_trial(make_cell(make_config(run, make_model(name), examples=examples)))
     recompute_stale_cells()
-    query = CompareQuery.from_query(QueryDict("a_model=one&b_model=two"))
+    query = CompareQuery.from_query(QueryDict(f"run={run.pk}&a_model=one&b_model=two"))
     assert bool(get_sides_page(query).plan_query) == has_plan
 
 

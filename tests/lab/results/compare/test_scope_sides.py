@@ -56,6 +56,19 @@ def test_scope_sides_share_a_scenario_with_the_baseline() -> None:
     assert (sides.other_values, sides.total) == (("b", "c"), 4)
 
 
+@pytest.mark.parametrize("is_pooled", [False, True])
+def test_scope_sides_have_the_values_that_hold_for_all_sides(is_pooled: bool) -> None:
+    run = make_models(9, 8)
+    for name, fields in (("m2", {"stream": True}), ("m3", {"stream": True, "examples": "one"})):
+        make_trials(make_cell(make_config(run, make_model(name), **fields)), **{"pass": 2})
+    recompute_stale_cells()
+    if is_pooled:
+        refresh_pools()
+    for query, models in (("stream=streamed", ["m2", "m3"]), ("stream=whole", ["m0", "m1"])):
+        assert [side["model"] for side in get_sides(query).query.sides] == models
+    assert get_sides("stream=streamed&examples=none").axes == ()
+
+
 def test_scope_sides_without_a_shared_scenario_are_all_models() -> None:
     run = make_run()
     for name, scenario, trials in (("m0", "first", 2), ("m1", "second", 4)):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import (
@@ -153,8 +154,13 @@ def test_compare_page_suggests_comparisons(owner_client: Client) -> None:
     run = make_run()
     for method in ("native", "text_json"):
         make_config(run, method=method)
+    repeat = make_run(repeat_of=run)
     text = read_html(owner_client.get("/compare/"))
     assert f"/compare/?run={run.pk}&amp;a_method=native&amp;b_method=text_json" in text
+    assert f"method text_json against native, run {run.pk}" in text
+    assert f"Run {repeat.pk} against run {run.pk}, which it repeats" in text
+    Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
+    assert "which it repeats" not in read_html(owner_client.get("/compare/"))
 
 
 def test_compare_page_links_changed_instances_to_trials(owner_client: Client) -> None:

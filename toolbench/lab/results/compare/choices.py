@@ -48,9 +48,9 @@ class CompareChoices:
 
 def get_compare_choices() -> CompareChoices:
     """Return the choices, with two SQL queries."""
-    runs = tuple(
-        Run.objects.filter(Run.COUNTED, deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS]
-    )
+    newest_runs = Run.objects.filter(Run.COUNTED, deleted_at=None).select_related("repeat_of").order_by("-pk")
+    large_columns = ("request", "skipped", "repeat_of__request", "repeat_of__skipped")
+    runs = tuple(newest_runs.defer(*large_columns)[:MAX_RUNS])
     configs = list(RunConfig.objects.filter(run__in=runs).only(*_CONFIG_COLUMNS).order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
         name: name for name in ("profile", "strategy", "method")
@@ -74,7 +74,7 @@ def _sort_distinct(values: Iterable[str]) -> tuple[str, ...]:
 
 def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
     for run in runs:
-        if run.repeat_of_id and run.purpose != MORE_TRIALS_PURPOSE:
+        if run.repeat_of and run.repeat_of.deleted_at is None and run.purpose != MORE_TRIALS_PURPOSE:
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
             yield SuggestedComparison(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
 
@@ -105,4 +105,4 @@ def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompa
             first, second = sorted(values)[:2]
             axis = AXIS_BY_COLUMN.get(column, column)
             parameters = {"run": run, f"a_{axis}": first, f"b_{axis}": second}
-            yield SuggestedComparison(f"{axis} {first} against {second}, run {run}", urlencode(parameters))
+            yield SuggestedComparison(f"{axis} {second} against {first}, run {run}", urlencode(parameters))

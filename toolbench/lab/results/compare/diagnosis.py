@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import Count
+
 from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.rate import Rate
@@ -135,10 +137,11 @@ def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[Fai
     """
     counts: Counter[str] = Counter()
     for trials in comparison.trials if worse_side is None else [comparison.trials[worse_side]]:
-        classified = trials.filter(outcome=Trial.Outcome.FAIL).exclude(failure_class="")
-        counts.update(classified.values_list("failure_class", flat=True))
+        classified = trials.filter(outcome=Trial.Outcome.FAIL).exclude(failure_class="").values_list("failure_class")
+        counts.update(dict(classified.annotate(count=Count("pk"))))
     sentences = {row.code: row.sentence for row in load_classes()}
-    return tuple(FailureClassCount(name, sentences.get(name, name), count) for name, count in counts.most_common(3))
+    most_frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    return tuple(FailureClassCount(name, sentences.get(name, name), count) for name, count in most_frequent)
 
 
 def _find_suggested_preset(

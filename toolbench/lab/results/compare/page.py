@@ -153,10 +153,12 @@ def _find_trial_ids(
         comparison: the comparison.
         side: index of the side.
         keys: (stratum, seed of the instance) pairs.
-        has_failed: whether the trials failed or had an infrastructure error; otherwise they passed.
+        has_failed: whether the trials failed, or had an infrastructure error if the metric counts these; otherwise they
+            passed.
     """
     trials = comparison.trials[side].filter(instance_seed__in=[instance for _, instance in keys])
-    outcomes = [Trial.Outcome.FAIL, Trial.Outcome.INFRA] if has_failed else [Trial.Outcome.PASS]
+    failures = [Trial.Outcome.FAIL, *([Trial.Outcome.INFRA] if comparison.query.metric == "delivered" else [])]
+    outcomes = failures if has_failed else [Trial.Outcome.PASS]
     settings = [field for name, field in STRATUM_FIELDS.items() if name not in comparison.counts.differing]
     rows = trials.filter(outcome__in=outcomes).values_list("scenario", *settings, "instance_seed", "pk")
     return {tuple(key): pk for *key, pk in rows}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from urllib.parse import urlencode
 
-from toolbench.lab.models import RunConfig
+from toolbench.lab.models import Run, RunConfig
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.results.compare.baseline import BaselineComparison
 from toolbench.lab.results.compare.strata import collect_cell_ids
@@ -17,9 +17,9 @@ def build_plan_query(comparison: BaselineComparison) -> str:
     """Return the query string of a run with the trials that the sides lack, with one SQL query.
 
     Returns:
-        The query string; "" if the sides lack no trials, a configuration has examples, which the launch form does not
-        have, or its model was deleted, or the plan is too large: more than MAX_CELL_TRIALS per cell, or a query string
-        of more than MAX_QUERY_CHARACTERS.
+        The query string; "" if the sides lack no trials, if the launch form cannot plan them, because a configuration
+        has examples, has no model here or is of the playground, or if the plan is too large: more than MAX_CELL_TRIALS
+        per cell, or a query string of more than MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
     cell_ids = collect_cell_ids(chain.from_iterable(strata_by_side))
@@ -30,7 +30,7 @@ def build_plan_query(comparison: BaselineComparison) -> str:
     configs = list(rows.distinct().order_by("pk"))
     if trials_per_cell > MAX_CELL_TRIALS or not configs:
         return ""
-    if any(config.model_id is None or config.examples for config in configs):
+    if any(config.model_id is None or config.examples or config.run.purpose == Run.PLAYGROUND for config in configs):
         return ""
     scenarios = sorted({stratum.scenario for stratum in strata_by_side[0]})
     query = build_launch_query(configs, {config.strategy for config in configs}, scenarios, trials_per_cell)

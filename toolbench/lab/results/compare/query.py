@@ -5,12 +5,11 @@ Unreadable values are ignored and, except for `demo` and `scope`, listed in the 
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import date
 from urllib.parse import parse_qsl, urlencode
 
-from toolbench.lab.metrics.result_filter import DATE_NAMES, NO_FILTER, ResultFilter
+from toolbench.lab.metrics.result_filter import DATE_NAMES, NO_FILTER, ResultFilter, parse_day
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
-from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE
+from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",
@@ -40,6 +39,9 @@ INSTANCE_KIND_LABELS = {"parity": "fixed instances", "drawn": "drawn instances"}
 DEFAULT_POINTS = 7
 MAX_POINTS = 50
 RUN_AXES = ("run", "config")  # their values are ids, separated by commas
+CONFIG_COLUMNS = {"provider": "provider_name", "model": "model_name"} | {
+    name: name for name in ("canonical", "profile", "strategy", "method", "examples", "stream")
+}  # columns of configurations by axis
 MAX_VALUE_CHARS = 1_000  # a longer value is ignored, since a truncated list of ids could end in another id
 
 
@@ -232,15 +234,17 @@ def _is_readable(axis: str, value: str) -> bool:
         return parse_whole_number(value.removeprefix("p"), maximum=10_000) is not None
     if axis == "stream":
         return value in (STREAMED, WHOLE)
-    return axis != "day" or _is_day(value)
+    return axis != "day" or parse_day(value) is not None
 
 
-def _is_day(value: str) -> bool:
-    try:
-        date.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
+def read_config_values(axes: Mapping[str, str]) -> dict[str, str | bool]:
+    """Return the values of the axes that are columns of configurations, by column."""
+    values: dict[str, str | bool] = {column: axes[axis] for axis, column in CONFIG_COLUMNS.items() if axis in axes}
+    if "stream" in axes:
+        values["stream"] = axes["stream"] == STREAMED
+    if axes.get("examples") == NO_EXAMPLES:
+        values["examples"] = ""
+    return values
 
 
 def _read_runs(query: QueryParams, name: str) -> str:

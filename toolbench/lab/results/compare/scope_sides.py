@@ -9,12 +9,17 @@ from django.db.models import F, QuerySet, Sum
 
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS
 from toolbench.lab.models import Cell, CellPool, Run
-from toolbench.lab.results.compare.query import MAX_SIDES, RUN_AXES, SIDE_AXES, SIDE_LETTERS, CompareQuery
+from toolbench.lab.results.compare.query import (
+    CONFIG_COLUMNS,
+    MAX_SIDES,
+    RUN_AXES,
+    SIDE_AXES,
+    SIDE_LETTERS,
+    CompareQuery,
+    read_config_values,
+)
 
 MAX_SCOPE_SIDES = 7
-_COLUMN_BY_AXIS = {"provider": "provider_name", "model": "model_name"} | {
-    name: name for name in ("profile", "strategy", "method", "canonical")
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +147,11 @@ def _sum_by_axes(
 
     Args:
         rows: cells or pools.
-        query: its values for all sides select the rows.
+        query: its values for all sides select the rows, except prompt version, upstream and day.
         config_prefix: prefix of the columns of a configuration.
         count_prefix: prefix of the columns of counts.
     """
-    conditions = {
-        f"{config_prefix}{_COLUMN_BY_AXIS[axis]}": value
-        for axis, value in query.both.items()
-        if axis in _COLUMN_BY_AXIS
-    }
+    conditions = {f"{config_prefix}{column}": value for column, value in read_config_values(query.both).items()}
     tried = Sum(F(f"{count_prefix}passed") + F(f"{count_prefix}failed") + F(f"{count_prefix}infra"))
-    columns = [f"{config_prefix}{_COLUMN_BY_AXIS[axis]}" for axis in SIDE_AXES] + ["scenario"]
+    columns = [f"{config_prefix}{CONFIG_COLUMNS[axis]}" for axis in SIDE_AXES] + ["scenario"]
     return list(rows.filter(**conditions).order_by().values_list(*columns).annotate(tried=tried))

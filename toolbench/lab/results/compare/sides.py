@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import Aggregate, Count, F, FloatField, Max, Min, Q, QuerySet, Sum
@@ -14,15 +15,10 @@ from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
 from toolbench.lab.metrics.retries import RetryCounts, count_cell_retries, count_retries
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
-from toolbench.lab.results.compare.query import RUN_AXES
+from toolbench.lab.results.compare.query import RUN_AXES, read_config_values
 from toolbench.lab.results.compare.strata import HAS_ANSWER_HASH
-from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED
 
-AXIS_COLUMNS = {
-    "provider": "config__provider_name", "model": "config__model_name", "canonical": "config__canonical",
-    "profile": "config__profile", "strategy": "config__strategy", "method": "config__method",
-    "prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date",
-}  # fmt: skip
+TRIAL_COLUMNS = {"prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date"}  # by axis
 
 
 class Median(Aggregate):
@@ -117,11 +113,9 @@ def filter_side_trials(
             trials = trials.filter(cell__config=F("config"))
             if name == "run":
                 trials = trials.filter(config__run_id__in=ids)
-    if "stream" in axes:
-        trials = trials.filter(config__stream=axes["stream"] == STREAMED)
-    if "examples" in axes:
-        trials = trials.filter(config__examples="" if axes["examples"] == NO_EXAMPLES else axes["examples"])
-    return trials.filter(**{column: axes[name] for name, column in AXIS_COLUMNS.items() if name in axes}).order_by()
+    conditions: dict[str, Any] = {f"config__{column}": value for column, value in read_config_values(axes).items()}
+    conditions |= {column: axes[name] for name, column in TRIAL_COLUMNS.items() if name in axes}
+    return trials.filter(**conditions).order_by()
 
 
 def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
