@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.metrics import cause_pools
-from toolbench.lab.metrics.cause_pools import CauseLine, CauseScope, sum_causes
+from toolbench.lab.metrics.cause_pools import CauseLine, CauseScope, CauseSums, sum_causes
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.metrics.pools import refresh_pools
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
@@ -117,3 +117,10 @@ def test_sum_causes_of_a_playground_run_is_the_same_after_the_refresh() -> None:
         found = sum_causes(CauseScope(NO_FILTER, simulated=True, runs=(run.pk,)))
         assert {line.cause for line in found.lines} == {"", "schema_type"}
         refresh_pools()
+
+
+def test_sum_causes_of_a_run_without_finished_trials_has_no_version() -> None:
+    end_run("vendor/a", ["no_call"])
+    refresh_pools()
+    run = make_run(state=Run.State.RUNNING)
+    assert sum_causes(CauseScope(NO_FILTER, runs=(run.pk,))) == CauseSums((), None)

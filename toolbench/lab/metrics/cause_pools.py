@@ -138,8 +138,8 @@ class CauseSums:
 
     Attributes:
         lines: the counts in no order; several lines may differ only in their counts.
-        version: the version of the pools, if all lines count trials of pooled runs, so that they may be cached; else
-            None.
+        version: the version of the pools, if there are lines and all count trials of pooled runs, so that they may be
+            cached; else None.
     """
 
     lines: tuple[CauseLine, ...]
@@ -157,7 +157,8 @@ def sum_causes(scope: CauseScope) -> CauseSums:
         # Without named runs, none is of the playground; PostgreSQL estimates the shorter condition better.
         other_lines = _sum_trials(scope, runs.exclude(_IN_POOLS) if scope.runs else runs.filter(pooled=False))
         if read_usable_version() == version:  # else the pools have changed between the queries
-            return CauseSums((*pooled_lines, *other_lines), None if other_lines else version)
+            is_pooled = bool(pooled_lines) and not other_lines
+            return CauseSums((*pooled_lines, *other_lines), version if is_pooled else None)
     return CauseSums(_sum_trials(scope, runs), None)
 
 

@@ -73,8 +73,8 @@ class SideFigures:
         tokens_out: output tokens per trial, rounded; 0 without trials.
         end_to_end_successes: number of trials that passed and that no user had retried after an error.
         cost: dollars per end-to-end success; None if the cost is unknown or there is no such success.
-        first_start: start of the first trial; None without trials.
-        last_start: start of the last trial; None without trials.
+        first_start: start of the first trial; None if no start is known, as in some imported runs.
+        last_start: start of the last trial; None if no start is known.
         overloaded_trials: number of trials measured while this machine was overloaded.
         manual_trials: number of trials that were added manually after results were seen.
     """

@@ -41,8 +41,8 @@ class Side:
         cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
         cost_source: source of the cost, or the reason why it is unknown.
         end_to_end_successes: number of trials that passed and that no user had retried after an error.
-        first_start: start of the first trial; None without trials.
-        last_start: start of the last trial; None without trials.
+        first_start: start of the first trial; None if no start is known, as in some imported runs.
+        last_start: start of the last trial; None if no start is known.
         concurrency: median, over the trials, of the trials in flight when each was claimed; None if not measured.
         overloaded_trials: number of trials measured while this machine was overloaded.
         manual_trials: number of trials that were added manually after results were seen.

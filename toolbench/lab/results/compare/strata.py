@@ -73,8 +73,8 @@ class StratumCounts:
         cell_ids: primary keys of the counted cells.
         error: smallest error probability of the cells with sequential stopping; None if no cell used it.
         durations: milliseconds of the answered trials, without the time in the queue.
-        first_start: start of the first trial; None if no trial has started.
-        last_start: start of the last trial; None if no trial has started.
+        first_start: start of the first trial; None if no start is known, as in some imported runs.
+        last_start: start of the last trial; None if no start is known.
         overloaded_trials: trials measured while this machine was overloaded.
         manual_trials: trials that were added manually after results were seen.
         ratios: sums of each metric of RATIO_COLUMNS, with trials as clusters; only counts for secondary metrics have

@@ -18,7 +18,7 @@ OVERLOADED = "Trials were measured while this machine was overloaded: their time
 
 
 class TimeSpan(Protocol):
-    """Object with the starts of its first and of its last trial; None without trials."""
+    """Object with the starts of its first and of its last trial; None if no start is known."""
 
     @property
     def first_start(self) -> datetime | None:
@@ -31,7 +31,7 @@ class TimeSpan(Protocol):
 
 def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
     """Return the warnings as sentences, the most serious first."""
-    have_trials = first.first_start is not None and second.first_start is not None
+    have_trials = bool(first.trials and second.trials)
     applies_by_warning = {
         SIMULATED: _has_any(first.simulated, second.simulated),
         FAR_APART: is_far_apart(first, second),
@@ -61,7 +61,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
 def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
     """Return whether the first or the last trials of the sides started more than MAX_TIME_BETWEEN_RUNS apart.
 
-    The result is False if a side has no trials.
+    The result is False if the starts of a side are not known.
     """
     if not (first.first_start and second.first_start and first.last_start and second.last_start):
         return False
