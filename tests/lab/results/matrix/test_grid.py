@@ -1,5 +1,7 @@
 """The grid: pivots, verdicts of cells, sorting, and links that select exactly the trials of a cell."""
 
+from dataclasses import replace
+
 import pytest
 from django.http import QueryDict
 
@@ -113,6 +115,24 @@ def test_profile_grid_of_controls_has_no_figures_of_tool_scenarios() -> None:
     for cell in (*row.cells, row.overall):
         assert cell is not None
         assert (cell.scenarios, len(cell.times.list_durations())) == ((("chat_only", 1),), 1)
+
+
+@pytest.mark.parametrize("view", ["", "profile", "strategy"])
+@pytest.mark.parametrize(("metric", "counts"), [("control", (3, 4)), ("trigger_precision", (2, 3)), ("given", (2, 2))])
+def test_grid_totals_count_controls_as_rows_do(view: str, metric: str, counts: tuple[int, int]) -> None:
+    config = make_config(make_run())
+    for _ in range(2):
+        make_trial(make_cell(config), call_expected=True)
+    cell = make_cell(config, "chat_only")
+    make_trial(cell, call_expected=False)
+    for outcome in ("pass", "pass", "fail"):
+        make_trial(cell, outcome, call_expected=False, calling_answers=0)
+    grid = read_grid(f"view={view}&metric={metric}")
+    assert grid.overall is not None
+    assert grid.overall.rate is not None
+    assert (grid.overall.rate.k, grid.overall.rate.n) == counts
+    if view != "strategy":
+        assert grid.rows[0].overall.rate == replace(grid.overall.rate, target=grid.rows[0].overall.rate.target)
 
 
 @pytest.mark.parametrize("view", ["", "profile"])

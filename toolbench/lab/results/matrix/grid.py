@@ -14,9 +14,9 @@ from toolbench.lab.results.matrix.columns import choose_columns, compute_column_
 from toolbench.lab.results.matrix.grid_totals import (
     NO_TALLY,
     choose_metric,
-    compute_total,
+    compute_row_total,
+    compute_scenario_total,
     group_by_scenario,
-    iterate_tool_scenarios,
     pool_profiles,
 )
 from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
@@ -105,11 +105,11 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
             slug.replace("_", " "),
             "Control" if is_control[slug] else "Tool scenarios",
             is_control[slug],
-            compute_total(matrix, newest, pairs_by_slug[slug], is_control=is_control[slug]),
+            compute_scenario_total(matrix, newest, pairs_by_slug[slug], is_control=is_control[slug]),
         )
         for slug in slugs
     ]
-    return Grid("Model", tuple(columns), rows, compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows)))
+    return Grid("Model", tuple(columns), rows, compute_row_total(matrix, newest, matrix.rows))
 
 
 def _shorten_profiles(matrix: Matrix) -> Mapping[ModelProfile, str]:
@@ -143,7 +143,7 @@ def _build_profile_grid(matrix: Matrix) -> Grid:
     for row in matrix.rows:
         rows_by_profile.setdefault(names[row.name, row.profile], []).append(row)
     columns = tuple(_add_total(matrix, newest, column, rows_by_profile[column.key]) for column in columns)
-    overall = compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
+    overall = compute_row_total(matrix, newest, matrix.rows)
     return Grid("Model", columns, tuple(rows), overall)
 
 
@@ -181,7 +181,7 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         )
         for strategy in strategies
     )
-    total = compute_total(matrix, newest, iterate_tool_scenarios(matrix.rows))
+    total = compute_row_total(matrix, newest, matrix.rows)
     return Grid("Scenario", columns, tuple(rows), total)
 
 
@@ -373,4 +373,4 @@ def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control
 
 
 def _add_total(matrix: Matrix, newest: NewestVersions, column: GridColumn, rows: Iterable[MatrixRow]) -> GridColumn:
-    return replace(column, total=compute_total(matrix, newest, iterate_tool_scenarios(rows)))
+    return replace(column, total=compute_row_total(matrix, newest, rows))

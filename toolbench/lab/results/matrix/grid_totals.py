@@ -1,7 +1,7 @@
 """Totals of the grid over rows, which add up only the newest version of each scenario."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolbench.lab.metrics.definitions import METRICS
@@ -22,11 +22,6 @@ def choose_metric(metric: Metric, *, is_control: bool) -> Metric:
     return METRICS["given"] if is_control and metric.judged else metric
 
 
-def iterate_tool_scenarios(rows: Iterable[MatrixRow]) -> Iterator[KindAndSums]:
-    """Yield the kind of instance and the sums of each tool scenario of these rows."""
-    return ((row.settings["instance_kind"], sums) for row in rows for sums in row.scenarios if not sums.control)
-
-
 def group_by_scenario(rows: Iterable[MatrixRow]) -> Mapping[str, Sequence[KindAndSums]]:
     """Return the kind of instance and the sums of each scenario of these rows, by scenario."""
     pairs_by_slug: dict[str, list[KindAndSums]] = defaultdict(list)
@@ -36,30 +31,53 @@ def group_by_scenario(rows: Iterable[MatrixRow]) -> Mapping[str, Sequence[KindAn
     return pairs_by_slug
 
 
-def compute_total(
-    matrix: Matrix, newest: NewestVersions, pairs: Iterable[KindAndSums], *, is_control: bool = False
+def compute_scenario_total(
+    matrix: Matrix, newest: NewestVersions, pairs: Sequence[KindAndSums], *, is_control: bool
 ) -> MetricValue | None:
-    """Return the pooled rate of the newest versions of scenarios.
+    """Return the pooled rate of the newest version of a scenario.
 
     Args:
         matrix: the matrix.
         newest: the newest version of each scenario, from `find_newest_versions`.
-        pairs: the kinds of instance and the sums to add up.
-        is_control: whether the sums are those of a control.
+        pairs: the kinds of instance and the sums of the scenario.
+        is_control: whether the scenario is a control.
 
     Returns:
         None if the metric is no rate, since other values cannot be pooled, or if there are drawn instances beside the
         published wording, which are different tasks.
     """
-    pairs = list(pairs)
-    if not matrix.metric.is_rate or len({kind for kind, _ in pairs}) > 1:
+    if not matrix.metric.is_rate or _has_several_kinds(pairs):
         return None
-    tally = add_tallies(
-        sums.tally for kind, sums in pairs if sums.version == newest.get((kind, sums.scenario), sums.version)
-    )
+    tally = _add_newest(newest, pairs)
     metric_input = MetricInput(tally, tally if is_control else NO_TALLY, (tally,))
     shown_metric = choose_metric(matrix.metric, is_control=is_control)
     return compute_metric(shown_metric, metric_input, target=None if is_control else matrix.query.target)
+
+
+def compute_row_total(matrix: Matrix, newest: NewestVersions, rows: Iterable[MatrixRow]) -> MetricValue | None:
+    """Return the pooled rate of rows over the newest versions of their scenarios.
+
+    It covers the tool scenarios, the controls or both, as the rate of a row does. It is None as that of a scenario is.
+    """
+    metric, tools, controls = matrix.metric, list[KindAndSums](), list[KindAndSums]()
+    for row in rows:
+        for sums in row.scenarios:
+            (controls if sums.control else tools).append((row.settings["instance_kind"], sums))
+    counted = [*tools, *controls] if metric.with_control else controls if metric.of_control else tools
+    if not metric.is_rate or _has_several_kinds(counted):
+        return None
+    metric_input = MetricInput(_add_newest(newest, tools), _add_newest(newest, controls))
+    return compute_metric(metric, metric_input, target=matrix.query.target)
+
+
+def _has_several_kinds(pairs: Iterable[KindAndSums]) -> bool:
+    return len({kind for kind, _ in pairs}) > 1
+
+
+def _add_newest(newest: NewestVersions, pairs: Iterable[KindAndSums]) -> Tally:
+    return add_tallies(
+        sums.tally for kind, sums in pairs if sums.version == newest.get((kind, sums.scenario), sums.version)
+    )
 
 
 def pool_profiles(rows: Sequence[MatrixRow], *, of_control: bool) -> MatrixRow:
