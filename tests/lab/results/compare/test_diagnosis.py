@@ -11,7 +11,7 @@ from tests.factories import make_cell, make_config, make_model, make_provider, m
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
-from toolbench.lab.models import Preset, RunConfig, Trial
+from toolbench.lab.models import Cell, Preset, RunConfig, Trial
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.diagnosis import Diagnosis, MetricDifference, diagnose
 from toolbench.lab.results.compare.export import export_comparison
@@ -45,6 +45,16 @@ def test_diagnosis_of_equal_weights_names_the_worse_provider() -> None:
     assert found is not None
     assert (found.verdict, found.worse_provider, found.better_provider) == ("provider", "Bad host", "Good host")
     assert [difference.label for difference in found.differences] == ["Success", "Structured-call rate"]
+
+
+@pytest.mark.parametrize(("answer", "verdict"), [("", "model"), ("same", "open")])
+def test_diagnosis_of_repeated_answers_is_open(answer: str, verdict: str) -> None:
+    query = compare_providers("f" * 20, "f" * 20).query
+    Cell.objects.update(deterministic=True)
+    Trial.objects.update(answer_hash=answer)
+    found = diagnose(get_comparison(query))
+    assert found is not None
+    assert found.verdict == verdict
 
 
 def test_diagnosis_suggests_preset_for_the_most_frequent_failure() -> None:

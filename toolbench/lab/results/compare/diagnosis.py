@@ -127,7 +127,8 @@ def _join_provider_names(side: StrataByKey) -> str:
 
 
 def _is_weak(whole: RateComparison) -> bool:
-    return bool(whole.first.n) and max(whole.first.high, whole.second.high) < MAX_WEAK_SHARE
+    """Return whether success is low on both sides; False if repeated answers leave no valid interval."""
+    return bool(whole.first.n) and not whole.withheld and max(whole.first.high, whole.second.high) < MAX_WEAK_SHARE
 
 
 def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[FailureClassCount, ...]:
