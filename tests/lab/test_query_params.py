@@ -15,6 +15,7 @@ from toolbench.lab.query_params import (
 def test_clean_text_removes_nul_and_truncates() -> None:
     assert clean_text(" \0a b\0 ") == "a b"
     assert clean_text("  abcdef", 3) == "abc"
+    assert clean_text("ab cd", 3) == "ab"
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("17", 17), ("007", 7), (str(MAX_ID), MAX_ID)])

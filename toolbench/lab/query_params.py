@@ -56,8 +56,8 @@ def describe_unreadable(names: Iterable[str]) -> str:
 
 
 def clean_text(text: str, max_characters: int | None = None) -> str:
-    """Remove NUL, which no column accepts, and outer white space; then truncate to `max_characters`, if given."""
-    return text.replace("\0", "").strip()[:max_characters]
+    """Remove NUL, which no column accepts, and outer white space; the result has at most `max_characters`, if given."""
+    return text.replace("\0", "").strip()[:max_characters].rstrip()
 
 
 def parse_whole_number(text: str, *, minimum: int = 0, maximum: int = MAX_ID) -> int | None:

@@ -57,3 +57,11 @@ def test_search_site_notes_traces_without_search_text() -> None:
     assert group.note.startswith("Traces of the last 3")
     (all_traces,) = search_site("source:gateway")
     assert (len(all_traces.hits), all_traces.note) == (1, "")
+
+
+def test_search_traces_finds_the_trace_of_a_number_behind_newer_matches() -> None:
+    oldest = make_gateway_trace()
+    for _ in range(2):
+        make_gateway_trace(sentence=f"see {oldest.pk}")
+    update_search_texts(GATEWAY_TRACES)
+    assert oldest in search_traces(f"source:gateway {oldest.pk}", 2).traces

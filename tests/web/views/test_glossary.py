@@ -46,7 +46,7 @@ def test_find_terms_finds_words_of_pages(text: str, first: str) -> None:
     assert find_terms(text)[0].name == first
 
 
-@pytest.mark.parametrize("text", ["", " ", "no such words"])
+@pytest.mark.parametrize("text", ["", " ", "no such words", "cancellation token"])
 def test_find_terms_without_match_is_empty(text: str) -> None:
     assert find_terms(text) == ()
 

@@ -1,4 +1,4 @@
-"""Terms of `docs/glossary.md`, for the page Help and the command palette. No other place has these texts."""
+"""Terms of `docs/glossary.md` that pages use, for the page Help and the command palette."""
 
 import re
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from django.utils.text import slugify
 
 from toolbench.installation import ASSETS
 
+CODE_SECTION = "Code"  # of terms that no page uses
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
@@ -37,11 +38,11 @@ class GlossaryTerm:
 
 @cache
 def read_glossary() -> dict[str, tuple[GlossaryTerm, ...]]:
-    """Return the terms of the glossary by the title of their section."""
+    """Return the terms of the glossary that pages use, by the title of their section."""
     text = (ASSETS / "docs" / "glossary.md").read_text(encoding="utf-8")
     _, *sections = re.split(r"^## ", _LINK.sub(r"\1", text), flags=re.MULTILINE)
     parts = (section.partition("\n") for section in sections)
-    return {title: tuple(_iter_terms(table)) for title, _, table in parts}
+    return {title: tuple(_iter_terms(table)) for title, _, table in parts if title != CODE_SECTION}
 
 
 def find_terms(text: str) -> tuple[GlossaryTerm, ...]:

@@ -1,7 +1,7 @@
 """Saved views: addresses of pages of results that users save by name, for themselves or for all users."""
 
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
@@ -90,11 +90,7 @@ def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView
 
 
 def _is_page_of_results(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return False
-    return parts.path in RESULT_PATHS and not parts.scheme and not parts.netloc and "\0" not in address
+    return re.split("[?#]", address, maxsplit=1)[0] in RESULT_PATHS and "\0" not in address
 
 
 def delete_view(user: User, view_id: int) -> str:

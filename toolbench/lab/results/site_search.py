@@ -119,9 +119,10 @@ def _build_run_hit(run: Run) -> Hit:
 
 
 def _find_trials(text: str, models: Sequence[Model]) -> Iterator[Hit]:
-    for model in models[:2]:
-        query = TrialFilter(model=model.name, outcome="fail", scope=ALL_SCOPES).query()
-        yield Hit(f"Failed trials of {model.name}", f"/trials/?{query}", model.provider.name)
+    names = dict.fromkeys(model.name for model in models)  # several providers may have a model of one name
+    for name in list(names)[:2]:
+        query = TrialFilter(model=name, outcome="fail", scope=ALL_SCOPES).query()
+        yield Hit(f"Failed trials of {name}", f"/trials/?{query}", "of all providers")
     query = TrialFilter(search=text, scope=ALL_SCOPES).query()
     yield Hit(f"Trials with “{text}” in their texts", f"/trials/?{query}", "search text")
 

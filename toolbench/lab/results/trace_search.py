@@ -52,7 +52,7 @@ def search_traces(search: str, limit: int) -> TraceSearch:
     number = parse_whole_number(words.removeprefix("#"))
     is_id = bool(number) and words.startswith("#")
     ids = {*([] if is_id else _find_newest(condition, limit)), *([number] if number else [])}
-    return TraceSearch(tuple(traces.filter(pk__in=ids)[:limit]), get_text_lag(GATEWAY_TRACES))
+    return TraceSearch(tuple(traces.filter(pk__in=ids)), get_text_lag(GATEWAY_TRACES))
 
 
 def _find_newest(condition: Q, limit: int) -> Sequence[int]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -18,6 +19,7 @@ from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.results.run import page
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.results.trial_list.filter import TrialFilter, filter_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -200,8 +202,25 @@ def test_run_page_failure_group_names_its_models(owner_client: Client) -> None:
     make_trials(make_cell(make_config(run, make_model("vendor/d")), "weather"), **{"fail": 1})
     assert [group.models for group in get_run_page(run.pk).groups] == [("vendor/a", "vendor/b"), ("vendor/d",)]
     text = read_html(owner_client.get(f"/runs/{run.pk}/"))
-    assert 'title="vendor/a, vendor/b"' in text
-    assert 'title="vendor/d"' in text
+    assert "vendor/a, vendor/b" in text
+
+
+def test_run_page_names_four_models_of_a_failure_group(owner_client: Client) -> None:
+    run = make_run()
+    for number in range(6):
+        make_trials(make_cell(make_config(run, make_model(f"vendor/{number}"))), **{"fail": 1})
+    text = " ".join(read_html(owner_client.get(f"/runs/{run.pk}/")).split())
+    assert "vendor/0, vendor/1, vendor/2, vendor/3 <a href=" in text
+    assert ">and 2 more</a>" in text
+
+
+def test_run_page_links_a_failure_group_to_its_trials_only() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "fail", signature="one")
+    make_trial(cell, "infra", signature="one")
+    queries = [QueryDict(group.trials_query) for group in get_run_page(cell.run_id).groups]
+    found = [filter_trials(TrialFilter.from_query(query)).values_list("outcome", flat=True) for query in queries]
+    assert [list(outcomes) for outcomes in found] == [["fail"], ["infra"]]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +230,7 @@ def test_run_page_failure_group_names_its_models(owner_client: Client) -> None:
         ([{"fail": 5}, {"fail": 4}], False),
         ([{"fail": 5}, {"fail": 5, "pass": 1}], False),
         ([{"fail": 10}], False),
+        ([{"fail": 10}, {}], False),
     ],
 )
 def test_run_page_says_to_check_endpoint_if_no_model_passed(

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
@@ -96,7 +97,8 @@ def test_diff_page_compares_the_named_trial_or_gives_a_notice(cell: Cell) -> Non
 
 def test_diff_page_without_any_passed_trial_gives_a_notice(cell: Cell) -> None:
     page = get_diff_page(make_trial(cell, "fail"))
-    assert (page.other, page.notice) == (None, "No trial of this scenario passed in this run. Enter another trial.")
+    notice = "No passed trial of this scenario in this run can be compared. Enter another trial."
+    assert (page.other, page.notice) == (None, notice)
 
 
 def test_diff_page_raw_level_compares_received_bytes(cell: Cell) -> None:
@@ -206,3 +208,14 @@ def test_diff_page_does_not_compare_a_trial_without_requests(cell: Cell) -> None
         page = get_diff_page(trial, beside=beside)
         assert (page.other, page.turns) == (None, ())
         assert page.notice.startswith(f"Trial {unsent.pk} sent no request")
+
+
+def test_diff_page_compares_no_trial_without_bodies(cell: Cell) -> None:
+    failed, passed = make_failed_and_passed(cell)
+    Trial.objects.filter(pk=passed.pk).update(bodies_removed_at=timezone.now())
+    page = get_diff_page(failed)
+    assert (page.other, page.notice[:17]) == (None, "No passed trial o")
+    for trial, other in ((failed, passed), (Trial.objects.get(pk=passed.pk), failed)):
+        page = get_diff_page(trial, beside=str(other.pk))
+        assert (page.other, page.turns) == (None, ())
+        assert page.notice == f"The bodies of trial {passed.pk} were removed, so it cannot be compared."

@@ -192,6 +192,15 @@ def test_trial_page_names_dropped_tools_as_the_cause() -> None:
     assert "template" in page.suggested_fix
 
 
+def test_trial_page_shows_deeply_nested_request_as_text() -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "pass")
+    body = b'{"prompt": ' + b"[" * 90_000 + b"]" * 90_000 + b"}"
+    make_step(trial, bodies={"request": body, "response": b"{}"}, request_bytes=len(body))
+    step = open_page(trial, "0.request").step
+    assert step is not None
+    assert step.right.title == "Headers"
+
+
 def test_trial_page_shows_a_prompt_as_text_beside_its_bytes() -> None:
     trial = make_trial(make_cell(make_config(make_run(), method="template")), "pass")
     facts = {"request_headers": {"x-one": "1"}}

@@ -20,3 +20,8 @@ def test_request_values_masks_values_of_a_responses_request() -> None:
 def test_request_values_masks_values_of_a_responses_text() -> None:
     body = json.dumps({"input": "The weather in Berlin?"}).encode()
     assert RequestValues.from_request(body).mask_values("Berlin") == GIVEN_PLACEHOLDER
+
+
+def test_request_values_of_deeply_nested_json_has_no_values() -> None:
+    body = b'{"prompt": "\\"enum\\"", "enum": [' + b'{"a":' * 20_000 + b"1" + b"}" * 20_000 + b"]}"
+    assert RequestValues.from_request(body) == RequestValues("", frozenset(), frozenset())

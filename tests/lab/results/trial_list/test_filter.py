@@ -41,6 +41,12 @@ def test_filter_trials_by_cells_selects_only_their_trials() -> None:
     assert sorted(found.values_list("cell", flat=True)) == sorted(chosen * 2)
 
 
+@pytest.mark.django_db
+def test_filter_trials_like_an_unknown_configuration_finds_none() -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 1})
+    assert [filter_trials(TrialFilter(alike=config_id)).count() for config_id in (0, 999_999)] == [0, 0]
+
+
 @pytest.mark.parametrize(
     "query",
     [

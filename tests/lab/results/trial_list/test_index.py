@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 
@@ -27,6 +27,12 @@ def test_trial_list_excludes_deleted_runs() -> None:
     make_trials(cell, **{"pass": 1})
     type(cell.run).objects.update(deleted_at="2026-01-01T00:00Z")
     assert get_trials(TrialFilter(run=cell.run_id)).total == 0
+
+
+def test_trial_list_shows_imported_trials_with_unknown_verdicts() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "fail", verdict={"first_bad": "nowhere"})
+    assert [row.path for row in get_trials(TrialFilter(run=cell.run_id)).rows] == [""]
 
 
 def test_trial_list_page_takes_two_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -22,11 +22,17 @@ from toolbench.lab.results.trial_list.query_hints import list_query_hints
         ("run:last", "The filter run takes the number of a run."),
         ("human:no", "The filter human takes one of wrong, right, any."),
         ("model>glm", "The filter model takes a text after a colon, such as model:text."),
+        ('"ab"', "“ab” is ignored: a search needs a letter or a digit, and in quotes 3 characters or more."),
         ("started>soon", "The filter started takes a time such as started>2h, or a day such as started:2026-11-20."),
     ],
 )
 def test_list_query_hints_says_what_to_write(text: str, advice: str) -> None:
     assert list_query_hints(f"lost {text} words") == (advice,)
+
+
+def test_list_query_hints_says_that_text_without_words_is_ignored() -> None:
+    (hint,) = list_query_hints("ms>5 & !")
+    assert hint.startswith("“& !” is ignored")
 
 
 @pytest.mark.parametrize(

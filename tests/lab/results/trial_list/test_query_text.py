@@ -195,3 +195,9 @@ def test_build_seen_condition_of_a_path_can_use_both_indexes(trials: None) -> No
     plan = Trial.objects.filter(build_seen_condition("", "$.city[0]")).order_by().explain()
     assert "causes_at_any_index" in plan
     assert "wrong_arguments" in plan
+
+
+def test_parse_query_text_reads_no_term_in_quotes() -> None:
+    query = parse_query_text('"say model:glm now" run:5 "not ms>3"')
+    assert [term.text for term in query.terms] == ["run:5"]
+    assert query.words == '"say model:glm now" "not ms>3"'

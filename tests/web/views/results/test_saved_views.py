@@ -58,6 +58,8 @@ def test_saved_view_is_visible_to_others_if_shared() -> None:
         ("x", "https://example.test/matrix/", "This is not a page of results"),
         ("x", "//example.test/matrix/", "This is not a page of results"),
         ("x", "http://[/matrix/", "This is not a page of results"),
+        ("x", "///matrix/", "This is not a page of results"),
+        ("x", "/mat\nrix/", "This is not a page of results"),
         ("x", "/settings/people/", "This is not a page of results"),
         ("x", "/matrix/?q=\0", "This is not a page of results"),
         ("x", "/matrix/?q=" + "a" * 2000, "has more than 2,000 characters"),

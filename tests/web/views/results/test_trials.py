@@ -324,6 +324,17 @@ def test_trial_list_says_which_term_it_ignores(owner_client: Client) -> None:
     assert 'data-total="1"' in synonym
 
 
+def test_trial_list_says_which_filters_it_ignores_by_label(owner_client: Client) -> None:
+    text = read_html(owner_client.get("/trials/?cause_version=x&without=x&alike=x&had=x&search=" + "x" * 2000))
+    labels = "Same settings, Omitted scenario versions, Answers and retries, Version of the causes, Query"
+    assert f"Ignored filters: {labels}." in text
+
+
+def test_trial_list_says_which_words_it_cannot_search(owner_client: Client) -> None:
+    text = read_html(owner_client.get('/trials/?search=lost "ab"'))
+    assert "“ab” is ignored: a search needs a letter or a digit" in text
+
+
 def test_trial_list_empty_offers_run_or_clearing_of_filters(owner_client: Client) -> None:
     assert "No trial yet" in read_html(owner_client.get("/trials/"))
     filtered = read_html(owner_client.get("/trials/?outcome=fail"))

@@ -3,7 +3,7 @@
 Browsers request it every few seconds while a run is running.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
@@ -113,10 +113,10 @@ class RunFailureGroup:
     They failed or had an infrastructure error.
 
     Attributes:
-        trials_query: query string that selects the trials with this signature, also those with the other outcome.
+        trials_query: query string that selects the trials of the group.
+        mark: outcome of the trials.
         sentence: sentence of the exemplar.
         has_one_sentence: whether all trials of the group have this sentence.
-        mark: outcome of the trials.
         count: number of the trials.
         first_seen: time at which the first of the trials ended.
         exemplar: primary key of the first trial of the group.
@@ -124,15 +124,15 @@ class RunFailureGroup:
     """
 
     trials_query: str
+    mark: str
     sentence: str
     has_one_sentence: bool
     failure_class: str
     scenario: str
-    mark: str
     count: int
     first_seen: datetime | None
     exemplar: int
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class RunPage:
         At least MIN_COMMON_FAILURES trials of several models have ended, none passed, and all groups have the same
         failure class.
         """
-        if len({config.model_name for config in self.source.configs}) == 1:
+        if len({name for group in self.groups for name in group.models}) < 2:
             return None
         ended, failed = self.tally.ended_uncancelled, self.tally.failed + self.tally.infra
         has_one_class = len({group.failure_class for group in self.groups}) == 1
@@ -382,9 +382,11 @@ def _list_failure_groups(source: RunCells) -> tuple[RunFailureGroup, ...]:
         cursor.execute(_LIST_FAILURE_GROUPS, [run_id, MAX_FAILURE_GROUPS])
         rows = cursor.fetchall()
     return tuple(
-        replace(
-            RunFailureGroup(TrialFilter(run=run_id, signature=signature).query(), *values),
-            models=source.list_models(config_ids),
+        RunFailureGroup(
+            TrialFilter(run=run_id, signature=signature, outcome=mark).query(),
+            mark,
+            *values,
+            source.list_models(config_ids),
         )
-        for signature, *values, config_ids in rows
+        for signature, mark, *values, config_ids in rows
     )

@@ -26,7 +26,7 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
     Raises:
         InvalidFieldsError: label and note are no longer `read_texts`, and not the new ones either.
     """
-    label, note = clean_text(label)[:MAX_LABEL_CHARS], clean_text(note)[:MAX_NOTE_CHARS]
+    label, note = clean_text(label, MAX_LABEL_CHARS), clean_text(note, MAX_NOTE_CHARS)
     with transaction.atomic():
         trials = Trial.objects.select_for_update(of=("self",)).filter(pk=trial_id, run__deleted_at=None)
         trial = trials.only("label", "note").first()

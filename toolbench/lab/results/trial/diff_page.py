@@ -1,7 +1,7 @@
 """Diff view: a trial beside another one, turn by turn, with its first difference marked.
 
-For a trial that did not pass, the other trial is by default a passed one of the same cell, or else of the same run and
-scenario.
+For a trial that did not pass, the other trial is by default a passed one whose bodies are stored, of the same cell, or
+else of the same run and scenario.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,12 +108,15 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
             page's trial passed.
         level: RAW; any other text stands for PARSED.
     """
-    level = RAW if level == RAW else PARSED
+    level, beside = RAW if level == RAW else PARSED, beside.strip()
     if trial.state != Trial.State.DONE:
         return DiffPage(level, "You can compare this trial once it has finished.")
-    other_trial, notice = _find_other(trial, beside.strip())
+    other_trial, notice = _find_other(trial, beside)
     if other_trial is None:
         return DiffPage(level, notice)
+    for compared in (trial, other_trial):
+        if compared.bodies_removed_at is not None:
+            return DiffPage(level, f"The bodies of trial {compared.pk} were removed, so it cannot be compared.")
     is_same_instance = _is_same_instance(trial, other_trial)
     left, right = _read_turns((trial, other_trial), level)
     if not left or not right:
@@ -143,7 +146,7 @@ def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
         return None, notice or "This trial passed. Enter another trial to compare it with."
     nearest = other_trials.filter(pk=RawSQL(_NEAREST_PASS_ID_SQL, [[trial.pk]])).first()
     if nearest is None:
-        notice = f"{notice} No trial of this scenario passed in this run. Enter another trial.".strip()
+        notice = f"{notice} No passed trial of this scenario in this run can be compared. Enter another trial.".strip()
     return nearest, notice
 
 
@@ -231,7 +234,7 @@ def _compare_shapes(left: TurnText, right: TurnText) -> str:
 def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
     """Return the id of the nearest passed trial by the id of the failed trial, with one query.
 
-    A failed trial is left out if no trial of its scenario passed in its run.
+    A failed trial is left out if its run has no passed trial of its scenario with stored bodies.
     """
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])

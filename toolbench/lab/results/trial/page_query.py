@@ -49,6 +49,6 @@ class TrialPageQuery:
         return STEPS if self.step else DIFFERENCES if self.beside or self.level else CONVERSATION
 
     @property
-    def form_fields(self) -> dict[str, str]:
-        """Return the hidden fields of the form that chooses the other trial of the diff view."""
-        return dict(parse_qsl(self.query(beside="", view=DIFFERENCES)))
+    def form_fields(self) -> list[tuple[str, str]]:
+        """Return (name, value) of the hidden fields of the form that chooses the other trial of the diff view."""
+        return parse_qsl(self.query(beside="", view=DIFFERENCES))

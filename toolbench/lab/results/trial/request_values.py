@@ -136,5 +136,5 @@ def _iter_enum_values(*texts: str) -> Iterator[str]:
     for enum_json in chain.from_iterable(map(ENUM_PATTERN.findall, texts)):
         try:
             yield from map(str, json.loads(enum_json))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue

@@ -210,6 +210,6 @@ def _find_prompt(body: bytes) -> str:
         return ""
     try:
         prompt = json.loads(body).get("prompt")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     return prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""

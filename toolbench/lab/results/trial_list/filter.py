@@ -243,7 +243,7 @@ class TrialFilter:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """Return advice for terms of the query bar that cannot be read, and for words that look like terms."""
+        """Return advice for terms and words of the query bar that do not filter, and for words that look like terms."""
         return list_query_hints(self.search)
 
     @property
@@ -357,7 +357,7 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     for name, column in FIELD_COLUMNS.items():
         if (value := getattr(trial_filter, name)) not in (None, ""):
             trials = trials.filter(**{column: value})
-    if trial_filter.alike:
+    if trial_filter.alike is not None:
         trials = trials.filter(_build_alike_condition(trial_filter.alike))
     if trial_filter.examples:
         trials = trials.filter(config__examples="" if trial_filter.examples == NO_EXAMPLES else trial_filter.examples)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from toolbench.engine.strict_json import get_object
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.trial_list.call_names import CallNames, read_call_names
 from toolbench.lab.results.trial_list.facets import Facet, FacetValue, build_facets
@@ -188,7 +189,7 @@ def _build_row(trial: Trial, calls: CallNames | None) -> TrialRow:
         retries=trial.retries,
         tokens=trial.input_tokens + trial.output_tokens,
         cause=trial.cause,
-        path=str((trial.verdict.get("first_bad") or {}).get("path") or ""),
+        path=str(get_object(trial.verdict.get("first_bad")).get("path") or ""),
         started_at=trial.started_at,
         added_by_hand=trial.added_by_hand,
         errors_retried=trial.errors_retried,

@@ -1,12 +1,14 @@
-"""Advice for terms of the query bar that cannot be read, and for words that look like a term, such as `model=glm`."""
+"""Advice for the query bar: terms that cannot be read, ignored words, and words that look like a term (`model=glm`)."""
 
 import re
 from collections.abc import Iterator, Mapping
 
 from toolbench.lab.results.trial_list.query_text import FIELDS, NUMBER_FIELDS, OUTCOME_WORDS, parse_query_text
+from toolbench.lab.results.trial_list.text_search import MIN_PART_CHARS, list_ignored_parts
 
 _QUOTED = re.compile(r'"[^"]*"?')
 _LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)(==?|:|>=|<=|>|<)([^\s\"/]\S*)")
+_SEARCHABLE = f"a search needs a letter or a digit, and in quotes {MIN_PART_CHARS} characters or more."
 # Field of the query bar, by another word that users may write for it.
 _OTHER_NAMES = {
     "time": "ms",
@@ -31,9 +33,10 @@ _TAKEN_VALUES: Mapping[str, str] = {
 
 
 def list_query_hints(text: str) -> tuple[str, ...]:
-    """Return a sentence for each term that cannot be read, and for each word that looks like a term."""
+    """Return a sentence for each term that cannot be read, each part that is ignored, and each word like a term."""
     query = parse_query_text(text)
-    return (*map(_describe_taken_values, query.ignored), *_iter_word_hints(query.words))
+    ignored = (f"“{part}” is ignored: {_SEARCHABLE}" for part in list_ignored_parts(query.words))
+    return (*map(_describe_taken_values, query.ignored), *ignored, *_iter_word_hints(query.words))
 
 
 def _describe_taken_values(term: str) -> str:

@@ -24,7 +24,8 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial_list.text_search import build_part_condition, build_search_condition
 
 Condition = Q | Exists
-_TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)')
+# A term, or a quoted part, which may look as if it contained terms.
+_TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)|"[^"]*"')
 _LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", ":": "exact"}
 _DURATION = re.compile(r"(\d{1,6})(m|h|d)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

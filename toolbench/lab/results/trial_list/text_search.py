@@ -30,6 +30,12 @@ def build_part_condition(column: str, part: str) -> Q:
     return Q((f"{column}__ilike", f"%{escaped}%"))
 
 
+def list_ignored_parts(search: str) -> list[str]:
+    """Return the quoted parts that are too short to be searched, or the whole text if nothing of it can be searched."""
+    short_parts = [part for part in _QUOTED.findall(search) if 0 < len(part) < MIN_PART_CHARS]
+    return short_parts or ([search] if search and not build_search_condition(search) else [])
+
+
 def build_search_condition(search: str, prefix: str = "search_text__") -> Q:
     """Return the condition that a row's search text contains all words and quoted parts of `search`.
 

@@ -109,7 +109,8 @@ def test_get_curl_notes_truncated_bodies_nul_bytes_and_no_request() -> None:
     assert truncated.startswith(TRUNCATED_NOTE + NUL_NOTE)
     assert "--data-raw ab" in truncated
     trial = make_trial(make_cell(make_config(make_run())))
-    for step in (make_step(trial), make_step(trial, kind="tool", url="https://example.test/")):
+    removed = make_request_step(request=b"", request_bytes=99)
+    for step in (make_step(trial), make_step(trial, kind="tool", url="https://example.test/"), removed):
         assert get_curl(step.pk).decode() == NO_REQUEST
 
 

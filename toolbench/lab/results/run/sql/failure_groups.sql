@@ -2,8 +2,8 @@
 -- outcome.
 --
 -- Parameters: id of the run; maximum number of groups.
--- Returns: signature; sentence of the first trial; whether all trials of the group have this sentence; failure class
--- and scenario of the first trial; outcome; number of trials; time at which the first of them ended; id of the first
+-- Returns: signature; outcome; sentence of the first trial; whether all trials of the group have this sentence; failure
+-- class and scenario of the first trial; number of trials; time at which the first of them ended; id of the first
 -- trial; ids of their configurations. The largest groups are first.
 WITH by_config AS (
     SELECT
@@ -35,11 +35,11 @@ largest AS (
 )
 SELECT
     largest.signature,
+    largest.outcome,
     trial.sentence,
     largest.same_words,
     trial.failure_class,
     trial.scenario,
-    largest.outcome,
     largest.trials,
     largest.first_seen,
     largest.exemplar,

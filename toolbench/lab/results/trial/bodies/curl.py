@@ -33,6 +33,8 @@ def get_curl(step_id: int) -> bytes:
         return NO_REQUEST.encode()
     row = StepBody.objects.filter(pk=step.pk).values_list(F("request"), F("facts")).first()
     body, facts = (bytes(row[0]), load_details(row[1])) if row else (b"", {})
+    if not body:  # a rule of retention removes the bodies but keeps the URL
+        return NO_REQUEST.encode()
     truncated_note = TRUNCATED_NOTE if step.body_cut and step.request_bytes > len(body) else ""
     nul_note = NUL_NOTE if b"\0" in body else ""
     headers = facts.get("request_headers") or {}
