@@ -15,7 +15,7 @@ from toolbench.api.documents.figures import (
 )
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Run
-from toolbench.lab.results.run.page import ConfigRow
+from toolbench.lab.results.run.config_rows import ConfigRow
 
 State = Literal["running", "paused", "cancelling", "cancelled", "finished"]
 

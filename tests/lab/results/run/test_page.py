@@ -53,6 +53,16 @@ def test_run_page_groups_failures_by_signature_most_frequent_first() -> None:
     ]
 
 
+def test_run_page_links_configurations_to_trials_without_controls_of_the_group() -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config), **{"pass": 1})
+    make_trials(make_cell(config, "case-one", scenario_group="own"), **{"fail": 2})
+    make_trials(make_cell(config, "case-two", scenario_group="own", control=True), **{"pass": 3})
+    rows = get_run_page(config.run_id).config_rows
+    listed = [filter_trials(TrialFilter.from_query(QueryDict(row.trials_query))).count() for row in rows]
+    assert listed == [row.tally.trial_count for row in rows] == [1, 2]
+
+
 def test_run_page_retryable_errors_need_an_existing_provider() -> None:
     run = make_run()
     deleted_provider_config = make_config(run, make_model("b", provider=make_provider("Gone")))

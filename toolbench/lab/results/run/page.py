@@ -12,18 +12,16 @@ from toolbench.engine.policy.optional_parameters import describe_difference
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
-from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import Tally, tally_cells
-from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
+from toolbench.lab.models import Cell, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.results.run.cells import RunCells, read_run_cells
+from toolbench.lab.results.run.config_rows import ConfigRow, build_config_rows
 from toolbench.lab.results.run.delays import RunDelay, list_delays
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.repeat import RESEND_PURPOSE
-from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 from toolbench.lab.sql import load_statement
 
 MAX_FAILURE_GROUPS = 20
@@ -32,63 +30,6 @@ MIN_COMMON_FAILURES = 10
 DEFAULT_TARGET_PERCENT = 90
 _active_seconds: VersionCache[float | None] = VersionCache(max_entries=64)
 _LIST_FAILURE_GROUPS = load_statement("results/run/failure_groups")
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioRow:
-    """Cell of a configuration.
-
-    Attributes:
-        control: whether the scenario is a control.
-        answered: answered success.
-        decision_text: result of sequential stopping in words; "" for a fixed number of trials.
-    """
-
-    cell_id: int
-    scenario: str
-    control: bool
-    tally: Tally
-    answered: Rate
-    decision_text: str
-    times: Times
-
-    @property
-    def trials_query(self) -> str:
-        """Return the query string that selects the trials of the cell."""
-        return f"cell={self.cell_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigRow:
-    """Configuration in one group of scenarios.
-
-    Attributes:
-        group: name of the group; empty if the run has only one group.
-        tally: counts of the tool scenarios, or of the controls if there is no tool scenario.
-        control: counts of the controls.
-        answered: answered success of the trials of `tally`.
-        first_attempt: first-attempt success of the trials of `tally`; None if no trial was re-prompted and each passed
-            one passed at the first attempt.
-        delivered: end-to-end success of the trials of `tally`.
-        times: times of the scenarios of `tally`.
-        trials_query: query string that selects the trials of `tally` in the list of trials.
-    """
-
-    config: RunConfig
-    group: str
-    tally: Tally
-    control: Tally
-    answered: Rate
-    first_attempt: Rate | None
-    delivered: Rate
-    times: Times
-    scenarios: tuple[ScenarioRow, ...]
-    trials_query: str
-
-    @property
-    def local(self) -> bool:
-        """Return whether the model runs on this machine, so that decisions do not use its times."""
-        return self.config.provider_kind == Provider.Kind.LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +222,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         active_seconds=_get_active_seconds(source) if run.finished_at else None,
         tally=run_tally,
         pace=get_pace(run, run_tally),
-        config_rows=tuple(
-            _build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
-            for config, group, group_cells in shown
-        ),
+        config_rows=build_config_rows(source, shown, target),
         groups=_list_failure_groups(source),
         retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),
         resumable=_count_resumable(run, run_tally),
@@ -339,40 +277,6 @@ def _find_blocking_providers(
     provider_ids = {config.provider_id for config in configs if config.pk in queued_configs}
     rows = get_providers() if provider_ids else ()
     return tuple(row for row in rows if row.provider.pk in provider_ids and row.state != "pass")
-
-
-def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigRow:
-    control = tally_cells(cell for cell, _ in cells if cell.control)
-    tools = tally_cells(cell for cell, _ in cells if not cell.control)
-    is_control = not tools.cells  # whether the row shows the controls, since there is no tool scenario
-    main = control if is_control else tools
-    first_cell = next((cell for cell, _ in cells if not cell.control), cells[0][0])
-    return ConfigRow(
-        config=config,
-        group=group,
-        tally=main,
-        control=control,
-        answered=main.compute_answered_success(target),
-        first_attempt=main.build_rate(main.first_attempt_passed, main.answered, target)
-        if _has_reprompts(main)
-        else None,
-        delivered=main.compute_end_to_end_success(target),
-        times=merge_times(times for cell, times in cells if cell.control == is_control),
-        scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
-        trials_query=TrialFilter(run=config.run_id, config=config.pk, group=first_cell.scenario_group).query(),
-    )
-
-
-def _has_reprompts(counts: Tally) -> bool:
-    return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
-
-
-def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
-    counts = tally_cells([cell])
-    decision_text = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
-    return ScenarioRow(
-        cell.pk, cell.scenario, cell.control, counts, counts.compute_answered_success(target), decision_text, times
-    )
 
 
 def _list_failure_groups(source: RunCells) -> tuple[RunFailureGroup, ...]:

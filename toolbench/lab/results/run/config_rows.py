@@ -1,0 +1,145 @@
+"""Figures of a run by configuration and group of scenarios, for the run page."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.tally import Tally, tally_cells
+from toolbench.lab.metrics.times import Times, merge_times
+from toolbench.lab.models import Cell, Provider, RunConfig
+from toolbench.lab.results.run.cells import RunCells
+from toolbench.lab.results.trial_list.filter import TrialFilter
+from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRow:
+    """Cell of a configuration.
+
+    Attributes:
+        control: whether the scenario is a control.
+        answered: answered success.
+        decision_text: result of sequential stopping in words; "" for a fixed number of trials.
+    """
+
+    cell_id: int
+    scenario: str
+    control: bool
+    tally: Tally
+    answered: Rate
+    decision_text: str
+    times: Times
+
+    @property
+    def trials_query(self) -> str:
+        """Return the query string that selects the trials of the cell."""
+        return f"cell={self.cell_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRow:
+    """Configuration in one group of scenarios.
+
+    Attributes:
+        group: name of the group; empty if the run has only one group.
+        tally: counts of the tool scenarios, or of the controls if there is no tool scenario.
+        control: counts of the controls.
+        answered: answered success of the trials of `tally`.
+        first_attempt: first-attempt success of the trials of `tally`; None if no trial was re-prompted and each passed
+            one passed at the first attempt.
+        delivered: end-to-end success of the trials of `tally`.
+        times: times of the scenarios of `tally`.
+        trials_query: query string that selects the trials of `tally` in the list of trials.
+    """
+
+    config: RunConfig
+    group: str
+    tally: Tally
+    control: Tally
+    answered: Rate
+    first_attempt: Rate | None
+    delivered: Rate
+    times: Times
+    scenarios: tuple[ScenarioRow, ...]
+    trials_query: str
+
+    @property
+    def local(self) -> bool:
+        """Return whether the model runs on this machine, so that decisions do not use its times."""
+        return self.config.provider_kind == Provider.Kind.LOCAL
+
+
+def build_config_rows(
+    source: RunCells, groups: Iterable[tuple[RunConfig, str, Sequence[Cell]]], target: float
+) -> tuple[ConfigRow, ...]:
+    """Return the rows of some groups of cells.
+
+    Args:
+        source: the run with all its cells.
+        groups: configuration, name of the group and cells, as `group_cells_by_config` returns them.
+        target: target of the rates in percent.
+    """
+    counts_by_group = Counter((cell.config_id, cell.scenario_group) for cell in source.cells)
+    return tuple(
+        _build_config_row(
+            config,
+            group,
+            [(cell, source.times[cell.pk]) for cell in cells],
+            target=target,
+            counts_by_group=counts_by_group,
+        )
+        for config, group, cells in groups
+    )
+
+
+def _build_config_row(
+    config: RunConfig,
+    group: str,
+    cells: list[tuple[Cell, Times]],
+    *,
+    target: float,
+    counts_by_group: Mapping[tuple[int, str], int],
+) -> ConfigRow:
+    """Return a row; `counts_by_group` has the number of cells by configuration and scenario group."""
+    control = tally_cells(cell for cell, _ in cells if cell.control)
+    tools = tally_cells(cell for cell, _ in cells if not cell.control)
+    is_control = not tools.cells  # whether the row shows the controls, since there is no tool scenario
+    main = control if is_control else tools
+    main_cells = [cell for cell, _ in cells if cell.control == is_control]
+    return ConfigRow(
+        config=config,
+        group=group,
+        tally=main,
+        control=control,
+        answered=main.compute_answered_success(target),
+        first_attempt=main.build_rate(main.first_attempt_passed, main.answered, target)
+        if _has_reprompts(main)
+        else None,
+        delivered=main.compute_end_to_end_success(target),
+        times=merge_times(times for cell, times in cells if cell.control == is_control),
+        scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
+        trials_query=_build_trials_query(config, main_cells, counts_by_group),
+    )
+
+
+def _build_trials_query(
+    config: RunConfig, cells: Sequence[Cell], counts_by_group: Mapping[tuple[int, str], int]
+) -> str:
+    """Return the query string of the trials of cells: by their scenario group if they are all its cells."""
+    groups = {cell.scenario_group for cell in cells}
+    if sum(counts_by_group[config.pk, group] for group in groups) == len(cells) and len(groups) == 1:
+        return TrialFilter(run=config.run_id, config=config.pk, group=groups.pop()).query()
+    return TrialFilter(run=config.run_id, config=config.pk, cells=",".join(str(cell.pk) for cell in cells)).query()
+
+
+def _has_reprompts(counts: Tally) -> bool:
+    return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
+
+
+def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
+    counts = tally_cells([cell])
+    decision_text = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
+    return ScenarioRow(
+        cell.pk, cell.scenario, cell.control, counts, counts.compute_answered_success(target), decision_text, times
+    )
