@@ -142,6 +142,13 @@ def test_conversation_of_an_unreadable_request_has_no_messages_of_it(body: bytes
     assert [turn.role for turn in read_conversation(trial).messages] == ["assistant"]
 
 
+@pytest.mark.parametrize(("body", "roles"), [(b'{"messages": [', ["system", "assistant"]), (b"", ["assistant"])])
+def test_conversation_says_if_a_request_is_too_large_but_not_if_removed(body: bytes, roles: list[str]) -> None:
+    trial = make_trial(make_cell(make_config(make_run())))
+    make_step(trial, bodies={"request": body, "facts": {"text": "Hi"}}, request_bytes=300_000)
+    assert [turn.role for turn in read_conversation(trial).messages] == roles
+
+
 def test_conversation_notes_why_no_call_is_expected() -> None:
     trial = make_weather_trial(None, scenario_version=99)
     assert "Version 99 of" in read_conversation(trial).note

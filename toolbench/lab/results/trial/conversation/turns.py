@@ -193,14 +193,14 @@ def _build_made_call(step: Step, facts: JsonObject) -> MadeCall:
 
 
 def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodies]) -> Iterator[ConversationMessage]:
-    """Yield the messages of the first request; if it was not read, a message that says so."""
+    """Yield the messages of the first request; if it was read only in part, a message that says so."""
     first = next((step for step in steps if step.kind == Step.Kind.EXCHANGE), None)
     if first is None:
         return
     body = stored.get(first.pk, StoredBodies()).request
     request = parse_sent_request(body)
     key = f"{first.ordinal}.request"
-    if not request.messages and first.request_bytes > len(body):
+    if not request.messages and 0 < len(body) < first.request_bytes:  # it is empty once bodies were removed
         yield ConversationMessage("system", "System", text=MessageText(NOT_READ_SENTENCE), key=key)
     for index, message in enumerate(request.messages):
         yield _build_sent_message(message, key, tools=request.tools if index == 0 else ())
