@@ -127,7 +127,7 @@ def _build_tool_row(step: ToolStep) -> JsonObject:
         "error_code": to_column_text(first_error.get("code"), 60),
         "error_message": to_column_text(first_error.get("message"), 20_000),
         "request_bytes": 0,
-        "response_bytes": len(step.result.content),
+        "response_bytes": len(step.result.content.encode("utf-8", "surrogatepass")),
         "body_cut": False,
         "masked": False,
         "finish_reason": "",

@@ -201,6 +201,14 @@ def test_trial_page_shows_deeply_nested_request_as_text() -> None:
     assert step.right.title == "Headers"
 
 
+def test_trial_page_says_that_only_the_beginning_of_a_tool_result_is_shown() -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "pass")
+    make_step(trial, kind="tool", tool_name="get", bodies={"response": b"x" * 300_000}, response_bytes=300_000)
+    step = open_page(trial, "0.result").step
+    assert step is not None
+    assert (step.left.note, step.left.code.is_truncated) == ("300,000 bytes", True)
+
+
 def test_trial_page_shows_a_prompt_as_text_beside_its_bytes() -> None:
     trial = make_trial(make_cell(make_config(make_run(), method="template")), "pass")
     facts = {"request_headers": {"x-one": "1"}}

@@ -131,7 +131,8 @@ def _build_panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[byte
     if part == "dispatch":
         return _build_dispatch_panes(facts, bodies[0])
     if part == "result":
-        returned = Pane("Raw, as given back to the model", f"{len(bodies[1]):,} bytes", render_body(bodies[1]))
+        size = max(step.response_bytes, len(bodies[1]))
+        returned = Pane("Raw, as given back to the model", f"{size:,} bytes", render_body(bodies[1], size=size))
         return returned, Pane("Before result transforms", "the envelope", render_value(facts.get("envelope", {})))
     if part == "calls":
         raw, normalised = mark_differences(

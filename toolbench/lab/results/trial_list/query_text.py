@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from math import isfinite
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, Value
 from django.db.models.fields.json import DataContains
 from django.utils import timezone
 
@@ -205,7 +205,7 @@ def _compare_number(field: str, operator: str, value: str) -> Condition | None:
         return None
     if field == "tokens":
         return Q(**{f"input_tokens__{_LOOKUPS[operator]}": number - F("output_tokens")})
-    return Q(**{f"{NUMBER_FIELDS[field]}__{_LOOKUPS[operator]}": number})
+    return Q(**{f"{NUMBER_FIELDS[field]}__{_LOOKUPS[operator]}": Value(number)})  # not rounded for integer columns
 
 
 def _compare_start(operator: str, value: str) -> Condition | None:
