@@ -153,6 +153,7 @@ def test_find_problems_names_disk_that_is_nearly_full() -> None:
 def test_find_problems_names_overdue_search_text_of_trial() -> None:
     finished = timezone.now() - timedelta(hours=3)
     make_trial(make_cell(make_config(make_run(), make_model(provider=make_provider()))), finished_at=finished)
+    Trial.objects.update(queued_at=finished)
     recompute_stale()
     assert "has waited 3 h for its search text" in list_problems()["search"].sentence
 

@@ -27,7 +27,10 @@ def test_update_search_texts_writes_finished_trials_once_or_when_stale() -> None
 def test_get_text_lag_is_age_of_oldest_trial_without_text() -> None:
     assert get_text_lag() == 0
     trial = make_trial(make_cell(make_config(make_run())))
-    Trial.objects.filter(pk=trial.pk).update(finished_at=timezone.now() - timedelta(minutes=2))
+    ended_at = timezone.now() - timedelta(minutes=2)
+    Trial.objects.filter(pk=trial.pk).update(finished_at=ended_at)
+    assert get_text_lag() < 60  # of an imported trial, since its import
+    Trial.objects.filter(pk=trial.pk).update(queued_at=ended_at)
     assert 119 < get_text_lag() < 180
     update_search_texts()
     assert get_text_lag() == 0

@@ -1,7 +1,7 @@
 """Search texts of trials and gateway traces, written in batches after the rows were stored.
 
 Storing a row only marks its search text as stale; the sweep writes the text. Until then a search does not find the
-row; `get_text_lag` returns how long the oldest such row has waited.
+row; `get_text_lag` returns how long the next such row has waited.
 """
 
 import math
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Min, QuerySet
+from django.db.models import F, QuerySet
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from toolbench.lab.models import GatewayTrace, Trial
@@ -30,7 +32,8 @@ class TextSource:
     Attributes:
         name: what one row is called, in sentences.
         stale: the rows whose search text has to be written.
-        time_column: name of the column with the time from which a row waits for its text.
+        time_column: name of the column by which the texts are written, the oldest first.
+        waits_since: time from which a row waits for its text.
         build_texts: returns the texts of rows by primary key.
         store: SQL that stores texts.
     """
@@ -38,6 +41,7 @@ class TextSource:
     name: str
     stale: QuerySet[Any]
     time_column: str
+    waits_since: Combinable
     build_texts: Callable[[Sequence[int]], Mapping[int, str]]
     store: str
 
@@ -46,6 +50,7 @@ TRIALS = TextSource(
     "trial",
     Trial.objects.filter(text_stale=True, state=Trial.State.DONE),
     "finished_at",
+    Greatest("finished_at", "queued_at"),  # an imported trial ended before it was stored here
     build_trial_texts,
     load_statement("traces/store_texts", table="lab_trialtext", key="trial_id"),
 )
@@ -53,6 +58,7 @@ GATEWAY_TRACES = TextSource(
     "gateway trace",
     GatewayTrace.objects.filter(text_stale=True),
     "at",
+    F("at"),
     build_trace_texts,
     load_statement("traces/store_texts", table="lab_gatewaytracetext", key="trace_id"),
 )
@@ -89,9 +95,9 @@ def write_search_texts(source: TextSource, ids: Sequence[int]) -> None:
 
 
 def get_text_lag(source: TextSource = TRIALS) -> float:
-    """Return the seconds for which the oldest row with a stale search text has waited; 0.0 if none waits."""
-    oldest = source.stale.aggregate(oldest=Min(source.time_column))["oldest"]
-    return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
+    """Return the seconds for which the row whose search text is written next has waited; 0.0 if none waits."""
+    since = source.stale.order_by(source.time_column).values_list(source.waits_since, flat=True).first()
+    return max(0.0, (timezone.now() - since).total_seconds()) if since else 0.0
 
 
 def _update_batch(source: TextSource) -> int:

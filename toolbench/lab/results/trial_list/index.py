@@ -83,7 +83,7 @@ class TrialListPage:
         total: number of matching trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`: only the newest `total` are counted and sorted.
         is_simulated: whether the filter selects only simulated runs: their scope, or one run that is simulated.
-        text_lag: seconds since the end of the oldest trial that a search cannot find yet; 0 without a search.
+        text_lag: seconds for which a trial has waited for its search text; 0 without a search and if none waits.
     """
 
     filter: TrialFilter
