@@ -224,6 +224,14 @@ def test_run_page_names_four_models_of_a_failure_group(owner_client: Client) -> 
     assert ">and 2 more</a>" in text
 
 
+def test_run_page_names_no_scenario_of_a_group_with_several(owner_client: Client) -> None:
+    config = make_config(make_run())
+    for scenario in ("happy_path", "weather"):
+        make_trial(make_cell(config, scenario), "infra", signature="our_error")
+    assert [(group.scenario, group.count) for group in get_run_page(config.run_id).groups] == [("", 2)]
+    assert "<td>several</td>" in read_html(owner_client.get(f"/runs/{config.run_id}/"))
+
+
 def test_run_page_links_a_failure_group_to_its_trials_only() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "fail", signature="one")

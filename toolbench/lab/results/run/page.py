@@ -58,6 +58,7 @@ class RunFailureGroup:
         mark: outcome of the trials.
         sentence: sentence of the exemplar.
         has_one_sentence: whether all trials of the group have this sentence.
+        scenario: scenario of the trials; "" for several, as after an internal error.
         count: number of the trials.
         first_seen: time at which the first of the trials ended.
         exemplar: primary key of the first trial of the group.

@@ -3,8 +3,8 @@
 --
 -- Parameters: id of the run; maximum number of groups.
 -- Returns: signature; outcome; sentence of the first trial; whether all trials of the group have this sentence; failure
--- class and scenario of the first trial; number of trials; time at which the first of them ended; id of the first
--- trial; ids of their configurations. The largest groups are first.
+-- class of the first trial; the scenario of all trials, empty for several; number of trials; time at which the first of
+-- them ended; id of the first trial; ids of their configurations. The largest groups are first.
 WITH by_config AS (
     SELECT
         signature,
@@ -14,7 +14,9 @@ WITH by_config AS (
         min(finished_at) AS first_seen,
         min(id) AS exemplar,
         min(sentence) AS first_sentence,
-        max(sentence) AS last_sentence
+        max(sentence) AS last_sentence,
+        min(scenario) AS first_scenario,
+        max(scenario) AS last_scenario
     FROM lab_trial
     WHERE run_id = %s AND outcome IN ('fail', 'infra')
     GROUP BY signature, outcome, config_id
@@ -27,6 +29,7 @@ largest AS (
         min(first_seen) AS first_seen,
         min(exemplar) AS exemplar,
         min(first_sentence) = max(last_sentence) AS same_words,
+        min(first_scenario) = max(last_scenario) AS same_scenario,
         array_agg(config_id) AS config_ids
     FROM by_config
     GROUP BY signature, outcome
@@ -39,7 +42,7 @@ SELECT
     trial.sentence,
     largest.same_words,
     trial.failure_class,
-    trial.scenario,
+    CASE WHEN largest.same_scenario THEN trial.scenario ELSE '' END,
     largest.trials,
     largest.first_seen,
     largest.exemplar,
