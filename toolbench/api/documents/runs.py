@@ -225,6 +225,7 @@ class FailureGroupDocument(Schema):
 
     Attributes:
         sentence: the first problem of the trial `exemplar`.
+        scenario: scenario of its trials; "" for several.
         outcome: `fail` or `infra`.
         count: number of its trials.
         exemplar: id of its first trial.
