@@ -1,4 +1,4 @@
-"""Message about parameters that a page of results ignores, with the labels that the page shows."""
+"""Labels of the parameters of pages of results, and the message about parameters that a page ignores."""
 
 import re
 from collections.abc import Iterable
@@ -67,10 +67,12 @@ def ignored_filters(names: Iterable[str]) -> dict[str, object]:
     Args:
         names: names of parameters, and terms of the query bar, which are shown as they are.
     """
-    return {"labels": [_find_label(name) for name in names]}
+    return {"labels": [filter_label(name) for name in names]}
 
 
-def _find_label(name: str) -> str:
+@register.filter
+def filter_label(name: str) -> str:
+    """Return the label of a parameter; the name itself if it has none, such as a term of the query bar."""
     if match := _SIDE_PARAMETER.fullmatch(name):
         number = SIDE_LETTERS.index(match[1]) + 1
         side = f"Side {number}" if number > 1 else "Baseline"

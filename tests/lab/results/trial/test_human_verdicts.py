@@ -85,6 +85,11 @@ def test_save_human_verdict_refuses_invalid_fields(
     assert not HumanVerdict.objects.exists()
 
 
+def test_save_human_verdict_counts_a_line_break_as_one_character(trial: Trial, person: User) -> None:
+    save_human_verdict(trial.pk, person, verdict="pass", reason="x\r\n" * (MAX_REASON_CHARS // 2))
+    assert HumanVerdict.objects.get(trial=trial).reason.count("\n") == MAX_REASON_CHARS // 2 - 1
+
+
 @pytest.mark.parametrize("outcome", ["queued", "running", "infra", "na", "cancelled"])
 def test_save_human_verdict_refuses_trial_without_pass_or_fail(trial: Trial, person: User, outcome: str) -> None:
     other = make_trial(trial.cell, outcome)

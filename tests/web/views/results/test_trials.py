@@ -330,6 +330,10 @@ def test_trial_list_says_which_filters_it_ignores_by_label(owner_client: Client)
     assert f"Ignored filters: {labels}." in text
 
 
+def test_trial_list_names_filters_by_label(owner_client: Client) -> None:
+    assert "Scenario group: tools" in " ".join(read_html(owner_client.get("/trials/?group=tools")).split())
+
+
 def test_trial_list_says_which_words_it_cannot_search(owner_client: Client) -> None:
     text = read_html(owner_client.get('/trials/?search=lost "ab"'))
     assert "“ab” is ignored: a search needs a letter or a digit" in text

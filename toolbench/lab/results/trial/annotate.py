@@ -26,7 +26,7 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
     Raises:
         InvalidFieldsError: label and note are no longer `read_texts`, and not the new ones either.
     """
-    label, note = clean_text(label, MAX_LABEL_CHARS), clean_text(note, MAX_NOTE_CHARS)
+    label, note = clean_text(label, MAX_LABEL_CHARS), clean_text(note.replace("\r\n", "\n"), MAX_NOTE_CHARS)
     with transaction.atomic():
         trials = Trial.objects.select_for_update(of=("self",)).filter(pk=trial_id, run__deleted_at=None)
         trial = trials.only("label", "note").first()
@@ -39,6 +39,6 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
 
 
 def _has_texts(trial: Trial, texts: tuple[str, str]) -> bool:
-    """Return whether the trial has this label and note; browsers may have changed their line breaks."""
+    """Return whether the trial has this label and note; browsers change line breaks."""
     stored = (trial.label, trial.note)
     return all(left.splitlines() == clean_text(right).splitlines() for left, right in zip(stored, texts, strict=True))

@@ -54,7 +54,7 @@ def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reas
     """
     with transaction.atomic():
         trial = Trial.objects.select_for_update().get(pk=trial_id, run__deleted_at=None)
-        text = clean_text(reason)
+        text = clean_text(reason.replace("\r\n", "\n"))  # browsers count a line break as one character
         if errors := _find_errors(trial, verdict, text):
             raise InvalidFieldsError(errors)
         HumanVerdict.objects.filter(trial=trial, current=True).update(current=False)
