@@ -42,7 +42,7 @@ class Run(models.Model):
     state = models.CharField(max_length=12, choices=State, default=State.RUNNING)
     stopped_reason = models.CharField(max_length=200, blank=True)  # why it was paused or cancelled, as pages show it
     simulated = models.BooleanField(default=False)  # has a simulated model; pages show it under Simulated
-    imported = models.BooleanField(default=False)  # from a bundle: counted only where it is chosen explicitly
+    imported = models.BooleanField(default=False)  # from a bundle or a log: counted only where it is chosen explicitly
     origin = models.JSONField(default=dict, blank=True)  # where an imported run comes from (lab/interchange/origin.py)
     purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, cli, playground, …
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
@@ -102,7 +102,7 @@ class RunConfig(models.Model):
     service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name of a local or simulated model
     profile = models.CharField(max_length=80, default="default")
     options = models.JSONField(default=dict)  # the profile's sampling options
-    strategy = models.CharField(max_length=80, default="production")  # raw, baseline, production or a preset's name
+    strategy = models.CharField(max_length=80, default="production")  # StrategyExpression as text
     method = models.CharField(max_length=16, default="native")  # native, text_json, …; auto until its probe is done
     examples = models.CharField(max_length=80, blank=True)  # a few-shot set with its version; "" for none
     stream = models.BooleanField(default=False)
