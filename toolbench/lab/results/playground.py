@@ -88,8 +88,8 @@ def get_conversation(slug: str, trial_id: int | None = None) -> ConversationPage
         trial_id: the trial to show; None for the newest one.
 
     Raises:
-        UnknownCaseError: there is no such conversation, or no such trial among its newest MAX_TRIALS.
-        KeyError: the version of the conversation that the shown trial answered no longer exists.
+        UnknownCaseError: there is no such conversation, no such trial among its newest MAX_TRIALS, or, for an imported
+            trial, no such version of the conversation.
     """
     case = get_case(slug)
     if case.set.kind != CaseSet.Kind.DRAFT:
@@ -129,7 +129,11 @@ def _build_next_draft(case: Case, shown: Trial | None, *, is_sent: bool) -> Case
     gave no answer or lost its bodies, and else those of an empty next message, with the tools and the other settings of
     the shown trial.
     """
-    scenario = load_scenario(case.slug, shown.scenario_version if shown and is_sent else case.current)
+    version = shown.scenario_version if shown and is_sent else case.current
+    try:
+        scenario = load_scenario(case.slug, version)
+    except KeyError:
+        raise UnknownCaseError(f"The conversation {case.slug} has no version {version}.") from None
     assert isinstance(scenario, UserCaseScenario)
     draft = build_draft(case.title, scenario.case)
     if shown is None:
