@@ -13,9 +13,9 @@ from toolbench.api.documents.trials import TrialListQuery
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import AuditEntry, Trial
 from toolbench.lab.results.trial_list import keyset
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
-from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS
+from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS, SORTS
 
 pytestmark = pytest.mark.django_db
 OUTCOMES = ("pass", "fail", "infra", "pass", "fail", "running", "queued")

@@ -9,8 +9,9 @@ from tests.factories import make_cell, make_config, make_model, make_run, make_t
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial import previous_next
 from toolbench.lab.results.trial.previous_next import get_neighbours
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
+from toolbench.lab.results.trial_list.sort_columns import SORTS
 
 pytestmark = pytest.mark.django_db
 

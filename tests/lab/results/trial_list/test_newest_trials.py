@@ -6,8 +6,9 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_first_page, read_newest_trials
+from toolbench.lab.results.trial_list.sort_columns import SORTS
 
 pytestmark = pytest.mark.django_db
 

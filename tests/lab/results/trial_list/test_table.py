@@ -3,9 +3,9 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
-from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS
+from toolbench.lab.results.trial_list.sort_columns import SORT_COLUMNS, SORTS
 from toolbench.lab.results.trial_list.table import (
     TRIAL_COLUMNS,
     choose_trial_columns,

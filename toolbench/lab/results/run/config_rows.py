@@ -1,14 +1,13 @@
 """Figures of a run by configuration and group of scenarios, for the run page."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
 from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, merge_times
 from toolbench.lab.models import Cell, Provider, RunConfig
-from toolbench.lab.results.run.cells import RunCells
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
@@ -70,43 +69,13 @@ class ConfigRow:
         return self.config.provider_kind == Provider.Kind.LOCAL
 
 
-def build_config_rows(
-    source: RunCells, groups: Iterable[tuple[RunConfig, str, Sequence[Cell]]], target: float
-) -> tuple[ConfigRow, ...]:
-    """Return the rows of some groups of cells.
-
-    Args:
-        source: the run with all its cells.
-        groups: configuration, name of the group and cells, as `group_cells_by_config` returns them.
-        target: target of the rates in percent.
-    """
-    counts_by_group = Counter((cell.config_id, cell.scenario_group) for cell in source.cells)
-    return tuple(
-        _build_config_row(
-            config,
-            group,
-            [(cell, source.times[cell.pk]) for cell in cells],
-            target=target,
-            counts_by_group=counts_by_group,
-        )
-        for config, group, cells in groups
-    )
-
-
-def _build_config_row(
-    config: RunConfig,
-    group: str,
-    cells: list[tuple[Cell, Times]],
-    *,
-    target: float,
-    counts_by_group: Mapping[tuple[int, str], int],
-) -> ConfigRow:
-    """Return a row; `counts_by_group` has the number of cells by configuration and scenario group."""
+def build_config_row(config: RunConfig, group: str, cells: Sequence[tuple[Cell, Times]], target: float) -> ConfigRow:
+    """Return the row of a group of cells, as `group_cells_by_config` returns it; `target` is in percent."""
     control = tally_cells(cell for cell, _ in cells if cell.control)
     tools = tally_cells(cell for cell, _ in cells if not cell.control)
     is_control = not tools.cells  # whether the row shows the controls, since there is no tool scenario
     main = control if is_control else tools
-    main_cells = [cell for cell, _ in cells if cell.control == is_control]
+    scenario_group = next((cell.scenario_group for cell, _ in cells if not cell.control), CONTROL_GROUP)
     return ConfigRow(
         config=config,
         group=group,
@@ -119,18 +88,8 @@ def _build_config_row(
         delivered=main.compute_end_to_end_success(target),
         times=merge_times(times for cell, times in cells if cell.control == is_control),
         scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
-        trials_query=_build_trials_query(config, main_cells, counts_by_group),
+        trials_query=TrialFilter(run=config.run_id, config=config.pk, group=scenario_group).query(),
     )
-
-
-def _build_trials_query(
-    config: RunConfig, cells: Sequence[Cell], counts_by_group: Mapping[tuple[int, str], int]
-) -> str:
-    """Return the query string of the trials of cells: by their scenario group if they are all its cells."""
-    groups = {cell.scenario_group for cell in cells}
-    if sum(counts_by_group[config.pk, group] for group in groups) == len(cells) and len(groups) == 1:
-        return TrialFilter(run=config.run_id, config=config.pk, group=groups.pop()).query()
-    return TrialFilter(run=config.run_id, config=config.pk, cells=",".join(str(cell.pk) for cell in cells)).query()
 
 
 def _has_reprompts(counts: Tally) -> bool:

@@ -17,7 +17,7 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.results.run.cells import RunCells, read_run_cells
-from toolbench.lab.results.run.config_rows import ConfigRow, build_config_rows
+from toolbench.lab.results.run.config_rows import ConfigRow, build_config_row
 from toolbench.lab.results.run.delays import RunDelay, list_delays
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial_list.filter import TrialFilter
@@ -223,7 +223,10 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         active_seconds=_get_active_seconds(source) if run.finished_at else None,
         tally=run_tally,
         pace=get_pace(run, run_tally),
-        config_rows=build_config_rows(source, shown, target),
+        config_rows=tuple(
+            build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
+            for config, group, group_cells in shown
+        ),
         groups=_list_failure_groups(source),
         retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),
         resumable=_count_resumable(run, run_tally),

@@ -11,6 +11,7 @@ from django.db.models.functions import Concat
 from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter, parse_day
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
+from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
@@ -23,6 +24,7 @@ from toolbench.lab.results.trial_list.query_text import (
     parse_query_text,
     read_outcome,
 )
+from toolbench.lab.results.trial_list.sort_columns import DEFAULT_SORT, SORTS
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
@@ -34,30 +36,6 @@ ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_ver
 LIST_FIELDS = ("runs", "configs", "cells", "without")
 # These fields may contain keys that a model wrote, so blanks at their ends are kept.
 VERBATIM_FIELDS = ("path", "place", "cluster", "signature")
-DEFAULT_SORT = "failed"
-SORTS = {
-    "failed": "failed first",
-    "-failed": "failed last",
-    "order": "in the order they ran",
-    "slow": "slowest first",
-    "fast": "fastest first",
-    "tokens": "most tokens first",
-    "-tokens": "fewest tokens first",
-    "retries": "most retries first",
-    "-retries": "fewest retries first",
-    "turns": "most turns first",
-    "-turns": "fewest turns first",
-    "newest": "newest first",
-    "oldest": "oldest first",
-    "model": "by model",
-    "-model": "by model, last first",
-    "profile": "by profile",
-    "-profile": "by profile, last first",
-    "scenario": "by scenario",
-    "-scenario": "by scenario, last first",
-    "cause": "by cause",
-    "-cause": "by cause, last first",
-}
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
     "fail": Q(outcome=Trial.Outcome.FAIL),
@@ -78,7 +56,6 @@ FIELD_COLUMNS = {
     "run": "run_id",
     "cell": "cell_id",
     "config": "config_id",
-    "group": "cell__scenario_group",
     "scenario": "scenario",
     "version": "scenario_version",
     "provider": "config__provider_name",
@@ -119,7 +96,7 @@ class TrialFilter:
         configs: primary keys of configurations, separated by commas.
         alike: primary key of a configuration; selects trials of every configuration with the same settings, except
             those of confirmation runs.
-        group: group of scenarios.
+        group: group of tool scenarios; CONTROL_GROUP selects the controls of all groups.
         version: version of the scenario at launch.
         without: versions of scenarios that are omitted, as slug@version, separated by commas.
         outcome: a key of OUTCOMES.
@@ -294,11 +271,13 @@ def _build_cell_condition(text: str) -> Q:
 
 
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
-    """Return the condition of the fields that are lists, of `chosen` and of `place`.
+    """Return the condition of the fields that are lists, and of `chosen`, `group` and `place`.
 
     For the field `cluster`, it has only a condition that lets PostgreSQL use an index.
     """
     condition = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
+    if trial_filter.group:
+        condition &= _build_group_condition(trial_filter.group)
     if trial_filter.place:
         condition &= _build_place_condition(trial_filter)
     if trial_filter.cluster:
@@ -320,6 +299,12 @@ def _build_alike_condition(config_id: int) -> Q:
         return Q(pk=None)
     same_configs = RunConfig.objects.filter(**settings)
     return Q(config__in=same_configs) & ~Q(run__purpose=CONFIRMATION_PURPOSE)
+
+
+def _build_group_condition(group: str) -> Q:
+    if group == CONTROL_GROUP:
+        return Q(cell__control=True)
+    return Q(cell__control=False, cell__scenario_group=group)
 
 
 def _build_place_condition(trial_filter: TrialFilter) -> Q:

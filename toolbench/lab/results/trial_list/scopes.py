@@ -9,12 +9,12 @@ from toolbench.lab.models import Run
 from toolbench.lab.results.scopes import IMPORTED, REAL, SIMULATED, TRIAL_SCOPES
 from toolbench.lab.results.trial_list.filter import (
     ALL_SCOPES,
-    DEFAULT_SORT,
     TrialFilter,
     filter_trials,
     has_named_runs,
 )
 from toolbench.lab.results.trial_list.index import MAX_COUNTED_TRIALS
+from toolbench.lab.results.trial_list.sort_columns import DEFAULT_SORT
 
 SCOPE_FIELDS = ("scope", "demo", "imported")
 _CONDITIONS = {

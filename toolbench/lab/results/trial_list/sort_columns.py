@@ -10,6 +10,31 @@ from django.db.models.functions import NullIf
 
 from toolbench.lab.models import Trial
 
+DEFAULT_SORT = "failed"
+# Label by name of the order.
+SORTS = {
+    "failed": "failed first",
+    "-failed": "failed last",
+    "order": "in the order they ran",
+    "slow": "slowest first",
+    "fast": "fastest first",
+    "tokens": "most tokens first",
+    "-tokens": "fewest tokens first",
+    "retries": "most retries first",
+    "-retries": "fewest retries first",
+    "turns": "most turns first",
+    "-turns": "fewest turns first",
+    "newest": "newest first",
+    "oldest": "oldest first",
+    "model": "by model",
+    "-model": "by model, last first",
+    "profile": "by profile",
+    "-profile": "by profile, last first",
+    "scenario": "by scenario",
+    "-scenario": "by scenario, last first",
+    "cause": "by cause",
+    "-cause": "by cause, last first",
+}
 NULLABLE_COLUMNS = {"duration_ms", "started_at", "known_cause"}
 
 
@@ -54,7 +79,7 @@ TEXT_COLUMNS = {
     "scenario": "scenario",
     "cause": "known_cause",
 }
-# The columns of each of `filter.SORTS`; the primary key makes every order unique.
+# The columns of each of SORTS; the primary key makes every order unique.
 SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
     "failed": _FAILED_ORDER,
     "-failed": (SortColumn("rank", descending=True), *_RUN_ORDER),

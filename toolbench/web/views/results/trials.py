@@ -11,10 +11,11 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.human_verdicts import save_human_verdict
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 from toolbench.lab.results.trial_list.query_text import FIELDS
 from toolbench.lab.results.trial_list.scopes import SCOPE_FIELDS, clear_filter, is_narrowed
+from toolbench.lab.results.trial_list.sort_columns import SORTS
 from toolbench.lab.results.trial_list.table import (
     CALL_COLUMNS,
     TRIAL_COLUMNS,
