@@ -39,7 +39,7 @@ class TrialListQuery(QuerySchema):
         configs: ids of configurations, separated by commas.
         alike: id of a configuration; trials of every configuration with the same settings match, except those of
             confirmation runs.
-        group: name of a group of scenarios.
+        group: name of a group of tool scenarios; `control` for the controls of all groups.
         scenario: slugs of scenarios, one in each parameter.
         version: version of the scenario.
         without: versions of scenarios to leave out, as slug@version, separated by commas.

@@ -42,6 +42,15 @@ def test_filter_trials_by_cells_selects_only_their_trials() -> None:
 
 
 @pytest.mark.django_db
+def test_filter_trials_by_group_selects_controls_only_as_their_group() -> None:
+    config = make_config(make_run())
+    for outcome, fields in (("pass", {}), ("fail", {"control": True})):
+        make_trials(make_cell(config, f"case-{outcome}", scenario_group="own", **fields), **{outcome: 1})
+    found = [filter_trials(TrialFilter(group=group)).get().outcome for group in ("own", "control")]
+    assert found == ["pass", "fail"]
+
+
+@pytest.mark.django_db
 def test_filter_trials_like_an_unknown_configuration_finds_none() -> None:
     make_trials(make_cell(make_config(make_run())), **{"pass": 1})
     assert [filter_trials(TrialFilter(alike=config_id)).count() for config_id in (0, 999_999)] == [0, 0]
