@@ -4,6 +4,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials
+from toolbench.lab.models import Trial
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
 
@@ -33,6 +34,13 @@ def test_trial_list_shows_imported_trials_with_unknown_verdicts() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "fail", verdict={"first_bad": "nowhere"})
     assert [row.path for row in get_trials(TrialFilter(run=cell.run_id)).rows] == [""]
+
+
+def test_trial_list_states_lag_of_texts_only_for_searches_of_texts() -> None:
+    trial = make_trial(make_cell(make_config(make_run())))
+    Trial.objects.filter(pk=trial.pk).update(queued_at=trial.started_at, finished_at=trial.started_at)
+    lags = {search: get_trials(TrialFilter(search=search)).text_lag for search in ("", "ms>5", "lost", "tool:get")}
+    assert [search for search, lag in lags.items() if lag > 0] == ["lost", "tool:get"]
 
 
 def test_trial_list_page_takes_two_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -10,6 +10,7 @@ from toolbench.lab.results.trial_list.call_names import CallNames, read_call_nam
 from toolbench.lab.results.trial_list.facets import Facet, FacetValue, build_facets
 from toolbench.lab.results.trial_list.filter import TrialFilter, has_named_runs
 from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_newest_trials
+from toolbench.lab.results.trial_list.query_text import parse_query_text
 from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50
@@ -83,7 +84,7 @@ class TrialListPage:
         total: number of matching trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`: only the newest `total` are counted and sorted.
         is_simulated: whether the filter selects only simulated runs: their scope, or one run that is simulated.
-        text_lag: seconds for which a trial has waited for its search text; 0 without a search and if none waits.
+        text_lag: seconds for which a trial has waited for its search text; 0 if none waits or no text is searched.
     """
 
     filter: TrialFilter
@@ -126,7 +127,7 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bo
         pages=pages,
         facets=build_facets(newest.facets, newest.total, trial_filter),
         is_simulated=_selects_simulated_runs(trial_filter, rows),
-        text_lag=get_text_lag() if trial_filter.search else 0.0,
+        text_lag=get_text_lag() if parse_query_text(trial_filter.search).reads_texts else 0.0,
     )
 
 

@@ -101,6 +101,11 @@ class TrialQuery:
     words: str
     ignored: tuple[str, ...]
 
+    @property
+    def reads_texts(self) -> bool:
+        """Return whether the query reads search texts, which are written some seconds after the end of a trial."""
+        return bool(self.words) or any(term.field == "tool" for term in self.terms)
+
 
 def parse_query_text(text: str) -> TrialQuery:
     """Parse the terms and words of a text. A term with another field than those of FIELDS is a word."""
