@@ -1,63 +1,13 @@
 """Labels of the parameters of pages of results, and the message about parameters that a page ignores."""
 
-import re
 from collections.abc import Iterable
 
 from django import template
 
-from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS
+from toolbench.lab.results.filter_labels import find_filter_label
 
 register = template.Library()
-
-_LABELS = {
-    "scope": "Scope",
-    "run": "Runs",
-    "runs": "Runs",
-    "after": "Time (from)",
-    "before": "Time (to)",
-    "upto": "Frozen",
-    "metric": "Metric",
-    "target": "Target",
-    "view": "View",
-    "look": "Problems counted",
-    "by": "Split",
-    "want": "Goal",
-    "success": "End-to-end success",
-    "within": "p95",
-    "rows": "Rows shown",
-    "points": "Difference to detect",
-    "instances": "Instances shown",
-    "kind": "Instances",
-    "how": "Pairing",
-    "sort": "Order",
-    "search": "Query",
-    "outcome": "Outcome",
-    "cell": "Cell",
-    "cells": "Cells",
-    "configs": "Configurations",
-    "alike": "Same settings",
-    "group": "Scenario group",
-    "scenario": "Scenario",
-    "version": "Scenario version",
-    "without": "Omitted scenario versions",
-    "provider_kind": "Kind of provider",
-    "tool_use_mode": "Tool-use mode",
-    "instance_kind": "Instances",
-    "instance": "Instance",
-    "failure_class": "Failure class",
-    "cause": "Cause",
-    "seen": "Cause seen",
-    "cause_version": "Version of the causes",
-    "signature": "Failure group",
-    "cluster": "Failure group",
-    "place": "Path and turn",
-    "path": "Path",
-    "had": "Answers and retries",
-    "label": "Label",
-    "demo": "Scope",
-    "imported": "Scope",
-}
-_SIDE_PARAMETER = re.compile(rf"([{SIDE_LETTERS}])_([a-z]+)")
+register.filter("filter_label", find_filter_label)
 
 
 @register.inclusion_tag("_ignored_filters.html")
@@ -67,14 +17,4 @@ def ignored_filters(names: Iterable[str]) -> dict[str, object]:
     Args:
         names: names of parameters, and terms of the query bar, which are shown as they are.
     """
-    return {"labels": [filter_label(name) for name in names]}
-
-
-@register.filter
-def filter_label(name: str) -> str:
-    """Return the label of a parameter; the name itself if it has none, such as a term of the query bar."""
-    if match := _SIDE_PARAMETER.fullmatch(name):
-        number = SIDE_LETTERS.index(match[1]) + 1
-        side = f"Side {number}" if number > 1 else "Baseline"
-        return f"{side}: {AXES.get(match[2], match[2])}"
-    return _LABELS.get(name) or AXES.get(name, name)
+    return {"labels": [find_filter_label(name) for name in names]}

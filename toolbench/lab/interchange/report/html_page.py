@@ -11,6 +11,7 @@ from toolbench.lab.interchange.file_json import encode_text
 from toolbench.lab.models import Run, ShareLink, Trial
 from toolbench.lab.results.compare.page import get_sides_page
 from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
+from toolbench.lab.results.filter_labels import find_filter_label
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.results.trial.page import get_trial_page
 from toolbench.lab.results.trial.page_query import CONVERSATION
@@ -67,7 +68,8 @@ def _find_comparison_error(query: str) -> str:
     """Return why the comparison of a query string cannot be shared; "" if it can."""
     parsed = CompareQuery.from_query(QueryDict(query))
     if parsed.ignored:
-        return f"The comparison cannot be shared: {', '.join(parsed.ignored)[:200]} cannot be read."
+        labels = ", ".join(map(find_filter_label, parsed.ignored))[:200]
+        return f"The comparison cannot be shared: {labels} cannot be read."
     if not parsed.is_complete or parsed.is_published:
         return "Compare two or more sides with trials first, then share the comparison."
     return ""
