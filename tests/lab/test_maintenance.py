@@ -43,10 +43,12 @@ def make_lost_trial(cell: Cell) -> Trial:
 
 def test_sweep_requeues_lost_trial_and_keeps_its_steps() -> None:
     trial = make_lost_trial(make_running_cell())
+    Trial.objects.update(queued_at=timezone.now() - LONG_AGO)
     make_step(trial)
     assert sweep().expired == 1
     trial.refresh_from_db()
     assert (trial.state, trial.lease, trial.execution, trial.steps.count()) == ("queued", None, 2, 1)
+    assert timezone.now() - trial.queued_at < LONG_AGO / 2
     assert Cell.objects.get(pk=trial.cell_id).queued == 1
 
 

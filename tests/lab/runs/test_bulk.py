@@ -1,4 +1,6 @@
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.factories import make_run
 from toolbench.lab.models import Run
@@ -14,6 +16,14 @@ def test_label_runs_labels_the_given_runs_only() -> None:
     assert list(Run.objects.order_by("pk").values_list("label", flat=True)) == ["nightly", "nightly", "old"]
     assert bulk.label_runs([other.pk], "") == 1
     assert Run.objects.get(pk=other.pk).label == ""
+
+
+def test_label_runs_locks_runs_by_id() -> None:
+    first, second = make_run(), make_run()
+    with CaptureQueriesContext(connection) as queries:
+        bulk.label_runs([second.pk, first.pk], "x")
+    (locking,) = (query["sql"] for query in queries if "FOR NO KEY UPDATE" in query["sql"])
+    assert locking.endswith('ORDER BY "lab_run"."id" ASC FOR NO KEY UPDATE')
 
 
 @pytest.mark.parametrize("state", [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING])

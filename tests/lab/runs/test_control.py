@@ -142,7 +142,9 @@ def test_retry_errored_trials_resets_columns_of_trial() -> None:
     tried = make_trial(cell, "infra", label="mine", note="kept", **fields)
     fresh = make_trial(cell, "queued")
     control.retry_errored_trials(cell.run_id)
+    assert tried.queued_at < fresh.queued_at
     tried.refresh_from_db()
+    assert tried.queued_at > fresh.queued_at
     differing = {f.name for f in Trial._meta.concrete_fields if getattr(tried, f.name) != getattr(fresh, f.name)}
     assert differing - {"id", "index", "block", "position", "instance_seed", "seed", "queued_at"} == {
         "execution", "errors_retried", "label", "note", "answer_hash"

@@ -73,6 +73,8 @@ def test_launch_next_demo_run_does_not_repeat_deleted_runs() -> None:
     register_servers(OWN_SERVICE, TOOLS_SERVICE)
     launch_next_demo_run()
     Run.objects.update(deleted_at=timezone.now())
+    demo = get_local_demo()
+    assert (demo.state, demo.is_polling) == ("deleted", False)
     Run.objects.update(finished_at=timezone.now())
     launch_next_demo_run()
     Run.objects.update(deleted_at=timezone.now())

@@ -1,8 +1,9 @@
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from tests.factories import make_model, make_provider
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Probe, Provider, Run
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
@@ -49,6 +50,33 @@ def test_resend_unknown_trial_or_deleted_provider_is_refused(scripted: ScriptedS
         resend_trial(trial.pk)
     with pytest.raises(CommandError, match="no trial 987654"):
         call_command("resend", "987654")
+
+
+def test_resend_trial_of_imported_or_deleted_run_is_refused() -> None:
+    imported = make_trial(make_cell(make_config(make_run(imported=True))))
+    deleted = make_trial(make_cell(make_config(make_run(deleted_at=timezone.now()))))
+    with pytest.raises(LaunchError, match="was imported"):
+        resend_trial(imported.pk)
+    with pytest.raises(LaunchError, match="no trial"):
+        resend_trial(deleted.pk)
+
+
+def test_start_repeat_counts_sent_not_applicable_trials(settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 10
+    model = make_model(provider=make_provider(max_attempts=1))
+    run = launch_run(model, trials=10, overrides={"max_turns": 1})
+    run.trials.update(state="done", outcome="na", execution=1)
+    run.trials.filter(index__gt=8).update(execution=0)
+    with pytest.raises(PaidRequestsUnconfirmedError, match="up to 24 requests to Example"):
+        control.start_repeat(run.pk, owner=None)
+    again = control.start_repeat(run.pk, owner=None, confirmed_requests=24)
+    assert again.trials.filter(state="queued").count() == sum(control.count_repeated_trials(run).values()) == 8
+
+
+def test_start_repeat_after_sequential_stopping_has_the_largest_number_of_trials() -> None:
+    run = launch_run(make_model(), trials=50, until={"rule": "width", "width": 10})
+    again = control.start_repeat(run.pk, owner=None, confirmed_requests=10_000)
+    assert (run.trials_per_cell, again.trials_per_cell, again.until) == (50, 10, {})
 
 
 def test_start_repeat_of_unprobed_run_probes_and_counts_requests(settings: Settings) -> None:

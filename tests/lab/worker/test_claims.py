@@ -243,8 +243,11 @@ def test_requeue_queues_only_trials_with_valid_lease() -> None:
     launch_run(model)
     first, second = claim(model.provider_id, limit=2, worker="w")
     Trial.objects.filter(pk=second.id).update(state="done", lease=None)
+    Trial.objects.update(queued_at=timezone.now() - timedelta(hours=1))
     assert requeue([(first.id, first.lease), (second.id, second.lease)]) == {first.id: first.run_id}
-    assert Trial.objects.get(pk=first.id).state == "queued"
+    requeued = Trial.objects.get(pk=first.id)
+    assert requeued.state == "queued"
+    assert timezone.now() - requeued.queued_at < timedelta(minutes=30)
     assert Trial.objects.get(pk=second.id).state == "done"
 
 

@@ -97,7 +97,7 @@ class Trial(models.Model, TrialColumns):
     backing_off = models.BooleanField(default=False)  # holds no slot: waits before a retry, or was claimed ahead
     concurrency = models.PositiveIntegerField(null=True)  # trials of the provider in flight at its claim
     client_lag_ms = models.FloatField(null=True)  # largest event-loop lag while it ran
-    queued_at = models.DateTimeField(auto_now_add=True)
+    queued_at = models.DateTimeField(auto_now_add=True)  # set again when it is requeued
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 

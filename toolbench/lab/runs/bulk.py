@@ -60,8 +60,9 @@ def _get_runs(run_ids: Sequence[int]) -> list[Run]:
         raise RunActionError("No run is selected; nothing was changed.")
     if len(run_ids) > MAX_RUNS_AT_ONCE:
         raise RunActionError(f"At most {MAX_RUNS_AT_ONCE} runs can be changed at once; nothing was changed.")
-    rows = Run.objects.filter(pk__in=run_ids, deleted_at=None).defer("request", "skipped").order_by("-pk")
-    runs = list(rows.select_for_update(no_key=True))
+    rows = Run.objects.filter(pk__in=run_ids, deleted_at=None).defer("request", "skipped")
+    # Runs are locked by id, as lock_finished_runs.sql does, so that two transactions cannot wait for each other.
+    runs = list(rows.order_by("pk").select_for_update(no_key=True))[::-1]
     missing_ids = set(run_ids) - {run.pk for run in runs}
     if missing_ids:
         raise RunActionError(f"There is no run {min(missing_ids)}; nothing was changed.")

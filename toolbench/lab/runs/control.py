@@ -51,8 +51,7 @@ SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 # its last execution, and how often users retried it. All others have their default before the first execution.
 _PLANNED_COLUMNS = frozenset({
     "id", "run", "config", "cell", "provider", "index", "block", "position", "scenario", "scenario_version",
-    "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "queued_at",
-    "label", "note",
+    "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "label", "note",
 })  # fmt: skip
 
 
@@ -340,8 +339,12 @@ def check_repeat(
 
 
 def count_repeated_trials(run: Run) -> dict[int, int]:
-    """Return the number of trials that a repeat tries again, by cell id: neither added nor not applicable ones."""
-    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE).order_by()
+    """Return the number of trials that a repeat sends, by cell id.
+
+    Manually added trials and those that were not applicable before their first request are left out.
+    """
+    planned = run.trials.filter(added_by_hand=False).order_by()
+    planned = planned.exclude(outcome=Trial.Outcome.NOT_APPLICABLE, execution=0)
     return dict(planned.values_list("cell_id").annotate(trials=Count("pk")))
 
 
@@ -396,6 +399,6 @@ def _requeue_retried(trial_ids: list[int]) -> None:
 
 
 def _get_blank_columns() -> dict[str, Any]:
-    """Return the columns that executions write, with their defaults."""
+    """Return the columns that executions write, with their defaults, and the present time as that of queueing."""
     fields = (field for field in Trial._meta.concrete_fields if field.name not in _PLANNED_COLUMNS)
-    return {field.name: field.get_default() for field in fields}
+    return {field.name: field.get_default() for field in fields} | {"queued_at": Now()}

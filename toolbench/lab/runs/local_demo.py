@@ -83,8 +83,9 @@ class LocalDemo:
 
     Attributes:
         state: "off" (no local model), "loading" (a local server is not ready), "starting" (both are ready, and no run
-            is launched), "live" (trials are open, or the intent run is about to start) or "finished".
-        run: the run of six configurations; None before its launch.
+            is launched), "deleted" (both are ready, and the run was deleted), "live" (trials are open, or the intent
+            run is about to start) or "finished".
+        run: the run of six configurations; None before its launch and if it was deleted.
         intent_run: the run that classifies intents; None before its launch.
         model: name of the model.
         results: results of the first run.
@@ -189,13 +190,13 @@ _cached_results: VersionCache[tuple[dict[int, tuple[DemoResult, ...]], str]] = V
 def get_local_demo() -> LocalDemo:
     """Return the state and results of the demo.
 
-    It makes up to six queries if a run was launched, but two if its results are cached. Before the launch, it makes up
-    to two.
+    It makes up to six queries if a run was launched, but two if its results are cached. Without a run, it makes up to
+    three.
     """
     runs = list(Run.objects.filter(purpose__in=DEMO_PURPOSES, deleted_at=None).order_by("-id")[:10])
     run = next((run for run in runs if run.purpose == WEATHER_DEMO_PURPOSE), None)
     if run is None:
-        return LocalDemo(state=_find_state_before_run())
+        return LocalDemo(state=_find_state_without_run())
     intent_run = next((run for run in runs if run.purpose == INTENT_DEMO_PURPOSE), None)
     run_ids = tuple(shown.pk for shown in (run, intent_run) if shown)
     version = find_pool_version(Q(pk__in=run_ids)) if run.pooled else None
@@ -231,7 +232,7 @@ def _is_between_runs(run: Run, intent_run: Run | None) -> bool:
     return intent_run is None and (finished_at is None or timezone.now() - finished_at < INTENT_START_GRACE)
 
 
-def _find_state_before_run() -> str:
+def _find_state_without_run() -> str:
     if not settings.LOCAL_MODEL:
         return "off"
     is_ready = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))
@@ -239,7 +240,9 @@ def _find_state_before_run() -> str:
     ready = list(providers.values_list(is_ready, flat=True))
     if not ready:
         return "off"
-    return "starting" if sum(ready) == 2 else "loading"
+    if sum(ready) < 2:
+        return "loading"
+    return "deleted" if Run.objects.filter(purpose=WEATHER_DEMO_PURPOSE).exists() else "starting"
 
 
 def _find_model_name(run: Run) -> str:

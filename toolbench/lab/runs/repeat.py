@@ -34,19 +34,20 @@ class CopySettings:
     title: str
     purpose: str
     owner_id: int | None
-    trials_per_cell: int
 
 
 def resend_trial(trial_id: int) -> Run:
     """Launch a new run that repeats one trial with its seeds.
 
     Raises:
-        LaunchError: there is no such trial, its provider was deleted, it was never sent, or the budget of its provider
-            is spent.
+        LaunchError: there is no such trial, its run was imported, its provider was deleted, it was never sent, or the
+            budget of its provider is spent.
     """
-    trial = Trial.objects.select_related("run", "config__provider").filter(pk=trial_id).first()
+    trial = Trial.objects.select_related("run", "config__provider").filter(pk=trial_id, run__deleted_at=None).first()
     if trial is None:
         raise LaunchError({"trial": [f"There is no trial {trial_id}."]})
+    if trial.run.imported:
+        raise LaunchError({"trial": [f"Run {trial.run_id} was imported, so its provider is not known here."]})
     if trial.config.provider is None:
         raise LaunchError({"trial": [f"The provider {trial.config.provider_name} was deleted."]})
     if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
@@ -57,10 +58,7 @@ def resend_trial(trial_id: int) -> Run:
         raise LaunchError({"trial": [str(error)]}) from error
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
     purpose = source.purpose if source.purpose == Run.PLAYGROUND else RESEND_PURPOSE
-    copy_settings = CopySettings(
-        title=f"Trial {trial_id} again", purpose=purpose, owner_id=source.owner_id, trials_per_cell=1
-    )
-    return _copy_trials(source, [trial], copy_settings)
+    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", purpose, source.owner_id))
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
@@ -71,12 +69,7 @@ def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     """
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
     purpose = "" if run.purpose in (*DEMO_PURPOSES, MORE_TRIALS_PURPOSE) else run.purpose
-    copy_settings = CopySettings(
-        title=run.title,
-        purpose=purpose,
-        owner_id=owner.pk if owner else None,
-        trials_per_cell=run.trials_per_cell,
-    )
+    copy_settings = CopySettings(run.title, purpose, owner.pk if owner else None)
     return _copy_trials(run, list(planned.order_by("position")), copy_settings)
 
 
@@ -90,12 +83,7 @@ def repeat_for_noise(source: Run, *, owner: AbstractBaseUser | None) -> Run:
     planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
     for trial in planned:
         trial.seed = secrets.randbelow(MAX_SEED)
-    copy_settings = CopySettings(
-        title=f"A/A of {source}"[:200],
-        purpose=NOISE_PURPOSE,
-        owner_id=owner.pk if owner else None,
-        trials_per_cell=source.trials_per_cell,
-    )
+    copy_settings = CopySettings(f"A/A of {source}"[:200], NOISE_PURPOSE, owner.pk if owner else None)
     return _copy_trials(source, planned, copy_settings)
 
 
@@ -105,7 +93,7 @@ def _copy_trials(source: Run, planned: Sequence[Trial], copy_settings: CopySetti
     The configurations and cells of the trials are copied too.
     """
     with transaction.atomic():
-        run = _copy_run(source, copy_settings, len(planned))
+        run = _copy_run(source, copy_settings, planned)
         configs = _copy_configs({trial.config_id for trial in planned}, run)
         cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
         queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
@@ -118,7 +106,11 @@ def _copy_trials(source: Run, planned: Sequence[Trial], copy_settings: CopySetti
     return run
 
 
-def _copy_run(run: Run, copy_settings: CopySettings, trial_count: int) -> Run:
+def _copy_run(run: Run, copy_settings: CopySettings, planned: Sequence[Trial]) -> Run:
+    """Create a copy of a run for these trials.
+
+    It has no sequential stopping, so its number of trials per cell is the largest one that the run reached.
+    """
     return Run.objects.create(
         title=copy_settings.title,
         owner_id=copy_settings.owner_id,
@@ -127,8 +119,8 @@ def _copy_run(run: Run, copy_settings: CopySettings, trial_count: int) -> Run:
         instance_kind=run.instance_kind,
         seed=run.seed,
         order_seed=run.order_seed,
-        trials_per_cell=copy_settings.trials_per_cell,
-        trial_count=trial_count,
+        trials_per_cell=max((trial.index for trial in planned), default=run.trials_per_cell),
+        trial_count=len(planned),
         request_cap=run.request_cap,
         token_cap=run.token_cap,
         deadline_seconds=run.deadline_seconds,

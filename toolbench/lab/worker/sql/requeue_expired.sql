@@ -10,8 +10,8 @@ WITH lost AS (
     WHERE state = 'running' AND lease_until < clock_timestamp()
     FOR UPDATE SKIP LOCKED
 ), requeued AS (
-    UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false,
-        lease_losses = losses
+    UPDATE lab_trial AS trial SET state = 'queued', queued_at = clock_timestamp(), lease = NULL, lease_until = NULL,
+        backing_off = false, lease_losses = losses
     FROM lost WHERE trial.id = lost.id AND losses < %(max_losses)s RETURNING trial.cell_id
 ), ended AS (
     UPDATE lab_trial AS trial SET state = 'done', lease = NULL, lease_until = NULL, backing_off = false,
