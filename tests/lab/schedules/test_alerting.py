@@ -9,11 +9,12 @@ from tests.lab.conftest import RunInThread
 from tests.lab.query_plans import count_most_rows
 from tests.lab.schedules.scheduled import add_run, make_rule, make_schedule
 from toolbench.lab.metrics.cells import mark_stale
-from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
+from toolbench.lab.models import Alert, AlertDelivery, AlertRule, JobFailure, Run, Schedule
 from toolbench.lab.models.runs import ALERTS_UNCHECKED
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import reopen_run
 from toolbench.lab.schedules.alerting import check_ended_runs
+from toolbench.lab.schedules.conditions import ConditionFinding, EndedRun
 
 pytestmark = pytest.mark.django_db
 Kind = AlertRule.Kind
@@ -45,6 +46,22 @@ def test_check_ended_runs_opens_one_alert_while_a_drop_lasts(schedule: Schedule)
     assert "success dropped by 100 points, since run" in alert.sentence
     assert "vendor/model-0" in alert.sentence
     assert alert.deliveries.get().channel == "email"
+
+
+def test_check_ended_runs_continues_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, intact = (add_run(None, (1, 1), finished_at=timezone.now()) for _ in range(2))
+
+    def find_conditions(rule: AlertRule, ended: EndedRun) -> list[ConditionFinding]:
+        if ended.run == broken:
+            raise RuntimeError("a defect")
+        return [ConditionFinding("", "It has ended.")]
+
+    AlertRule.objects.create(kind=Kind.INFRASTRUCTURE, threshold=5)
+    AlertRule.objects.update(created_at=timezone.now() - timedelta(days=1))
+    monkeypatch.setattr("toolbench.lab.schedules.alerting.find_conditions", find_conditions)
+    assert check_ended_runs() == 1
+    assert Alert.objects.get().run == intact
+    assert JobFailure.objects.get().job == "checking alert rules"
 
 
 def test_check_ended_runs_resolves_the_alert_after_a_new_baseline(schedule: Schedule) -> None:

@@ -116,6 +116,17 @@ def test_deliver_due_alerts_limits_the_time_of_a_webhook(monkeypatch: pytest.Mon
     assert delivery.last_error == "The webhook did not answer within 0.2 s."
 
 
+def test_deliver_due_alerts_names_an_invalid_email_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError('Invalid address "a,b@example.test"')
+
+    monkeypatch.setattr("toolbench.lab.schedules.sending.send_mail", refuse)
+    delivery = make_delivery(make_rule("drift", make_schedule(), email="a@example.test"), "email")
+    assert deliver_due_alerts() == 0
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.last_error[:33]) == ("pending", "The e-mail address is not valid. ")
+
+
 def test_deliver_due_alerts_does_not_follow_a_redirect() -> None:
     with ScriptedServer(lambda request: ScriptedReply(302, {"location": "/elsewhere"})) as server:
         delivery = make_delivery(make_rule("drift", make_schedule(), webhook=server.base_url))

@@ -2,8 +2,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pytest_django import Settings
 
-from tests.factories import make_model, make_run
+from tests.factories import make_model, make_provider, make_run
 from tests.lab.schedules.scheduled import make_schedule
 from tests.lab.scripted_runs import build_request, launch_run
 from toolbench.lab.models import Run, Schedule
@@ -16,6 +17,8 @@ from toolbench.lab.schedules.edit import (
     pin_baseline,
     set_active,
 )
+from toolbench.lab.schedules.launching import launch_now
+from toolbench.lab.schedules.page import get_new_schedule
 
 pytestmark = pytest.mark.django_db
 NIGHTLY = ScheduleSettings("Nightly", None, 2, 100, 3000)
@@ -67,6 +70,43 @@ def test_create_schedule_refuses_a_run_without_a_usable_plan(fields: dict[str, o
 def test_edit_schedule_refuses_invalid_settings(schedule_settings: ScheduleSettings) -> None:
     with pytest.raises(ScheduleError):
         edit_schedule(make_schedule(), schedule_settings)
+
+
+def test_edit_schedule_refuses_too_few_requests_for_a_run() -> None:
+    schedule = make_schedule(make_model())
+    with pytest.raises(ScheduleError) as raised:
+        edit_schedule(schedule, replace(NIGHTLY, requests_per_run=2))
+    assert list(raised.value.errors) == ["requests_per_run"]
+    schedule.refresh_from_db()
+    assert schedule.requests_per_run == 1000
+
+
+def test_edit_schedule_of_a_deleted_model_is_not_compared_with_the_plan() -> None:
+    model = make_model()
+    schedule = make_schedule(model)
+    model.delete()
+    assert edit_schedule(schedule, replace(NIGHTLY, requests_per_run=2)).requests_per_run == 2
+
+
+def test_create_schedule_needs_the_paid_requests_of_all_providers(settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 10
+    models = [make_model(f"m-{name}", provider=make_provider(name=name, max_attempts=1)) for name in ("A", "B")]
+    request = build_request(*models, trials=10, overrides={"max_turns": 3})
+    proposed = get_new_schedule(request).defaults["requests_per_run"]
+    assert isinstance(proposed, int)
+    with pytest.raises(ScheduleError, match=f"up to {proposed} paid requests"):
+        create_schedule(request, replace(NIGHTLY, requests_per_run=proposed - 1), owner=None)
+    schedule = create_schedule(request, replace(NIGHTLY, requests_per_run=proposed), owner=None)
+    assert launch_now(schedule.pk).request_cap == proposed
+
+
+def test_get_new_schedule_proposes_the_requests_of_probes_too(settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 10
+    request = build_request(make_model(provider=make_provider(max_attempts=1)), trials=10, methods=("auto",))
+    proposed = get_new_schedule(request).defaults["requests_per_run"]
+    assert isinstance(proposed, int)
+    schedule = create_schedule(request, replace(NIGHTLY, requests_per_run=proposed), owner=None)
+    assert launch_now(schedule.pk).request_cap == proposed
 
 
 def test_edit_schedule_with_a_new_rhythm_moves_the_due_time() -> None:

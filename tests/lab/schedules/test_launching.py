@@ -7,7 +7,9 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from tests.lab.conftest import RunInThread
 from tests.lab.schedules.scheduled import make_schedule
-from toolbench.lab.models import Run, Schedule, Trial
+from toolbench.lab.models import JobFailure, Run, Schedule, Trial
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.runs.launch import launch
 from toolbench.lab.schedules.launching import SkippedError, launch_due_schedules, launch_now
 from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
 
@@ -75,6 +77,21 @@ def test_launch_due_schedules_skips_a_plan_with_a_deleted_model() -> None:
     assert launch_due_schedules() == ()
     schedule.refresh_from_db()
     assert schedule.skip_reason.startswith("The plan cannot be launched: ")
+
+
+def test_launch_due_schedules_continues_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken, intact = make_schedule(make_model("a"), name="A"), make_schedule(make_model("b"), name="B")
+
+    def launch_other(request: RunRequest, **named: Any) -> Run:
+        if request.title == broken.name:
+            raise RuntimeError("a defect")
+        return launch(request, **named)
+
+    monkeypatch.setattr("toolbench.lab.schedules.launching.launch", launch_other)
+    (run_id,) = launch_due_schedules()
+    assert Run.objects.get().pk == run_id
+    assert Run.objects.get().schedule_id == intact.pk
+    assert JobFailure.objects.get().job == "launching scheduled runs"
 
 
 def test_launch_due_schedules_skips_at_the_budget_of_the_provider() -> None:

@@ -31,6 +31,7 @@ def test_create_rule_ignores_the_threshold_of_a_kind_without_one() -> None:
         (RuleSettings("drift", None, "https://", ""), "webhook"),
         (RuleSettings("drift", None, "https://a:99999999/", ""), "webhook"),
         (RuleSettings("drift", None, "https://a b/", ""), "webhook"),
+        (RuleSettings("drift", None, "", "a,b@example.test"), "email"),
     ],
 )
 def test_create_rule_refuses_an_invalid_rule(rule_settings: RuleSettings, field: str) -> None:

@@ -13,6 +13,7 @@ from toolbench.lab.models.runs import ALERTS_UNCHECKED
 from toolbench.lab.runs.local_demo import DEMO_PURPOSES
 from toolbench.lab.schedules.conditions import CONDITIONS, ConditionFinding, EndedRun, describe_end, find_conditions
 from toolbench.lab.schedules.series import load_series
+from toolbench.lab.worker.job_failures import record_failures
 
 MAX_RUNS_PER_CHECK = 20
 MAX_SENTENCE_CHARACTERS = 500
@@ -22,10 +23,15 @@ _UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=DEMO_PURPOSES
 def check_ended_runs() -> int:
     """Check up to MAX_RUNS_PER_CHECK unchecked ended runs, oldest first; return the number of new alerts.
 
-    Several processes may call it at once: a run that another process is checking is skipped.
+    Several processes may call it at once: a run that another process is checking is skipped. An error for one run is
+    logged and counted, and the others are still checked.
     """
     run_ids = Run.objects.filter(ALERTS_UNCHECKED).order_by("pk").values_list("pk", flat=True)
-    return sum(_check_run(run_id) for run_id in list(run_ids[:MAX_RUNS_PER_CHECK]))
+    count = 0
+    for run_id in list(run_ids[:MAX_RUNS_PER_CHECK]):
+        with record_failures("checking alert rules"):
+            count += _check_run(run_id)
+    return count
 
 
 def _check_run(run_id: int) -> int:

@@ -14,6 +14,7 @@ from toolbench.lab.schedules.edit import ScheduleSettings, create_schedule
 from toolbench.lab.schedules.rules import RuleSettings, create_rule
 from toolbench.lab.schedules.series import build_series_key
 from toolbench.lab.serving.bindings import load_current_bindings, return_to_last_good
+from toolbench.lab.worker.job_failures import record_failures
 
 # Rules about success and time. Other answers, infrastructure errors, cost and the end of a run raise no alarm.
 ALARM_KINDS = (AlertRule.Kind.DRIFT, AlertRule.Kind.BELOW_TARGET, AlertRule.Kind.SLOW)
@@ -37,13 +38,18 @@ def create_canary(
 def check_canaries() -> int:
     """Store the first alarm of each current binding.
 
-    A binding with `returns_on_alarm` is then replaced by the last good one, if there is one.
+    A binding with `returns_on_alarm` is then replaced by the last good one, if there is one. An error for one binding
+    is logged and counted, and the others are still checked.
 
     Returns:
         The number of bindings with a new alarm.
     """
-    watched = [binding for binding in load_current_bindings().values() if binding.canary_id and not binding.alarm]
-    return sum(_check_binding(binding) for binding in watched)
+    count = 0
+    for binding in load_current_bindings().values():
+        if binding.canary_id and not binding.alarm:
+            with record_failures("checking canaries of aliases"):
+                count += _check_binding(binding)
+    return count
 
 
 def _check_binding(binding: AliasBinding) -> bool:

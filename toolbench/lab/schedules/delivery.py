@@ -15,7 +15,9 @@ from toolbench.lab.schedules.sending import SendError, send_message
 
 RULE_WITHOUT_ADDRESS = "The rule has no address. Add a rule with a webhook or an e-mail address to test it."
 MAX_ATTEMPTS = 8  # the last attempt is about an hour after the first
-MAX_DELIVERIES_PER_CALL = 3  # each takes up to 5 s in which the scheduler does nothing else
+# In one call. The scheduler does nothing else while it waits for a webhook, up to 5 s, or for a mail server, up to
+# settings.EMAIL_TIMEOUT for each of its answers.
+MAX_DELIVERIES_PER_CALL = 3
 _FIRST_PAUSE = timedelta(seconds=30)
 _CLAIM_TIMEOUT = timedelta(minutes=2)  # time after which a delivery that is still being sent counts as lost
 _State = AlertDelivery.State

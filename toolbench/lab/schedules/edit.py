@@ -1,5 +1,6 @@
 """Creation and changes of schedules, their due times and their baselines."""
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -52,9 +53,7 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
     """
     _check_settings(chosen)
     request, plan = build_schedule_plan(source)
-    if chosen.requests_per_run < plan.least_requests:
-        sentence = f"A run sends {plan.least_requests:,} requests or more: with fewer, every run would pause."
-        raise ScheduleError({"requests_per_run": [sentence]})
+    _check_run_budget(chosen, request, plan)
     with transaction.atomic():
         schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
         _apply_settings(schedule, chosen)
@@ -67,10 +66,15 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
 def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
     """Change the settings of a schedule, and its next due time if the rhythm has changed; return the saved schedule.
 
+    The requests of a run are compared with the plan only if the plan can be launched now.
+
     Raises:
         ScheduleError: a setting is wrong, or the schedule was deleted.
     """
     _check_settings(chosen)
+    with suppress(LaunchError):
+        request = RunRequest.from_json(schedule.request)
+        _check_run_budget(chosen, request, build_plan(request))
     with transaction.atomic():
         row = Schedule.objects.select_for_update().filter(pk=schedule.pk).first()
         if row is None:
@@ -151,6 +155,37 @@ def _check_settings(chosen: ScheduleSettings) -> None:
         errors["requests_per_month"] = [f"Enter at most {MAX_RUN_LIMIT:,} requests."]
     if errors:
         raise ScheduleError(errors)
+
+
+def _check_run_budget(chosen: ScheduleSettings, request: RunRequest, plan: Plan) -> None:
+    """Check that a run with the chosen number of requests can be launched and need not pause.
+
+    Args:
+        chosen: the settings.
+        request: the request of the schedule.
+        plan: its plan, without the limit of a run.
+
+    Raises:
+        ScheduleError: a run needs more requests.
+    """
+    if chosen.requests_per_run < plan.least_requests:
+        sentence = f"A run sends {plan.least_requests:,} requests or more: with fewer, every run would pause."
+        raise ScheduleError({"requests_per_run": [sentence]})
+    launched = build_plan(limit_request(request, chosen.requests_per_run))
+    if launched.needs_confirmation and launched.max_paid_requests > chosen.requests_per_run:
+        raise ScheduleError(
+            {
+                "requests_per_run": [
+                    f"A run and its probes may send up to {plan.max_paid_requests:,} paid requests: with fewer, no run "
+                    "would be launched."
+                ]
+            }
+        )
+
+
+def limit_request(request: RunRequest, requests_per_run: int) -> RunRequest:
+    """Return the request of a run that a schedule launches, with the lower of its two limits of requests."""
+    return replace(request, request_cap=min(request.request_cap or requests_per_run, requests_per_run))
 
 
 def build_schedule_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:

@@ -1,5 +1,6 @@
 """Launches of the runs of schedules, at most one for each due time, with any number of schedulers."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,7 +13,8 @@ from toolbench.lab.models import Run, Schedule
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.schedules.edit import compute_next_due
+from toolbench.lab.schedules.edit import compute_next_due, limit_request
+from toolbench.lab.worker.job_failures import record_failures
 
 MAX_REASON_CHARACTERS = 300
 
@@ -24,13 +26,15 @@ class SkippedError(Exception):
 def launch_due_schedules() -> tuple[int, ...]:
     """Launch a run of every schedule that is due, and return the ids of the new runs.
 
-    If a run cannot be launched, the schedule stores why it was skipped.
+    If a run cannot be launched, the schedule stores why it was skipped. An error for one schedule is logged and
+    counted, and the others are still processed.
     """
     run_ids = []
     for schedule_id in _list_due_ids(timezone.now()):
-        run = _launch_if_due(schedule_id)
-        if run is not None:
-            run_ids.append(run.pk)
+        with record_failures("launching scheduled runs"):
+            run = _launch_if_due(schedule_id)
+            if run is not None:
+                run_ids.append(run.pk)
     return tuple(run_ids)
 
 
@@ -46,13 +50,13 @@ def launch_now(schedule_id: int) -> Run:
         return _launch_run(Schedule.objects.select_for_update().get(pk=schedule_id))
 
 
-def count_requests_of_month(schedule: Schedule) -> int:
-    """Return the number of requests that the runs of this calendar month (UTC) have reserved.
+def count_requests_by_schedule(schedules: Iterable[Schedule]) -> dict[int, int]:
+    """Return the number of requests that the runs of this calendar month (UTC) have reserved, by id of the schedule.
 
-    Deleted runs count too.
+    Deleted runs count too. A schedule without a run in this month has no entry.
     """
-    runs = Run.objects.filter(schedule=schedule, created_at__gte=compute_month_start())
-    return int(runs.aggregate(requests=Sum("requests_reserved"))["requests"] or 0)
+    runs = Run.objects.filter(schedule__in=schedules, created_at__gte=compute_month_start()).order_by()
+    return dict(runs.values_list("schedule_id").annotate(requests=Sum("requests_reserved")))
 
 
 def _list_due_ids(now: datetime) -> list[int]:
@@ -92,9 +96,8 @@ def _launch_run(schedule: Schedule) -> Run:
     _check_last_run(schedule)
     _check_month(schedule)
     try:
-        request = RunRequest.from_json(schedule.request)
-        limit = min(request.request_cap or schedule.requests_per_run, schedule.requests_per_run)
-        request = replace(request, title=schedule.name, request_cap=limit)
+        request = limit_request(RunRequest.from_json(schedule.request), schedule.requests_per_run)
+        request = replace(request, title=schedule.name)
         run = launch(request, owner=schedule.owner, confirmed_requests=schedule.requests_per_run)
     except LaunchError as error:
         raise SkippedError(f"The plan cannot be launched: {error}") from error
@@ -112,7 +115,7 @@ def _check_last_run(schedule: Schedule) -> None:
 
 
 def _check_month(schedule: Schedule) -> None:
-    spent = count_requests_of_month(schedule)
+    spent = count_requests_by_schedule([schedule]).get(schedule.pk, 0)
     if spent + schedule.requests_per_run > schedule.requests_per_month:
         raise SkippedError(
             f"The month's budget is too small: {spent:,} of {schedule.requests_per_month:,} requests are spent, "

@@ -1,8 +1,9 @@
 """Data of the list of schedules and of the page of a schedule with its runs, budget, rules and alerts."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 
 from toolbench.lab.models import Alert, AlertDelivery, AlertRule, Run, Schedule
 from toolbench.lab.planning.expansion import build_plan
@@ -10,7 +11,7 @@ from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, Plan,
 from toolbench.lab.schedules.conditions import CONDITIONS, ConditionKind, Kind, describe_rule
 from toolbench.lab.schedules.delivery import build_alert_path
 from toolbench.lab.schedules.edit import ScheduleError, build_schedule_plan
-from toolbench.lab.schedules.launching import count_requests_of_month
+from toolbench.lab.schedules.launching import count_requests_by_schedule
 
 MAX_RUNS_LISTED = 30
 MAX_ALERTS_LISTED = 20
@@ -136,7 +137,8 @@ class NewSchedule:
 def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
     """Return the data of the form for a new schedule from a plan, or from the plan of a run.
 
-    The proposed budget of a run is the maximum number of requests of the plan; that of a month, 31 times as much.
+    The proposed budget of a run is the maximum number of requests of the plan, probes that may cost money included;
+    that of a month, 31 times as much.
     """
     run = source if isinstance(source, Run) else None
     name = str(source) if isinstance(source, Run) else source.title
@@ -145,14 +147,14 @@ def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
         _, plan = build_schedule_plan(source)
     except ScheduleError as error:
         return NewSchedule(run, "", str(error), defaults)
-    max_requests = plan.most_requests
+    max_requests = min(MAX_RUN_LIMIT, max(plan.most_requests, plan.max_paid_requests))
     budget = {"requests_per_run": max_requests, "requests_per_month": min(MAX_RUN_LIMIT, 31 * max_requests)}
     return NewSchedule(run, _describe_plan(plan), "", defaults | budget)
 
 
 def get_schedules_page() -> SchedulesPage:
-    """Return the page with all schedules, sorted by name."""
-    rows = tuple(map(_build_row, Schedule.objects.all()))
+    """Return the page with all schedules, sorted by name, with up to nine queries."""
+    rows = _list_rows()
     rules = list_rules(None)
     kinds = tuple(choice for choice in _list_choices() if not choice.kind.needs_schedule)
     return SchedulesPage(rows, rules, list_alerts(Alert.objects.filter(rule__schedule=None)), kinds)
@@ -167,7 +169,7 @@ def get_schedule_page(schedule: Schedule) -> SchedulePage:
         schedule,
         tuple(runs[pk] for pk in sorted(runs, reverse=True)),
         baseline_ids,
-        count_requests_of_month(schedule),
+        count_requests_by_schedule([schedule]).get(schedule.pk, 0),
         _describe_request(schedule.request),
         list_rules(schedule),
         list_alerts(Alert.objects.filter(rule__schedule=schedule)),
@@ -216,20 +218,40 @@ def _read_alert_rows(alerts: QuerySet[Alert]) -> tuple[AlertRow, ...]:
 
 
 def list_rules(schedule: Schedule | None) -> tuple[RuleRow, ...]:
-    """Return the rules of a schedule, or the rules for all runs if `schedule` is None."""
-    return tuple(map(build_rule_row, AlertRule.objects.filter(schedule=schedule)))
+    """Return the rules of a schedule, or the rules for all runs if `schedule` is None, with up to three queries."""
+    return _build_rule_rows(AlertRule.objects.filter(schedule=schedule))
 
 
 def build_rule_row(rule: AlertRule) -> RuleRow:
-    """Return a rule with its state, with two queries."""
-    open_alerts = rule.alerts.filter(resolved_at=None, run__deleted_at=None).count()
-    return RuleRow(rule, describe_rule(rule), open_alerts, rule.alerts.first())
+    """Return a rule with its state, with up to three queries."""
+    return _build_rule_rows(AlertRule.objects.filter(pk=rule.pk))[0]
 
 
-def _build_row(schedule: Schedule) -> ScheduleRow:
-    alerts = Alert.objects.filter(rule__schedule=schedule, resolved_at=None, run__deleted_at=None)
-    last_run = schedule.runs.filter(deleted_at=None).order_by("-pk").first()
-    return ScheduleRow(schedule, last_run, count_requests_of_month(schedule), alerts.count())
+def _build_rule_rows(rules: QuerySet[AlertRule]) -> tuple[RuleRow, ...]:
+    newest = Alert.objects.filter(rule=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    rows = list(rules.annotate(last_alert=Subquery(newest)))
+    open_alerts = _count_open_alerts("rule", rule__in=rows)
+    alerts = Alert.objects.in_bulk([row.last_alert for row in rows if row.last_alert is not None])
+    return tuple(
+        RuleRow(row, describe_rule(row), open_alerts.get(row.pk, 0), alerts.get(row.last_alert)) for row in rows
+    )
+
+
+def _list_rows() -> tuple[ScheduleRow, ...]:
+    newest = Run.objects.filter(schedule=OuterRef("pk"), deleted_at=None).order_by("-pk").values("pk")[:1]
+    rows = list(Schedule.objects.annotate(last_run=Subquery(newest)))
+    runs = Run.objects.in_bulk([row.last_run for row in rows if row.last_run is not None])
+    open_alerts = _count_open_alerts("rule__schedule", rule__schedule__isnull=False)
+    spent = count_requests_by_schedule(rows)
+    return tuple(
+        ScheduleRow(row, runs.get(row.last_run), spent.get(row.pk, 0), open_alerts.get(row.pk, 0)) for row in rows
+    )
+
+
+def _count_open_alerts(key: str, **conditions: Any) -> dict[int, int]:
+    """Return the number of open alerts by the column `key`, without those of deleted runs."""
+    alerts = Alert.objects.filter(resolved_at=None, run__deleted_at=None, **conditions).order_by()
+    return dict(alerts.values_list(key).annotate(alerts=Count("pk")))
 
 
 def _describe_request(request: dict[str, object]) -> str:

@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import AlertRule, Schedule
@@ -68,8 +71,18 @@ def _check_settings(schedule: Schedule | None, chosen: RuleSettings) -> None:
         errors["threshold"] = [f"Enter a number above 0, at most {kind.maximum:,g}."]
     if chosen.webhook and _find_host(chosen.webhook) is None:
         errors["webhook"] = ["Enter an address that begins with https:// or http:// and names a host."]
+    if chosen.email and not _is_valid_email(chosen.email):
+        errors["email"] = ["Enter an e-mail address, such as name@example.com."]
     if errors:
         raise RuleError(errors)
+
+
+def _is_valid_email(address: str) -> bool:
+    try:
+        validate_email(address)
+    except ValidationError:
+        return False
+    return True
 
 
 def _is_valid_threshold(value: float | None, maximum: float) -> bool:

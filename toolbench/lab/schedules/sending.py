@@ -74,5 +74,7 @@ def _send_email(address: str, message: JsonObject) -> None:
     subject = " ".join(f"Toolbench: {message['title']}".split())
     try:
         send_mail(subject, f"{message['text']}\n\n{message['url']}\n", None, [address])
+    except ValueError as error:
+        raise SendError("The e-mail address is not valid. Add the rule again with a valid one.") from error
     except (SMTPException, OSError) as error:
         raise SendError(f"The mail server did not accept the message: {type(error).__name__}.") from error
