@@ -14,14 +14,28 @@ def test_run_request_from_json_refuses_unknown_field() -> None:
     assert refused.value.errors == {"modles": ["There is no field named modles."]}
 
 
-@pytest.mark.parametrize("configs", [[{"profile": "x"}], [{"model": 1, "colour": "red"}], ["x"]])
+@pytest.mark.parametrize("configs", [[{"profile": "x"}], [{"model": 1, "colour": "red"}], ["x"], [{"model": "1"}]])
 def test_run_request_from_json_refuses_malformed_configuration(configs: list[object]) -> None:
     with pytest.raises(LaunchError):
         RunRequest.from_json({"configs": configs})
 
 
 @pytest.mark.parametrize(
-    "value", [{"trials": "3"}, {"trials": True}, {"scenarios": "x"}, {"seed": "1"}, {"overrides": []}, {"title": None}]
+    "value",
+    [
+        {"trials": "3"},
+        {"trials": True},
+        {"scenarios": "x"},
+        {"scenarios": ["happy_path", 1]},
+        {"models": ["1"]},
+        {"models": [True]},
+        {"streams": [0]},
+        {"strategies": [["raw"]]},
+        {"seed": "1"},
+        {"jobs": 1.5},
+        {"overrides": []},
+        {"title": None},
+    ],
 )
 def test_run_request_from_json_refuses_wrong_type_by_field(value: dict[str, object]) -> None:
     with pytest.raises(LaunchError) as refused:

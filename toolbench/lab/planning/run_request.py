@@ -108,19 +108,16 @@ class RunRequest:
         """Read a request from JSON.
 
         Raises:
-            LaunchError: a field is unknown or has a value of the wrong type. The elements of lists of names and ids are
-                not checked.
+            LaunchError: a field is unknown, or it or an element of it has the wrong type.
         """
         unknown = sorted(set(value) - {field.name for field in fields(cls)})
         if unknown:
             raise LaunchError({name: [f"There is no field named {name}."] for name in unknown})
         values: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
-        if invalid := sorted(
-            name for name, item in values.items() if not _has_field_type(item, getattr(_DEFAULTS, name))
-        ):
+        if invalid := sorted(name for name, item in values.items() if not _has_field_type(name, item)):
             raise LaunchError({name: [f"{name} has a value of the wrong type."] for name in invalid})
         try:
-            values["configs"] = tuple(ConfigChoice(**config) for config in values.get("configs", ()))
+            values["configs"] = tuple(map(_read_config, values.get("configs", ())))
         except TypeError as error:
             sentence = "A configuration has a model and optionally profile, strategy, method, examples and stream."
             raise LaunchError({"configs": [sentence]}) from error
@@ -130,14 +127,34 @@ class RunRequest:
 _DEFAULTS = RunRequest()
 
 
-def _has_field_type(value: object, default: object) -> bool:
-    """Return whether a value has the type of the field's default.
+_ELEMENT_TYPES: Mapping[str, type] = {"models": int, "streams": bool, "configs": dict}  # of other lists: str
+_WHOLE_NUMBERS = ("request_cap", "token_cap", "jobs", "seed")
+
+
+def _has_field_type(name: str, value: object) -> bool:
+    """Return whether a value has the type of the field's default, and its elements theirs.
 
     If the default is None, the value may be None or a number.
     """
+    default = getattr(_DEFAULTS, name)
     if default is None:
-        return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        return value is None or type(value) is int or (type(value) is float and name not in _WHOLE_NUMBERS)
+    if isinstance(default, tuple):
+        element_type = _ELEMENT_TYPES.get(name, str)
+        return isinstance(value, tuple) and all(type(element) is element_type for element in value)
     return type(value) is type(default)
+
+
+def _read_config(value: JsonObject) -> ConfigChoice:
+    """Read a configuration from JSON.
+
+    Raises:
+        TypeError: the model is missing, or a field is unknown or has the wrong type.
+    """
+    choice = ConfigChoice(**value)
+    if wrong := [field.name for field in fields(choice) if type(getattr(choice, field.name)) is not field.type]:
+        raise TypeError(f"These fields have the wrong type: {', '.join(wrong)}.")
+    return choice
 
 
 @dataclass(frozen=True, slots=True)
