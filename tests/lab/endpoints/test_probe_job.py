@@ -14,7 +14,7 @@ from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints import probe_job
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.endpoints.probe_storage import ProbeLeaseLostError, claim_probe, requeue_lost_probes, store_exchanges
-from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
+from toolbench.lab.models import Model, Probe, ProbeExchange, Provider, Trial
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.worker import claims
 from toolbench.providers.probing.check_result import ProbeCheck
@@ -144,6 +144,31 @@ def test_run_probe_after_lost_execution_keeps_its_exchanges(model: Model) -> Non
         assert run_probe(probe.pk, on_finished=decide_waiting_methods)
 
     assert list(probe.exchanges.values_list("execution", "ordinal")) == [(1, 1), (2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("price", "earlier", "sent"), [(1.0, 3, 2), (1.0, 4, 1), (1.0, 5, 0), (0.0, 5, 2)])
+def test_run_probe_counts_paid_requests_of_lost_executions(model: Model, price: float, earlier: int, sent: int) -> None:
+    Model.objects.update(price={"input": price, "output": price, "date": "2026-01-01", "source": "entered"})
+    probe = queue_probe(model, "first_use")
+    for ordinal in range(earlier):
+        ProbeExchange.objects.create(probe=probe, execution=1, ordinal=ordinal, check_slug="tools", duration_ms=5)
+    Probe.objects.update(execution=1)
+    with ScriptedServer(answer_echo) as provider:
+        Provider.objects.update(base_url=provider.base_url)
+        assert run_probe(probe.pk, on_finished=decide_waiting_methods)
+        assert len(provider.seen) == sent
+    probe.refresh_from_db()
+    assert (probe.state, probe.ok, "interrupted" in probe.sentence) == ("done", sent == 2, sent < 2)
+
+
+def test_run_probe_asked_to_stop_stores_the_exchanges_of_an_unfinished_check(model: Model) -> None:
+    with ScriptedServer(answer_echo) as provider:
+        Provider.objects.update(base_url=provider.base_url)
+        probe = queue_probe(model, "first_use")
+        assert run_probe(probe.pk, lambda: bool(provider.seen), on_finished=decide_waiting_methods)
+        assert len(provider.seen) == 1
+    probe.refresh_from_db()
+    assert (probe.state, probe.exchanges.count()) == ("queued", 1)
 
 
 def test_run_probe_asked_to_stop_requeues_probe(model: Model) -> None:

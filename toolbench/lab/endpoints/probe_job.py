@@ -1,7 +1,7 @@
 """Queue and execution of probes: a worker claims a probe, sends its requests and stores each check.
 
-A probe whose worker has stopped is queued again when its lease expires. Its next execution sends all requests again;
-the exchanges of the checks that were finished are kept.
+A probe whose worker has stopped is queued again when its lease expires. Its next execution sends all requests again.
+The exchanges of earlier executions are kept. If they may have cost money, they count against the limit of the probe.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from toolbench.lab.endpoints.probe_storage import (
     ClaimedProbe,
     ProbeLeaseLostError,
     claim_probe,
+    count_earlier_exchanges,
     finish_probe,
     list_next_probes,
     renew_lease,
@@ -46,8 +47,13 @@ from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.probing.check_result import ProbeCheck
-from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.probes import MAX_REQUESTS, probe_conformance, probe_first_use
+from toolbench.providers.probing.prober import ProbeLimitReachedError, Prober
+from toolbench.providers.probing.probes import (
+    MAX_FIRST_USE_REQUESTS,
+    MAX_REQUESTS,
+    probe_conformance,
+    probe_first_use,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +61,10 @@ SLOT_POLL_SECONDS = 0.2  # pause between two checks for a free slot of the provi
 # From this execution on, a probe is no longer interrupted if its local server stops, since the probe may be the cause.
 MAX_EXECUTIONS = 20
 MAX_ANSWER_SECONDS = 60.0  # deadline of one conversation of a probe
+_INTERRUPTED_TOO_OFTEN = (
+    "The probe was interrupted, and repeating it would send more paid requests than one probe may send. Start a new "
+    "probe on the page of the model."
+)
 OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)
 
 
@@ -176,9 +186,12 @@ def _run_claimed_probe(claimed: ClaimedProbe, is_stopping: Callable[[], bool]) -
         django.db.Error: the database is unavailable.
     """
     try:
-        asyncio.run(_ProbeRun(claimed, *_resolve_endpoint(claimed), is_stopping).run())
+        endpoint, address = _resolve_endpoint(claimed)
+        asyncio.run(_ProbeRun(claimed, endpoint, address, is_stopping, _count_paid_requests(claimed)).run())
     except ProbeLeaseLostError:
         raise
+    except ProbeLimitReachedError:
+        finish_probe(claimed, [], sentence=_INTERRUPTED_TOO_OFTEN)
     except (ServedElsewhereError, ProbeInterruptedError):
         requeue_probe(claimed)
     except (ServerNotReadyError, KeyUnavailableError) as error:
@@ -213,19 +226,27 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
     return replace(endpoint, timeouts=timeouts), find_local_server(access, model.provider.service)
 
 
+def _count_paid_requests(claimed: ClaimedProbe) -> int:
+    """Return the number of requests that earlier executions have stored; 0 if requests to the model cost nothing."""
+    model = Model.objects.select_related("provider").get(pk=claimed.model_id)
+    return count_earlier_exchanges(claimed) if may_cost_money(model.provider, model.name, model.price) else 0
+
+
 @dataclass(slots=True)
 class _ProbeRun:
-    """One running probe. Its exchanges stay in `_unstored_exchanges` until their check is finished.
+    """One running probe. Its exchanges stay in `_unstored_exchanges` until the next request or the end of their check.
 
     Attributes:
         address: the address of the local server; None for an endpoint elsewhere.
         is_stopping: returns whether the worker has to stop.
+        earlier_requests: number of requests that count against the limit of the probe before the first one.
     """
 
     claimed: ClaimedProbe
     endpoint: Endpoint
     address: ServiceAddress | None
     is_stopping: Callable[[], bool]
+    earlier_requests: int
     _database: DatabaseThread = field(default_factory=DatabaseThread)
     _unstored_exchanges: list[tuple[str, ExchangeStep]] = field(default_factory=list)
     _last_exchange: ExchangeStep | None = None
@@ -242,7 +263,14 @@ class _ProbeRun:
                 await self._wait_for_slot()
                 code_word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(
-                    self.endpoint, client, self._record_exchange, self._check_may_continue, time.perf_counter, code_word
+                    self.endpoint,
+                    client,
+                    self._record_exchange,
+                    self._check_may_continue,
+                    time.perf_counter,
+                    code_word,
+                    max_requests=MAX_FIRST_USE_REQUESTS if self.earlier_requests else None,
+                    sent_requests=self.earlier_requests,
                 )
                 is_conformance = self.claimed.kind == Probe.Kind.CONFORMANCE
                 async for check in probe_conformance(prober) if is_conformance else probe_first_use(prober):
@@ -272,9 +300,16 @@ class _ProbeRun:
         self._last_exchange = step
 
     async def _check_may_continue(self) -> None:
-        """Raise ProbeLeaseLostError or ProbeInterruptedError if the probe must not send another request."""
+        """Store the exchanges, and raise an error if the probe must not send another request.
+
+        Raises:
+            ProbeLeaseLostError: the lease is lost.
+            ProbeInterruptedError: the worker has to stop, or the local server has stopped.
+        """
         if self._is_lease_lost:
             raise ProbeLeaseLostError
+        if self._unstored_exchanges:
+            await self._store_exchanges()
         if self.is_stopping():
             raise ProbeInterruptedError
         await self._check_server()

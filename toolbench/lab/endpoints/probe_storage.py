@@ -86,6 +86,11 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
         return bool(cursor.rowcount)
 
 
+def count_earlier_exchanges(claimed: ClaimedProbe) -> int:
+    """Return the number of stored exchanges of earlier executions of the probe."""
+    return ProbeExchange.objects.filter(probe=claimed.id, execution__lt=claimed.execution).count()
+
+
 def store_exchanges(
     claimed: ClaimedProbe, exchanges: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
 ) -> None:
