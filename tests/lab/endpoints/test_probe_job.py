@@ -161,7 +161,7 @@ def test_run_probe_counts_paid_requests_of_lost_executions(model: Model, price: 
     assert (probe.state, probe.ok, "interrupted" in probe.sentence) == ("done", sent == 2, sent < 2)
 
 
-def test_run_probe_asked_to_stop_stores_the_exchanges_of_an_unfinished_check(model: Model) -> None:
+def test_run_probe_asked_to_stop_stores_exchanges_of_unfinished_check(model: Model) -> None:
     with ScriptedServer(answer_echo) as provider:
         Provider.objects.update(base_url=provider.base_url)
         probe = queue_probe(model, "first_use")

@@ -73,7 +73,7 @@ def test_start_repeat_counts_sent_not_applicable_trials(settings: Settings) -> N
     assert again.trials.filter(state="queued").count() == sum(control.count_repeated_trials(run).values()) == 8
 
 
-def test_start_repeat_after_sequential_stopping_has_the_largest_number_of_trials() -> None:
+def test_start_repeat_of_sequential_run_has_its_largest_cell_size() -> None:
     run = launch_run(make_model(), trials=50, until={"rule": "width", "width": 10})
     again = control.start_repeat(run.pk, owner=None, confirmed_requests=10_000)
     assert (run.trials_per_cell, again.trials_per_cell, again.until) == (50, 10, {})
