@@ -27,7 +27,12 @@ from toolbench.installation import ROOT
 from toolbench.lab.models import Probe, Process, Run, Schedule
 from toolbench.lab.operations import restore
 from toolbench.lab.operations.backup import BackupError, read_keys, read_manifest, write_backup
-from toolbench.lab.operations.database_programs import DatabaseProgramError, build_program_environment, find_program
+from toolbench.lab.operations.database_programs import (
+    DatabaseProgramError,
+    build_program_environment,
+    find_program,
+    start_program,
+)
 from toolbench.lab.operations.restore import RESTORED_REASON, restore_backup
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.providers.scripted_server import ScriptedServer
@@ -137,6 +142,7 @@ def test_restore_failing_midway_changes_nothing(backup: Path, other_database: st
     process = run_manage(other_database, "restore", str(broken), "--replace")
 
     assert process.returncode == 1
+    assert "pg_restore: error" in process.stderr
     assert "Nothing was changed." in process.stderr
     assert read_tables(other_database) == before
 
@@ -232,6 +238,18 @@ def test_backup_command_does_not_overwrite_file(tmp_path: Path) -> None:
         call_command("backup", tmp_path / "no folder" / "all.zip")
     assert file.read_bytes() == b"mine"
     assert [path.name for path in tmp_path.iterdir()] == ["all.zip"]
+
+
+def test_start_program_that_ends_before_its_input_raises_its_message(tmp_path: Path) -> None:
+    def write_too_late() -> None:
+        command = ["/bin/sh", "-c", "echo 'out of memory' >&2; exit 3"]
+        with start_program(command, tmp_path / "errors", has_input=True) as process:
+            process.wait()
+            assert process.stdin is not None
+            process.stdin.write(b"stays in the buffer until it is closed")
+
+    with pytest.raises(DatabaseProgramError, match="out of memory"):
+        write_too_late()
 
 
 def test_build_program_environment_has_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -83,14 +83,21 @@ def start_program(
     with process:
         try:
             yield process
-            if process.stdin and not process.stdin.closed:
-                process.stdin.close()
+            _close_input(process)
             exit_code = process.wait()
         except BaseException:
             process.kill()
+            _close_input(process)
             raise
     if exit_code:
         raise DatabaseProgramError(read_last_line(error_file) or f"{command[0]} ended with {exit_code}.")
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    """Close the input of a program. If the program has ended, its exit code and its error output say why."""
+    if process.stdin:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def read_last_line(file: Path) -> str:

@@ -43,8 +43,13 @@ from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT, get_heartbeat_ages
 from toolbench.private_files import replace_file
 
 RESTORED_REASON = "A backup was restored."
-# psql runs these statements and the dump in one transaction, so that a failure leaves the old schema.
-_EMPTY_SCHEMA = ("DROP SCHEMA IF EXISTS public CASCADE", "CREATE SCHEMA public AUTHORIZATION pg_database_owner")
+# psql runs these statements and the dump in one transaction, so that a failure leaves the old schema. Its messages are
+# errors only, without the notice of the tables that are dropped.
+_EMPTY_SCHEMA = (
+    "SET client_min_messages = error",
+    "DROP SCHEMA IF EXISTS public CASCADE",
+    "CREATE SCHEMA public AUTHORIZATION pg_database_owner",
+)
 _PAUSE = load_statement("operations/pause_restored")
 
 
