@@ -43,8 +43,8 @@ from toolbench.lab.worker.health import HEARTBEAT_TIMEOUT, get_heartbeat_ages
 from toolbench.private_files import replace_file
 
 RESTORED_REASON = "A backup was restored."
-# psql runs these statements and the dump in one transaction, so that a failure leaves the old schema. Its messages are
-# errors only, without the notice of the tables that are dropped.
+# psql runs these statements and the dump in one transaction, so that a failure leaves the old schema. The notice of the
+# tables that are dropped is not printed, since it could be taken for the reason of a failure.
 _EMPTY_SCHEMA = (
     "SET client_min_messages = error",
     "DROP SCHEMA IF EXISTS public CASCADE",
