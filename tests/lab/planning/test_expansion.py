@@ -164,8 +164,18 @@ def test_build_plan_unknown_tool_use_mode_is_refused() -> None:
 
 
 def test_build_plan_with_too_many_trials_is_refused() -> None:
-    errors = list_errors(build_request(make_model(), scenarios=("happy_path", "chat_only"), trials=60_000))
-    assert errors == {"trials": ["The run would have 120,000 trials; the maximum is 100,000."]}
+    sentence = "The run would have more than 100,000 trials. Choose fewer settings, scenarios or trials."
+    model = make_model()
+    many = {"scenarios": ("happy_path", "chat_only"), "trials": 60_000}
+    assert list_errors(build_request(model, **many)) == {"trials": [sentence]}
+    lists = {"strategies": ("raw", "baseline") * 500, "methods": ("native", "template") * 500}
+    assert list_errors(build_request(model, **lists)) == {"trials": [sentence]}
+
+
+def test_build_plan_counts_a_repeated_configuration_once() -> None:
+    model = make_model()
+    plan = build_plan(build_request(model, model, methods=("native", "native"), scenarios=("happy_path", "happy_path")))
+    assert (len(plan.configs), plan.trials) == (1, 3)
 
 
 def test_build_plan_counts_least_and_most_requests() -> None:

@@ -3,6 +3,7 @@
 Nothing is written to the database.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -74,6 +75,7 @@ def build_plan(request: RunRequest) -> Plan:
         if config_cells:
             configs.append(config)
             cells += config_cells
+        _check_size(len(cells) * request.trials)
     return _assemble_plan(request, configs, cells, skipped)
 
 
@@ -81,10 +83,15 @@ def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[Confi
     """Return the requested configurations, and the profiles that do not apply to a model.
 
     If the request has `configs`, these are returned unchanged. Otherwise, a model without any profile that applies gets
-    the default profile.
+    the default profile, and a configuration that the lists name repeatedly is returned once.
+
+    Raises:
+        LaunchError: there are too many configurations.
     """
     if request.configs:
         return list(request.configs), []
+    lists = (request.models, request.profiles, request.strategies, request.methods, request.examples, request.streams)
+    _check_size(math.prod(map(len, lists)))
     skipped: list[SkippedItem] = []
     choices: list[ConfigChoice] = []
     for pk in request.models:
@@ -98,7 +105,16 @@ def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[Confi
         profiles = applicable or [DEFAULT_PROFILE]
         combinations = product(profiles, request.strategies, request.methods, request.examples, request.streams)
         choices += [ConfigChoice(pk, *combination) for combination in combinations]
-    return choices, skipped
+    return list(dict.fromkeys(choices)), skipped
+
+
+def _check_size(trials: int) -> None:
+    """Raise LaunchError if the run would have more than MAX_RUN_TRIALS trials."""
+    if trials > MAX_RUN_TRIALS:
+        sentence = (
+            f"The run would have more than {MAX_RUN_TRIALS:,} trials. Choose fewer settings, scenarios or trials."
+        )
+        raise LaunchError({"trials": [sentence]})
 
 
 def _is_profile_applicable(name: str, model: Model, request: RunRequest, lookup: LookupResult) -> bool:
@@ -254,11 +270,8 @@ def _assemble_plan(
     """Check the plan as a whole and add up its trials and requests.
 
     Raises:
-        LaunchError: there are too many trials or no cells, or rule "best" has no scenario with two configurations.
+        LaunchError: there are no cells, or rule "best" has no scenario with two configurations.
     """
-    trials = len(cells) * request.trials
-    if trials > MAX_RUN_TRIALS:
-        raise LaunchError({"trials": [f"The run would have {trials:,} trials; the maximum is {MAX_RUN_TRIALS:,}."]})
     if not cells:
         reasons = [f"{item.what}: {item.why}" for item in skipped]
         raise LaunchError({"models": ["No configuration can be tried with any of the scenarios.", *reasons]})
@@ -275,7 +288,7 @@ def _assemble_plan(
         configs=tuple(configs),
         cells=tuple(cells),
         skipped=tuple(skipped),
-        trials=trials,
+        trials=len(cells) * request.trials,
         least_trials=len(cells) * first_trials,
         least_requests=min(limit, first_trials * sum(cell.least_requests for cell in cells)),
         most_requests=min(limit, request.trials * sum(cell.most_requests for cell in cells)),
