@@ -31,7 +31,7 @@ def test_find_similar_cells_prefers_same_model_and_scenario() -> None:
     found = find_similar_cells(wanted)
     assert [item and item.description for item in found] == [
         "the same model, scenario, method and strategy",
-        "the same model, scenario and method with other strategies, and other models",
+        "the same model, scenario and method with other strategies",
         "the same model and method, other scenarios",
         "the same model, other methods",
         "other models, the same scenario and method",
@@ -39,7 +39,10 @@ def test_find_similar_cells_prefers_same_model_and_scenario() -> None:
     ]
     other = make_cell(make_config(make_run(), make_model("other")))
     make_trials(other, **{"pass": 2})
-    first, second, *_, fifth, _ = (cell and (cell.cells, cell.others) for cell in find_similar_cells(wanted))
+    found = find_similar_cells(wanted)
+    assert found[1] is not None
+    assert found[1].description == "the same model, scenario and method with other strategies, and other models"
+    first, second, *_, fifth, _ = (cell and (cell.cells, cell.others) for cell in found)
     assert first == ((cell.pk,), ())
     assert second == ((cell.pk,), (cell.pk, other.pk))
     assert fifth == ((), (cell.pk, other.pk))

@@ -43,7 +43,7 @@ class KeyNotInEnvironmentError(KeyUnavailableError):
 
     def __init__(self, variable: str) -> None:
         super().__init__(
-            f"The worker's environment on {socket.gethostname()} has no {variable}: set it and start the worker again, "
+            f"The environment on {socket.gethostname()} has no {variable}: set it and start Toolbench again, "
             "or store a key."
         )
 

@@ -38,7 +38,11 @@ class InstallationCollector:
         yield from _build_process_metrics(page)
         yield from _build_space_metrics(page)
         yield from _build_work_metrics()
-        problems = GaugeMetricFamily("toolbench_problems", "Problems that /health/ shows", labels=["code"])
+        problems = GaugeMetricFamily(
+            "toolbench_problems",
+            "Problems, without a missing worker, failed jobs and cells that cannot be computed",
+            labels=["code"],
+        )
         for code, count in sorted(Counter(problem.code for problem in page.problems).items()):
             problems.add_metric([code], count)
         yield problems

@@ -16,7 +16,7 @@ MAX_CELLS_PER_KIND = 5  # the newest cells of each kind of similarity are used
 _MAX_CELLS_READ = 1000  # per query: by model, and by scenario
 _KIND_DESCRIPTIONS = (
     "the same model, scenario, method and strategy",
-    "the same model, scenario and method with other strategies, and other models",
+    "the same model, scenario and method with other strategies",
     "the same model and method, other scenarios",
     "the same model, other methods",
     "other models, the same scenario and method",
@@ -70,7 +70,7 @@ class SimilarCells:
         description: that kind in words.
         others: ids of cells of up to MAX_CELLS_PER_KIND models with the same provider kind, scenario and method, the
             newest of each; they may repeat ids of `cells`. () unless the closest kind is that of other strategies or
-            that of other models.
+            that of other models, and there is such a cell of another model.
     """
 
     cells: tuple[int, ...]
@@ -108,8 +108,10 @@ def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> S
         cells = tuple(newest.get(key, ()))
         if cells and key[0] == "others":
             return SimilarCells((), description, others)
+        if cells and key[0] == "strategy" and not set(others) <= set(cells):
+            return SimilarCells(cells, f"{description}, and other models", others)
         if cells:
-            return SimilarCells(cells, description, others if key[0] == "strategy" else ())
+            return SimilarCells(cells, description)
     return None
 
 

@@ -195,7 +195,7 @@ def can_make_draft(trace: GatewayTrace) -> bool:
 
 
 def build_traffic_line(trace: GatewayTrace) -> bytes:
-    """Return the request and answer of a client as a JSON line of recorded traffic.
+    """Return the request and answer of a client as one JSON object of recorded traffic.
 
     Raises:
         NoDraftError: the request failed, or its bodies were not kept, were truncated or cannot be read as traffic.
