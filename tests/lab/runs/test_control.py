@@ -195,6 +195,14 @@ def test_add_trials_refuses_unknown_cell_and_deleted_provider() -> None:
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
+def test_add_trials_to_configuration_without_method_is_refused() -> None:
+    run = launch_run(make_model(), trials=1)
+    run.configs.update(method="none")
+    with pytest.raises(RunActionError, match="no method can be used"):
+        control.add_trials(run.pk, run.cells.get().pk, 1)
+    assert run.trials.count() == 1
+
+
 def test_add_trials_to_not_applicable_cell_are_not_applicable() -> None:
     run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=1)
     control.add_trials(run.pk, run.cells.get().pk, 2)

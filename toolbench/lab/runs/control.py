@@ -16,7 +16,7 @@ from toolbench.engine.policy.settings import Policy
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
 from toolbench.lab.models import Cell, Run, Trial
-from toolbench.lab.planning.auto_method import queue_first_probes
+from toolbench.lab.planning.auto_method import NO_METHOD, queue_first_probes
 from toolbench.lab.planning.request_bounds import is_applicable, load_frozen_cells
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import clean_text
@@ -254,13 +254,15 @@ def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_r
     locked the cells.
 
     Raises:
-        RunActionError: a provider was deleted, or as in `check_trials`.
+        RunActionError: a provider was deleted, no method can be used with a configuration, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
     cells = Cell.objects.select_related("run", "config").in_bulk(counts_by_cell)
     for cell in cells.values():
         if cell.config.provider_id is None:
             raise RunActionError(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
+        if cell.config.method == NO_METHOD:
+            raise RunActionError(f"{cell.config}: no method can be used, so nothing can be added. Launch a new run.")
     policies = check_trials(run, counts_by_cell, confirmed_requests, used=run.requests_reserved)
     trials = [
         trial for pk, count in counts_by_cell.items() for trial in _build_added_trials(cells[pk], count, policies[pk])
