@@ -69,6 +69,13 @@ def test_save_alias_refuses_other_settings_than_those_of_config() -> None:
     assert (alias.config_id, alias.strategy) == (config.pk, "raw")
 
 
+def test_save_alias_refuses_config_without_usable_method() -> None:
+    config = make_config(make_run(), make_model("vendor/good"), method="none")
+    with pytest.raises(InvalidFieldsError) as caught:
+        save_alias(AliasChoice("weather", 0, config=config.pk), owner=None)
+    assert list(caught.value.errors) == ["config"]
+
+
 def test_save_alias_with_new_name_updates_fallbacks_of_others() -> None:
     alias = save_alias(make_choice(), owner=None)
     other = save_alias(make_choice("other", fallbacks=("weather",)), owner=None)

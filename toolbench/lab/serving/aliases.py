@@ -12,6 +12,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.installation import replace_wildcard_host
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import AliasBinding, ModelAlias, RunConfig, ServiceAddress
+from toolbench.lab.planning.auto_method import NO_METHOD
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 from toolbench.lab.serving.bindings import BindingChange, add_binding, bind_alias, has_settings, load_current_bindings
@@ -205,11 +206,13 @@ def freeze_config(config_id: int) -> JsonObject:
     """Return the columns of an alias that serves a measured configuration.
 
     Raises:
-        LaunchError: there is no such configuration, or its model was deleted.
+        LaunchError: there is no such configuration, its model was deleted, or no method can be used with it.
     """
     config = RunConfig.objects.filter(pk=config_id).first()
     if config is None or config.model_id is None:
         raise LaunchError({"config": [f"There is no configuration {config_id}, or its model was deleted."]})
+    if config.method == NO_METHOD:
+        raise LaunchError({"config": [f"No method can be used with configuration {config_id}. Choose another one."]})
     return {
         "model_id": config.model_id,
         "profile": config.profile,
@@ -227,8 +230,7 @@ def promote_config(name: str, config_id: int, change: BindingChange, *, owner: A
     The alias is created if there is none.
 
     Raises:
-        InvalidFieldsError: the name of a new alias is not valid, there is no such configuration, or its model was
-            deleted.
+        InvalidFieldsError: the name of a new alias is not valid, or the configuration cannot be served.
         ModelAlias.DoesNotExist: the alias was deleted meanwhile.
     """
     alias = ModelAlias.objects.filter(name=name).first()
