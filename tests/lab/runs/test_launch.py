@@ -9,7 +9,7 @@ from tests.lab.scripted_runs import build_request, launch_run
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.expansion import build_plan
-from toolbench.lab.planning.run_request import ConfigChoice
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError
 from toolbench.lab.runs.launch import launch
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +31,13 @@ def test_launch_freezes_names_and_layers() -> None:
     assert config.true_rates == {"drift": 0.1}
     assert config.layers[0][1]["tool_use_mode"] == "enforced"
     assert len(config.policy_hash) == 64
+
+
+def test_launch_with_too_long_strategy_is_refused() -> None:
+    strategy = "production" + 3 * "+openai_compatible_reliability"
+    with pytest.raises(LaunchError, match="at most 80 characters"):
+        launch_run(make_model(), strategies=(strategy,))
+    assert not Run.objects.exists()
 
 
 def test_launch_blocks_have_one_trial_per_cell_in_random_order() -> None:

@@ -23,6 +23,7 @@ from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.worker.queue import notify_workers, queue_trials
 
+MAX_STRATEGY_CHARACTERS = 80  # of the column RunConfig.strategy
 WEATHER_DEMO_PURPOSE = "first_page"  # Run.purpose of the first run of the local demo
 
 
@@ -35,10 +36,11 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        LaunchError: the request is invalid, or a provider has spent its budget for the month.
+        LaunchError: the request is invalid, a strategy is too long, or a provider has spent its budget for the month.
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     plan = build_plan(request)
+    _check_strategies(plan)
     try:
         check_provider_budgets(Provider.objects.filter(pk__in={config.provider for config in plan.configs}))
     except BudgetReachedError as error:
@@ -56,6 +58,18 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
         transaction.on_commit(lambda: notify_workers(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run
+
+
+def _check_strategies(plan: Plan) -> None:
+    """Check that the column of a configuration can store its strategy. An alias may have a longer one.
+
+    Raises:
+        LaunchError: it cannot.
+    """
+    for config in plan.configs:
+        if len(config.strategy) > MAX_STRATEGY_CHARACTERS:
+            limit = f"In a run, a strategy has at most {MAX_STRATEGY_CHARACTERS} characters."
+            raise LaunchError({"strategies": [f"{limit} Save {config.strategy} as a preset."]})
 
 
 def derive_seed(*parts: object) -> int:
