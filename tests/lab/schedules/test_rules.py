@@ -32,6 +32,7 @@ def test_create_rule_ignores_the_threshold_of_a_kind_without_one() -> None:
         (RuleSettings("drift", None, "https://a:99999999/", ""), "webhook"),
         (RuleSettings("drift", None, "https://a b/", ""), "webhook"),
         (RuleSettings("drift", None, "", "a,b@example.test"), "email"),
+        (RuleSettings("drift", None, "", f"{'a' * 250}@example.test"), "email"),
     ],
 )
 def test_create_rule_refuses_an_invalid_rule(rule_settings: RuleSettings, field: str) -> None:

@@ -13,6 +13,7 @@ from toolbench.lab.models import AlertRule, Schedule
 from toolbench.lab.schedules.conditions import CONDITIONS, Kind
 
 MAX_URL_CHARACTERS = 2000
+MAX_EMAIL_CHARACTERS = 254  # of the column AlertRule.email
 
 
 class RuleError(InvalidFieldsError):
@@ -82,7 +83,7 @@ def _is_valid_email(address: str) -> bool:
         validate_email(address)
     except ValidationError:
         return False
-    return True
+    return len(address) <= MAX_EMAIL_CHARACTERS
 
 
 def _is_valid_threshold(value: float | None, maximum: float) -> bool:
