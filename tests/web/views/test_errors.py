@@ -70,7 +70,26 @@ def test_case_import_of_too_large_file_names_limit(owner_client: Client) -> None
 def test_error_404_page_offers_links(owner_client: Client, path: str) -> None:
     response = owner_client.get(path)
     assert response.status_code == 404
-    assert "All runs" in read_html(response)
+    text = read_html(response)
+    assert "All runs" in text
+    assert "The link may be mistyped" in text
+    assert "given query" not in text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/runs/987654/", "There is no run 987654; it may have been deleted."),
+        ("/compare/export.csv", "Choose two or more sides of measured trials before you export them."),
+        ("/shared/nothing/", "This link has expired or was revoked. Ask for a new one."),
+        ("/cases/new/?trial=<b>", "There is no trial &lt;b&gt;."),
+    ],
+)
+def test_error_404_page_gives_reason(owner_client: Client, path: str, reason: str) -> None:
+    response = owner_client.get(path)
+    assert response.status_code == 404
+    assert reason in read_html(response)
 
 
 @pytest.mark.django_db

@@ -6,14 +6,14 @@ import sys
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
-from django.views import defaults
 
 from toolbench.lab.serving.aliases import find_gateway_url
 
 SHORTEN_HINT = "Send less text. Files do not count: import test cases as a file under Library, Test cases."
 FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
+_DJANGO_MESSAGE_END = " matches the given query."  # of `get_object_or_404`
 # Paths to which SDKs of OpenAI and Anthropic send requests if their base_url is this site instead of the gateway.
 _MODEL_API_PATH = re.compile(r"/(v1/|chat/completions$|responses$)")
 
@@ -34,19 +34,25 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return HttpResponse(render_to_string("400.html"), status=400)
 
 
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Return 404 as a page, or for an address of a model API as JSON that names the gateway.
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return 404 as a page with the reason, or for an address of a model API as JSON that names the gateway.
 
     Django calls this view.
     """
     if not _MODEL_API_PATH.match(request.path):
-        return defaults.page_not_found(request, exception)
+        return HttpResponse(render_to_string("404.html", {"reason": _find_reason(exception)}), status=404)
     url = find_gateway_url()
     base_url = url if "/messages" in request.path else f"{url}/v1"  # Anthropic's SDK adds /v1 itself
     advice = f"Set base_url to the address of the gateway: {base_url}" if url else "No gateway runs."
     message = f"This is the address of Toolbench's pages, which serve no models. {advice}"
     error = {"message": message, "type": "not_found_error", "param": None, "code": "not_the_gateway"}
     return JsonResponse({"type": "error", "error": error}, status=404)
+
+
+def _find_reason(exception: Exception) -> str:
+    """Return the sentence of a 404; "" for an address without a view and for a message that Django wrote."""
+    reason = exception.args[0] if exception.args else ""
+    return reason if isinstance(reason, str) and not reason.endswith(_DJANGO_MESSAGE_END) else ""
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
