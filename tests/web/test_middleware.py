@@ -25,6 +25,15 @@ def test_middleware_sets_new_request_id_or_keeps_that_of_proxy() -> None:
     assert sent.headers["X-Request-ID"] == "proxy-7f3a.1"
 
 
+def test_middleware_lets_htmx_open_page_to_sign_in() -> None:
+    htmx = {"HX-Request": "true"}
+    answer = Client().get("/runs/1/?page=2", headers=htmx)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["HX-Redirect"] == "/sign-in/?next=/runs/1/%3Fpage%3D2"
+    for headers in ({}, htmx | {"HX-History-Restore-Request": "true"}):
+        assert Client().get("/runs/1/?page=2", headers=headers).headers["Location"] == answer.headers["HX-Redirect"]
+
+
 @pytest.mark.parametrize("bad", ["short", "a b c d e f g", "x" * 65, "line\nbreak1", "ümlaut-ümlaut"])
 def test_middleware_replaces_malformed_request_id(bad: str) -> None:
     answer = Client().get("/health/live", headers={"X-Request-ID": bad})

@@ -1,4 +1,4 @@
-"""Middleware: an id for each request, status 404 for a deleted row, and a page for status 405."""
+"""Middleware: an id for each request, the way to sign in, status 404 for a deleted row, and a page for status 405."""
 
 import logging
 import re
@@ -6,12 +6,21 @@ import secrets
 import time
 from collections.abc import Callable
 
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import ObjectDoesNotExist
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
 from django.template.loader import render_to_string
 
 from toolbench.lab.errors import NOT_FOUND
 from toolbench.log_lines import log_ids
+from toolbench.web.rendering import is_part_request
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -40,6 +49,23 @@ def identify_request(get_response: GetResponse) -> GetResponse:
         return response
 
     return respond
+
+
+class SignInMiddleware(LoginRequiredMiddleware):
+    """Middleware that redirects to the page to sign in, which then leads back to the requested page.
+
+    A part of a page that htmx requests, as every second for a run, cannot contain that page: htmx opens it instead.
+    """
+
+    def handle_no_permission(
+        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
+    ) -> HttpResponseRedirect:
+        """Return the redirect for a request without a signed-in user."""
+        response = super().handle_no_permission(request, view_func)
+        if is_part_request(request):
+            response.status_code = 200
+            response.headers["HX-Redirect"] = response.headers.pop("Location")
+        return response
 
 
 def explain_not_allowed(get_response: GetResponse) -> GetResponse:
