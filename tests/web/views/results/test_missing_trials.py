@@ -87,6 +87,18 @@ def test_missing_trials_page_updates_count_in_browser(browser_page: Page, transa
     assert run.trials.count() == 7
 
 
+def test_missing_trials_page_confirms_paid_requests_in_browser(browser_page: Page, transactional_db: None) -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    run = launch_run(make_model(), trials=2, scenarios=("happy_path", "weather"))
+    browser_page.goto(f"/runs/{run.pk}/missing/?target=400")
+    browser_page.get_by_role("button", name="Add 796 trials").click()
+    browser_page.get_by_label("Send paid requests").check()
+    browser_page.wait_for_load_state("networkidle")
+    browser_page.get_by_role("button", name="Add 796 trials").click()
+    browser_page.wait_for_url(f"**/runs/{run.pk}/")
+    assert run.trials.count() == 800
+
+
 @pytest.mark.parametrize("target", ["0", "-1", "2001", "many", "²", "1e3", "9" * 40, "\0"])
 def test_missing_trials_page_refuses_invalid_target(owner_client: Client, run: Run, target: str) -> None:
     cells = list(run.cells.values_list("pk", flat=True))
