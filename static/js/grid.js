@@ -58,14 +58,28 @@ function buildDetails(link) {
   return (link.dataset.card ?? "").split("\n").filter(Boolean).map((text) => buildElement("small", text));
 }
 
+// Returns the table of trials of the page at an address, with its links resolved against that address; null if the
+// page cannot be read.
+async function readTrials(address) {
+  try {
+    const response = await fetch(address);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const trials = page.querySelector("[data-panel]");
+    for (const link of trials.querySelectorAll("a[href]")) link.href = new URL(link.getAttribute("href"), address);
+    return trials;
+  } catch {
+    return null;
+  }
+}
+
 async function open(link) {
   document.getElementById(openedId)?.removeAttribute("aria-expanded");
   openedId = link.id;
   link.setAttribute("aria-expanded", "true");
   const [name, column] = readLabels(link);
   const number = ++lastRequest;
-  const response = await fetch(link.href);
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  panel().setAttribute("aria-busy", "true");
+  const trials = await readTrials(link.href);
   if (number !== lastRequest) return;
   const heading = buildElement("h2", `${name}: ${column}`);
   const allTrials = document.createElement("a");
@@ -78,9 +92,9 @@ async function open(link) {
   button.addEventListener("click", close);
   const header = document.createElement("header");
   header.append(heading, button);
-  const trials = page.querySelector("[data-panel]");
   panel().replaceChildren(header, ...buildDetails(link), allTrials, trials ?? "The trials could not be read. Open the link.");
   panel().hidden = false;
+  panel().removeAttribute("aria-busy");
 }
 
 // The card shows the texts of the cell's title and data-card beside the cell.
@@ -166,7 +180,8 @@ onKey("Escape", () => {
   return close();
 });
 onKey("f", () => {
-  const failed = panel()?.querySelector("a[data-failed]");
+  // While the trials of another cell are loaded, the panel has the previous ones.
+  const failed = panel()?.matches(":not([hidden], [aria-busy])") && panel().querySelector("a[data-failed]");
   if (failed) location.assign(failed.href);
   return Boolean(failed);
 });

@@ -21,7 +21,13 @@ function focusSearch() {
 onKey("/", focusSearch);
 onKey("n", () => location.assign("/runs/new/"));
 document.querySelector(".tabs > [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-document.querySelectorAll(".tabs > a").forEach((tab, index) => onKey(String(index + 1), () => tab.click()));
+for (const number of [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+  onKey(String(number), () => {
+    const tab = document.querySelectorAll(".tabs > a")[number - 1]; // found anew, since the list of trials replaces them
+    tab?.click();
+    return Boolean(tab);
+  });
+}
 onKey("?", () => document.getElementById("keys")?.togglePopover());
 
 // Escape closes an open menu first; a second one then does what the page says.
@@ -59,11 +65,13 @@ document.addEventListener("input", (event) => {
   for (const choice of field.parentElement.querySelectorAll(".check")) choice.hidden = !choice.textContent.toLowerCase().includes(text);
 });
 
+const labels = new WeakMap(); // usual labels of the buttons, which may say "Copied" when they are pressed again
+
 async function copy(button, text) {
   await navigator.clipboard.writeText(text);
-  const label = button.textContent;
+  if (!labels.has(button)) labels.set(button, button.textContent);
   button.textContent = "Copied";
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => { button.textContent = labels.get(button); }, 1500);
 }
 
 // A link with data-copy-from copies the text of its page to the clipboard. If that is not possible, it opens the page.
@@ -71,17 +79,25 @@ document.addEventListener("click", async (event) => {
   const link = event.target instanceof Element && event.target.closest("[data-copy-from]");
   if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  const response = await fetch(link.href);
-  if (response.ok) await copy(link, await response.text());
-  else location.assign(link.href);
+  try {
+    const response = await fetch(link.href);
+    if (!response.ok || response.redirected) throw new Error("not the text, but an error or the page to sign in");
+    await copy(link, await response.text());
+  } catch {
+    location.assign(link.href);
+  }
 });
 
-// A button or link with data-copy copies the value of this attribute to the clipboard, or the address of the page if the value
-// is empty. A path is completed to an address of this site.
+// A link with data-copy copies the value of this attribute to the clipboard, or the address of the page if the value is
+// empty. A path is completed to an address of this site. If the text cannot be copied, the link opens its page.
 document.addEventListener("click", async (event) => {
-  const button = event.target instanceof Element && event.target.closest("[data-copy]");
-  if (!button || !navigator.clipboard) return;
+  const link = event.target instanceof Element && event.target.closest("[data-copy]");
+  if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  const text = button.dataset.copy || location.href;
-  await copy(button, text.startsWith("/") ? location.origin + text : text);
+  const text = link.dataset.copy || location.href;
+  try {
+    await copy(link, text.startsWith("/") ? location.origin + text : text);
+  } catch {
+    location.assign(link.href);
+  }
 });

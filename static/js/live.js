@@ -1,8 +1,11 @@
-// htmx replaces the live part of a page as a whole. This script keeps the scroll positions of the boxes in this part.
+// htmx replaces the live part of a page as a whole. This script keeps the scroll positions of the boxes in this part,
+// and leaves the part as it is while something in it is pressed: the press would be lost. The next answer follows soon.
 const positions = new Map(); // left and top by the index of a box
 const listBoxes = () => document.querySelectorAll("#live .scroll");
 
-document.body.addEventListener("htmx:beforeSwap", () => {
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  const { target } = event.detail;
+  if (target.matches('[hx-trigger^="every"]:active')) event.detail.shouldSwap = false;
   listBoxes().forEach((box, index) => positions.set(index, [box.scrollLeft, box.scrollTop]));
 });
 document.body.addEventListener("htmx:afterSwap", () => {

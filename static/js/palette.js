@@ -3,11 +3,22 @@ const palette = document.getElementById("palette");
 const field = palette.querySelector("input");
 const results = document.getElementById("palette-found");
 let lastRequest = 0; // number of the last request; older answers are ignored
+let lastSearch = Promise.resolve(); // ends when the results are those of the field
+
+// Returns the HTML of the results; empty if they cannot be read, as after the end of the session.
+async function readResults(text) {
+  try {
+    const address = `${palette.dataset.url}?q=${encodeURIComponent(text)}`;
+    const response = await fetch(address, { headers: { "HX-Request": "true" } });
+    return response.ok && !response.redirected ? await response.text() : "";
+  } catch {
+    return "";
+  }
+}
 
 async function search() {
   const number = ++lastRequest;
-  const response = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(field.value)}`, { headers: { "HX-Request": "true" } });
-  const text = response.ok ? await response.text() : "";
+  const text = await readResults(field.value);
   // Replacing a link between the press and the release of a button would lose the click.
   while (results.matches(":active")) await new Promise(requestAnimationFrame);
   if (number !== lastRequest) return;
@@ -27,7 +38,7 @@ function choose(index) {
 function open() {
   if (!palette.open) palette.showModal();
   field.select();
-  search();
+  lastSearch = search();
 }
 
 document.querySelector("[data-palette-open]")?.addEventListener("click", (event) => {
@@ -40,12 +51,13 @@ document.addEventListener("keydown", (event) => {
     open();
   }
 });
-field.addEventListener("input", search);
-palette.querySelector("form").addEventListener("submit", (event) => {
-  const chosen = listLinks().find((link) => link.getAttribute("aria-selected") === "true");
-  if (!chosen) return;
+field.addEventListener("input", () => { lastSearch = search(); });
+palette.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  chosen.click();
+  await lastSearch; // before it, the results are those of an earlier text
+  const chosen = listLinks().find((link) => link.getAttribute("aria-selected") === "true");
+  if (chosen) chosen.click();
+  else event.target.submit();
 });
 palette.addEventListener("keydown", (event) => {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -25,12 +25,25 @@ function move(step, isWanted = () => true) {
   return false;
 }
 
+// Returns the page at an address; null if it cannot be read.
+async function readPage(address) {
+  try {
+    const response = await fetch(address);
+    return response.ok ? new DOMParser().parseFromString(await response.text(), "text/html") : null;
+  } catch {
+    return null;
+  }
+}
+
 async function search() {
   const number = ++lastSearch;
   const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
-  const response = await fetch(address);
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  if (number !== lastSearch || !response.ok) return;
+  const page = await readPage(address);
+  if (number !== lastSearch) return;
+  if (!page?.getElementById("found")) {
+    document.querySelector("[data-total]").textContent = "The trials could not be read. Press Enter to search again.";
+    return;
+  }
   forgetPeek();
   // Links and forms outside the list have the query, too.
   for (const part of ["#found", "#scope-switch", ".table-tools", ".tabs", ".tab-tools"]) {
@@ -43,10 +56,8 @@ async function search() {
 // resolved against the trial's page, headings are lower, and ids, which the list may have too, are removed. The result
 // is empty if the page cannot be read.
 async function readSummary(address) {
-  const response = await fetch(address).catch(() => null);
-  if (!response) return [];
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  const parts = response.ok ? [...page.querySelectorAll("[data-peek]")] : [];
+  const page = await readPage(address);
+  const parts = [...(page?.querySelectorAll("[data-peek]") ?? [])];
   for (const part of parts) {
     for (const link of part.querySelectorAll("a[href]")) link.href = new URL(link.getAttribute("href"), new URL(address, location.href));
     for (const heading of part.querySelectorAll("h1")) {
@@ -131,7 +142,8 @@ document.addEventListener("click", (event) => {
   if (row.id === peekedId) closePeek();
   else peek(row.querySelector("a[data-trial]"));
 });
-form?.addEventListener("input", () => {
+form?.addEventListener("input", (event) => {
+  if (!event.target.name) return; // a field that only finds a choice of a menu
   clearTimeout(searchTimer);
   searchTimer = setTimeout(search, 200);
 });

@@ -28,6 +28,7 @@ def test_settings_page_exports_every_file_without_secrets(owner_client: Client) 
         assert "vendor/model-a" in text
         assert not [secret for secret in ("sk-very-secret", "hunter2", "team-secret") if secret in text]
     assert "the headers X-Team; add their values" in texts[0]
+    assert "<button" not in texts[0].partition("<main")[2].partition("</main>")[0], "it could not copy without a script"
 
 
 def test_settings_files_name_deployment_and_key_header(owner_client: Client) -> None:
