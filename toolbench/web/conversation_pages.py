@@ -117,8 +117,9 @@ def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
         with use_form_key(request) as launch_key:
             if launch_key.run is not None:
                 return redirect("run", launch_key.run.pk)
-            case = save_as_case(trial_id)
-            record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
+            case, is_new = save_as_case(trial_id)
+            if is_new:
+                record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
             run_request = build_case_request(case, trial_id, form.count)
             result = plan_or_launch(form, run_request, start=StartMode.ALL, owner=find_user(request))
             launch_key.run = result.run

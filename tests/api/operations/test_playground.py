@@ -128,6 +128,16 @@ def test_conversation_api_saves_answer_as_case_and_runs_it(api: ApiClient, start
     assert api.problem("POST", path.replace("/trials/", "/trials/9") + "/case", status=404)
 
 
+def test_conversation_api_saves_no_case_before_the_answer(api: ApiClient, model: Model) -> None:
+    sent = api.post("/conversations", MESSAGE | {"model": model.pk}, status=201)
+    path = f"/conversations/{sent['conversation']}/trials/{sent['trials'][0]}"
+    assert "has not ended" in api.problem("POST", f"{path}/case", status=422)["detail"]
+    assert "has not ended" in api.problem("POST", f"{path}/runs", {"trials": 3}, status=422)["detail"]
+    run_worker_session(model)
+    case = api.post(f"{path}/case", status=201)
+    assert "Berlin" in json.dumps(api.get(f"/cases/{case['slug']}")["expect"])
+
+
 def test_conversation_api_from_trial_copies_its_message(
     api: ApiClient, model: Model, server: ScriptedServer, start: Start
 ) -> None:

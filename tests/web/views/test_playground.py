@@ -274,6 +274,7 @@ def test_playground_run_button_saves_case_and_runs_it_20_times(owner_client: Cli
     assert (case.set.kind, case.set.name) == ("own", "My cases")
     owner_client.post(f"{address}{trial.pk}/run/", {"trials": "3"})
     assert Case.objects.filter(from_trial=trial).count() == 1
+    assert AuditEntry.objects.filter(subject=f"test case {case.slug}").count() == 1
 
 
 def test_playground_edits_trial_and_sends_it_five_times(owner_client: Client, model: Model) -> None:

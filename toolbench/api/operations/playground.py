@@ -156,7 +156,10 @@ def delete_conversation(request: HttpRequest, slug: str) -> Status[None]:
     auth=LAUNCH,
 )
 def save_answer_as_case(request: HttpRequest, slug: str, trial_id: int) -> Status[dict[str, Any]]:
-    """Save an answer as a test case that expects its calls; 200 and the same case if it was saved before."""
+    """Save an answer as a test case that expects its calls; 200 and the same case if it was saved before.
+
+    422 before the trial has ended.
+    """
     _get_conversation_or_404(slug, trial_id)
     with _explain_refusals():
         case, is_new = _save_case(request, trial_id)
@@ -234,11 +237,10 @@ def _launch(request: HttpRequest, run_request: RunRequest | None, agreed: int) -
 
 def _save_case(request: HttpRequest, trial_id: int) -> tuple[Case, bool]:
     """Save a trial as a test case, unless it was saved before; return the case, and whether it is new."""
-    last_id = Case.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    case = save_as_case(trial_id)
-    if case.pk > last_id:
+    case, is_new = save_as_case(trial_id)
+    if is_new:
         record(request, Action.ADDED, f"test case {case.slug}", f"/cases/{case.slug}/")
-    return case, case.pk > last_id
+    return case, is_new
 
 
 def _change_draft(draft: CaseDraft, body: MessageBody) -> CaseDraft:

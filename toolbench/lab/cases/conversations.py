@@ -224,15 +224,20 @@ def build_draft_to_send_again(trial_id: int, trials: int) -> tuple[CaseDraft, Me
     return draft, copy_settings(trial.config, trials), note
 
 
-def save_as_case(trial_id: int) -> Case:
+def save_as_case(trial_id: int) -> tuple[Case, bool]:
     """Return the test case that was made from a trial; create it from `build_draft_from_trial` if there is none.
 
+    Returns:
+        The case, and whether it is new.
+
     Raises:
-        CaseNotCreatedError: there is no such trial, or no case can be created from it.
+        CaseNotCreatedError: there is no such trial, it has not ended, or no case can be created from it.
         DraftError: the trial's calls cannot be expected, for example because a called tool is not a tool of the case.
     """
     existing = Case.objects.filter(from_trial=trial_id, deleted_at=None, set__kind=CaseSet.Kind.OWN).first()
     if existing is not None:
-        return existing
+        return existing, False
+    if Trial.objects.filter(pk=trial_id).exclude(state=Trial.State.DONE).exists():
+        raise CaseNotCreatedError(f"Trial {trial_id} has not ended. Save it when it has an answer.")
     title, definition = parse_draft(build_draft_from_trial(trial_id)[0])
-    return add_case(title, definition, NewCaseOptions(from_trial=trial_id))
+    return add_case(title, definition, NewCaseOptions(from_trial=trial_id)), True
