@@ -1,5 +1,6 @@
 """Forms of the playground: a message, the settings with which it is sent, and a run of its case."""
 
+import json
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
@@ -164,6 +165,9 @@ class CaseTrialsForm(forms.Form):
         names = ("models", "profiles", "strategies", "methods", "scenarios", "trials", *_LAUNCH_MODES)
         stream = {"stream": "streamed" if run_request.streams == (True,) else "none"}
         fields = {name: getattr(run_request, name) for name in names} | stream
+        fields |= {} if run_request.enforce_applicability else {"every_profile": "on"}
+        fields |= {"overrides": json.dumps(run_request.overrides)} if run_request.overrides else {}
+        fields |= {"deadline_seconds": run_request.deadline_seconds} if run_request.deadline_seconds else {}
         return f"{reverse('run-new')}?{urlencode(fields, doseq=True)}"
 
 
