@@ -85,6 +85,13 @@ def test_decision_records_api_with_run_compares_only_that_run(api: ApiClient, ru
     assert DecisionRecord.objects.count() == 1
 
 
+def test_decision_records_api_keeps_every_digit_of_rule(api: ApiClient, run: Run) -> None:
+    rule = RULE | {"success": 50.1234567, "within": 12_345.678}
+    record = api.post("/decide/records", {"rule": rule}, status=201)
+    saved = api.get(f"/decide/records/{record['id']}")["rule"]
+    assert (saved["success"], saved["within_ms"]) == (50.1234567, 12_345_678.0)
+
+
 def test_decision_records_api_refuses_unknown_rule_value(api: ApiClient) -> None:
     problem = api.problem("POST", "/decide/records", {"rule": RULE | {"want": "nicest"}}, status=422)
     assert "want" in problem["detail"]

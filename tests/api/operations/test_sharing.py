@@ -34,9 +34,10 @@ def test_share_link_api_makes_lists_and_revokes_link(api: ApiClient, client: Cli
 
 def test_run_files_api_downloads_every_format(api: ApiClient, run: Run) -> None:
     assert b"3/4" in api.send("GET", f"/runs/{run.pk}/report.html").content
-    for name in ("report.zip", "bundle.zip", "inspect.zip"):
-        content = b"".join(api.send("GET", f"/runs/{run.pk}/{name}"))
-        assert zipfile.ZipFile(io.BytesIO(content)).namelist()
+    for name, file_kind in {"report.zip": "run", "bundle.zip": "bundle", "inspect.zip": "inspect"}.items():
+        answer = api.send("GET", f"/runs/{run.pk}/{name}")
+        assert f'"toolbench-{file_kind}-{run.pk}.zip"' in answer.headers["Content-Disposition"]
+        assert zipfile.ZipFile(io.BytesIO(b"".join(answer))).namelist()
     assert len(api.get(f"/runs/{run.pk}/trials")["rows"]) == 4
     assert len(b"".join(api.send("GET", f"/runs/{run.pk}/otlp.jsonl")).splitlines()) == 4
     trial_id = run.trials.earliest("pk").pk

@@ -278,7 +278,7 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
         ProblemError: a value of the rule cannot be read, or excludes another value.
     """
     pairs: list[tuple[str, str]] = [(name, getattr(rule, name) or "") for name in ("scope", "want", "q", "group")]
-    pairs += [("success", f"{rule.success:g}"), ("within", "none" if rule.within is None else f"{rule.within:g}")]
+    pairs += [("success", f"{rule.success:.15g}"), ("within", "none" if rule.within is None else f"{rule.within:.15g}")]
     pairs += [("run", str(run)) for run in rule.run]
     params = QueryDict(urlencode(pairs))
     query = DecideQuery.from_query(params)

@@ -120,7 +120,7 @@ def download_report_page(request: HttpRequest, run_id: int) -> HttpResponse:
 def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Return the report of a run as a zip archive: a JSON file for each finished trial, summaries, and the matrix."""
     try:
-        return _stream_zip(iter_report_zip(run_id), run_id)
+        return _stream_zip(iter_report_zip(run_id), run_id, "run")
     except ReportError as error:
         raise Http404(str(error)) from error
 
@@ -128,13 +128,13 @@ def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @router.get("/runs/{int:run_id}/bundle.zip", auth=READ)
 def download_bundle(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
     """Return the evidence bundle of a run, which another installation imports."""
-    return _stream_zip(_export(iter_bundle_chunks, run_id, query), run_id)
+    return _stream_zip(_export(iter_bundle_chunks, run_id, query), run_id, "bundle")
 
 
 @router.get("/runs/{int:run_id}/inspect.zip", auth=READ)
 def download_inspect_logs(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
     """Return a run as a zip archive of logs of Inspect AI, one for each configuration."""
-    return _stream_zip(_export(iter_log_zip, run_id, query), run_id)
+    return _stream_zip(_export(iter_log_zip, run_id, query), run_id, "inspect")
 
 
 @router.get("/runs/{int:run_id}/otlp.jsonl", auth=READ)
@@ -182,12 +182,13 @@ def _export(iter_chunks: Callable[..., Iterator[bytes]], run_id: int, query: Pri
         raise ProblemError(409, str(error)) from error
 
 
-def _stream_zip(chunks: Iterator[bytes], run_id: int) -> StreamingHttpResponse:
-    return StreamingHttpResponse(chunks, headers=_build_headers("application/zip", run_id, "zip"))
+def _stream_zip(chunks: Iterator[bytes], run_id: int, kind: str) -> StreamingHttpResponse:
+    return StreamingHttpResponse(chunks, headers=_build_headers("application/zip", run_id, "zip", kind))
 
 
-def _build_headers(content_type: str, run_id: int, suffix: str) -> dict[str, str]:
-    name = f"toolbench-run-{run_id}.{suffix}"
+def _build_headers(content_type: str, run_id: int, suffix: str, kind: str = "run") -> dict[str, str]:
+    """Return the headers of a file with the name that the download of the run's page has, too."""
+    name = f"toolbench-{kind}-{run_id}.{suffix}"
     return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
 
 
