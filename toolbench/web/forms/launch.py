@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from django import forms
+from django.conf import settings
 from django.http import QueryDict
 
 from toolbench.evals.scenarios import PACKS
@@ -154,8 +155,8 @@ class LaunchForm(forms.Form):
         required=False,
         label="Trial deadline",
         help_text=(
-            "Time limit per trial in seconds (default 600). Trials over it fail end-to-end success and are left out of "
-            "answered success."
+            f"Time limit per trial in seconds (default {settings.DEADLINE_SECONDS:g}). Trials over it fail end-to-end "
+            "success and are left out of answered success."
         ),
     )
     overrides = JsonObjectField(

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.validators import RegexValidator
 
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
@@ -20,7 +21,10 @@ from toolbench.web.forms.json_object import JsonObjectField
 
 NETWORK_FIELDS = ("proxy_url", "ca_pem", "client_certificate", "client_key", "query", "key_header")
 RATE_FIELDS = ("concurrency", "adaptive", "requests_per_minute", "tokens_per_minute")
-COLLAPSED_FIELDS = (*RATE_FIELDS, "max_attempts", "headers", "remove_headers", "option_defaults")
+COLLAPSED_FIELDS = (
+    *RATE_FIELDS,
+    *("max_attempts", "connect_seconds", "read_seconds", "headers", "remove_headers", "option_defaults"),
+)
 _CONNECTION_FIELDS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key", "key_env", "remove_key", "headers"),
     *("option_defaults", "connect_seconds", "read_seconds", "budget_per_month"),
@@ -135,10 +139,18 @@ class ProviderForm(forms.Form):
         help_text="Attempts before any model output. Each attempt is stored.",
     )
     connect_seconds = forms.FloatField(
-        required=False, min_value=0.1, max_value=600, label="Connect timeout, s", help_text="Blank: 10."
+        required=False,
+        min_value=0.1,
+        max_value=600,
+        label="Connect timeout, s",
+        help_text=f"Blank: {settings.CONNECT_SECONDS:g}.",
     )
     read_seconds = forms.FloatField(
-        required=False, min_value=0.1, max_value=3600, label="Read timeout, s", help_text="Blank: 120."
+        required=False,
+        min_value=0.1,
+        max_value=3600,
+        label="Read timeout, s",
+        help_text=f"Blank: {settings.READ_SECONDS:g}.",
     )
     budget_per_month = forms.FloatField(
         required=False,
