@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SOURCES = ("body", "query", "path", "header")
-# Sentence by the type of pydantic's error. Names in braces are values of the error's context.
+# Sentence by the type of pydantic's error. Names in braces are values of the error's context; `s` is the ending of the
+# plural, which a limit of 1 does not have.
 _SENTENCES: Mapping[str, str] = {
     "missing": "Add {field}: it is required.",
     "extra_forbidden": "Remove {field}: there is no such field.",
@@ -29,10 +30,10 @@ _SENTENCES: Mapping[str, str] = {
     "greater_than": "Give {field} as more than {gt}.",
     "less_than_equal": "Give {field} as {le} or less.",
     "less_than": "Give {field} as less than {lt}.",
-    "string_too_short": "Give {field} at least {min_length} characters.",
-    "string_too_long": "Shorten {field} to {max_length} characters.",
-    "too_short": "Give {field} at least {min_length} items.",
-    "too_long": "Give {field} at most {max_length} items.",
+    "string_too_short": "Give {field} at least {min_length} character{s}.",
+    "string_too_long": "Shorten {field} to {max_length} character{s}.",
+    "too_short": "Give {field} at least {min_length} item{s}.",
+    "too_long": "Give {field} at most {max_length} item{s}.",
     "string_pattern_mismatch": "Give {field} in the form {pattern}.",
 }
 
@@ -59,4 +60,13 @@ def describe_error(error: Mapping[str, Any]) -> str:
     template = _SENTENCES.get(str(error.get("type")))
     if template is None:
         return f"Change {field}: {error.get('msg', 'the value does not fit')}."
-    return template.format(field=field, **{name: value for name, value in error.get("ctx", {}).items()})
+    context = error.get("ctx", {})
+    ending = "" if context.get("min_length", context.get("max_length")) == 1 else "s"
+    return template.format(field=field, s=ending, **{name: _format_value(value) for name, value in context.items()})
+
+
+def _format_value(value: Any) -> Any:
+    """Return a number with thousands separators and without needless decimals; any other value unchanged."""
+    if isinstance(value, float):
+        return f"{value:,.15g}"
+    return f"{value:,}" if isinstance(value, int) else value
