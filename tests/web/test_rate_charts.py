@@ -36,7 +36,7 @@ def test_build_rate_charts_interrupts_lines_at_gaps() -> None:
 def test_build_rate_charts_draws_bar_for_rejections() -> None:
     in_flight, per_minute = build_rate_charts(make_page(0, 10, rejections=5, requests_per_minute=90.0))
     assert in_flight.bars == ()
-    assert [bar.title for bar in per_minute.bars] == ["12:00:00: 5 rejected", "12:00:10: 5 rejected"]
+    assert [bar.title for bar in per_minute.bars] == ["12:00:00 UTC: 5 rejected", "12:00:10 UTC: 5 rejected"]
     assert len(per_minute.limits) == 1
 
 

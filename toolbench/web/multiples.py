@@ -106,7 +106,7 @@ def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float
     run = point.point.run
     value = point.point.answered.text if measure == "success" else f"{point.measured.value:.4g}"
     notes = f" · {', '.join(point.notes)}" if point.notes else ""
-    title = f"Run {run.pk}, {run.created_at:%-d %b %H:%M}: {value}{notes}"
+    title = f"Run {run.pk}, {run.created_at:%-d %b %H:%M} UTC: {value}{notes}"
     return ChartDot(x, _scale(point.measured.value, top), kind, title, run.pk)
 
 

@@ -126,7 +126,7 @@ def _build_chart(
             RateBar(
                 place_x(point),
                 min(place_y(value), _BOTTOM - MIN_BAR_HEIGHT),
-                f"{point.at:%H:%M:%S}: {point.rejections} rejected",
+                f"{point.at:%H:%M:%S} UTC: {point.rejections:,} rejected",
             )
             for point, value in bars
         ),

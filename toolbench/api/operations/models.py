@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
+from django.template.defaultfilters import pluralize
 from ninja import Query, Router, Status
 from pydantic import Field
 
@@ -158,7 +159,8 @@ def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> 
     if provider is None:
         raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
     probes = queue_probes(provider_id, confirmed_requests=body.agreed)
-    record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", "/compatibility/")
+    subject = f"{len(probes):,} probe{pluralize(probes)} of {provider.name}"
+    record(request, Action.LAUNCHED, subject, "/compatibility/")
     return Status(201, {"ids": [probe.pk for probe in probes]})
 
 

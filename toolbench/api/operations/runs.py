@@ -42,6 +42,7 @@ from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.bulk import list_deletable_runs
 from toolbench.lab.runs.idempotent_launch import MAX_KEY_CHARACTERS, launch_once, use_launch_key
+from toolbench.lab.runs.sentences import describe_added, describe_resumed, describe_retried
 from toolbench.lab.scenarios.case_sets import expand_set_words
 
 router = Router()
@@ -185,7 +186,7 @@ def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, 
     _get_run_or_404(run_id)
     count = _run_action(control.retry_errored_trials, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "retry")
-    return {"sentence": f"{count} trials with infrastructure errors are queued again."}
+    return {"sentence": describe_retried(count)}
 
 
 @router.post("/runs/{int:run_id}/resume-cancelled", response=SentenceDocument, auth=LAUNCH)
@@ -197,7 +198,7 @@ def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) ->
     _get_run_or_404(run_id)
     count = _run_action(control.resume_cancelled_run, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "resume-cancelled")
-    return {"sentence": f"{count} cancelled trials are queued again. Requests already sent stay counted."}
+    return {"sentence": describe_resumed(count)}
 
 
 @router.post("/runs/{int:run_id}/limits", response=RunDocument, auth=LAUNCH)
@@ -224,7 +225,7 @@ def add_trials(
         if key.run is None:
             _run_action(control.add_trials, run_id, cell_id, body.count, confirmed_requests=body.agreed)
             key.run = _finish(request, run_id, "add")
-    return {"sentence": f"{body.count} trials added; they are marked as added manually."}
+    return {"sentence": describe_added(body.count)}
 
 
 @router.post("/runs/{int:run_id}/repeat", response={200: RunDocument, 201: RunDocument}, auth=LAUNCH)

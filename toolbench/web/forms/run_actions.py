@@ -11,6 +11,7 @@ from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import control, limits
 from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.sentences import describe_added, describe_resumed, describe_retried
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,12 @@ def _resume(run_id: int, values: Mapping[str, str]) -> str:
 
 def _retry_errored(run_id: int, values: Mapping[str, str]) -> str:
     count = control.retry_errored_trials(run_id, confirmed_requests=_parse_agreed(values))
-    return f"{count} trials with infrastructure errors are queued again."
+    return describe_retried(count)
 
 
 def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
     count = control.resume_cancelled_run(run_id, confirmed_requests=_parse_agreed(values))
-    return f"{count} cancelled trials are queued again. Requests already sent stay counted."
+    return describe_resumed(count)
 
 
 def _set_limits(run_id: int, values: Mapping[str, str]) -> str:
@@ -97,8 +98,7 @@ def _add_trials(run_id: int, values: Mapping[str, str]) -> str:
     cell, count = _parse_count(values, "cell"), _parse_count(values, "count")
     if cell is None or count is None:
         raise RunActionError("Enter how many trials to add; nothing was added.")
-    added = control.add_trials(run_id, cell, count, confirmed_requests=_parse_agreed(values))
-    return f"{added} trials added; they are marked as added manually."
+    return describe_added(control.add_trials(run_id, cell, count, confirmed_requests=_parse_agreed(values)))
 
 
 def _save_label(run_id: int, values: Mapping[str, str]) -> str:

@@ -302,7 +302,7 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
     first = ("fail", "infra", "pass") if failed_first else ("pass", "fail", "infra")
     order = (*first, "na", "cancelled", "running", "queued")
     runs = [DotRun(name, counts[name]) for name in order if counts.get(name)]
-    label = ", ".join(f"{run.count} {OUTCOME_WORDS[run.outcome]}" for run in runs) or "no trials"
+    label = ", ".join(f"{run.count:,} {OUTCOME_WORDS[run.outcome]}" for run in runs) or "no trials"
     total = sum(run.count for run in runs)
     if total <= MAX_DOTS:
         return {"lines": _split_into_lines(runs), "runs": [], "label": label}

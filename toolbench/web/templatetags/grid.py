@@ -35,7 +35,7 @@ def cell_title(cell: GridCell) -> str:
         return f"{seconds(quantile.value)} s, n = {quantile.n:,}"
     if rate is None:
         return cell_text(cell)
-    infra = f"{cell.tally.infra} infrastructure" if cell.tally.infra else ""
+    infra = f"{cell.tally.infra:,} infrastructure" if cell.tally.infra else ""
     state_text = _STATE_TEXTS.get(cell.state, rate.status_text)
     return " · ".join(part for part in (rate.text, state_text, infra) if part)
 

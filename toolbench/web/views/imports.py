@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -47,7 +48,8 @@ def upload(request: HttpRequest) -> HttpResponse:
     record(request, Action.IMPORTED, f"file {getattr(file, 'name', '')}", url)
     if isinstance(imported, Replay):
         return redirect("import-job", imported.pk)
-    messages.success(request, f"Run {imported.pk} is imported with {imported.trial_count} trials.")
+    count = imported.trial_count
+    messages.success(request, f"Run {imported.pk} is imported with {count:,} trial{pluralize(count)}.")
     return redirect("run", imported.pk)
 
 

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -33,8 +34,9 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
         probes = queue_probes(provider_id, confirmed_requests=parse_whole_number(request.POST.get("agreed", "")) or 0)
     except PaidRequestsUnconfirmedError as needed:
         return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
-    record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))
-    messages.success(request, f"{len(probes)} probes are queued. They run one after the other.")
+    count = f"{len(probes):,} probe{pluralize(probes)}"
+    record(request, Action.LAUNCHED, f"{count} of {provider.name}", reverse("compatibility"))
+    messages.success(request, f"{count} {pluralize(probes, 'is,are')} queued. Probes run one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
 
 

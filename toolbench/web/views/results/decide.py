@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -54,6 +55,9 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         record(request, Action.LAUNCHED, f"run {run.pk}", reverse("run", args=[run.pk]))
-        messages.success(request, f"Run {run.pk} tries {run.trial_count:,} new trials. The decision counts them.")
+        trials = f"{run.trial_count:,} new trial{pluralize(run.trial_count)}"
+        messages.success(
+            request, f"Run {run.pk} tries {trials}. The decision counts {pluralize(run.trial_count, 'it,them')}."
+        )
         return redirect("run", run.pk)
     return redirect(f"{reverse('decide')}?{query.query()}")

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Run
 from toolbench.lab.replays.queue import find_rejudging, request_rejudging
-from toolbench.lab.replays.rejudge import get_changes
+from toolbench.lab.replays.rejudge import MAX_CHANGES_LISTED, get_changes
 from toolbench.web.context_processors import build_run_frame
 from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
@@ -32,6 +32,7 @@ def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
     context = {
         "run": run,
         "changes": get_changes(run),
+        "max_changes": MAX_CHANGES_LISTED,
         "waiting": find_rejudging(run),
         "frame": build_run_frame(request, run),
     }

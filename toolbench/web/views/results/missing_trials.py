@@ -11,6 +11,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.results.run.missing_trials import MissingTrialsPage, get_missing_trials_page
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
+from toolbench.lab.runs.sentences import describe_added
 from toolbench.web.context_processors import build_run_frame
 from toolbench.web.forms.run_actions import MissingTrialsForm
 from toolbench.web.rendering import render_page
@@ -52,7 +53,7 @@ def _add_trials(request: HttpRequest, run_id: int, form: MissingTrialsForm) -> b
         return False
     cells = form.cells or frozenset()
     added = control.add_missing_trials(run_id, cells, form.target, shown=form.shown, confirmed_requests=form.agreed)
-    sentence = f"{added:,} trials added; they are marked as added manually."
+    sentence = describe_added(added)
     messages.success(request, sentence)
     record(request, Action.CHANGED, f"run {run_id}: {sentence}", reverse("run", args=[run_id]))
     return True
