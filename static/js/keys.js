@@ -92,9 +92,11 @@ document.addEventListener("click", async (event) => {
 // empty. A path is completed to an address of this site. If the text cannot be copied, the link opens its page.
 document.addEventListener("click", async (event) => {
   const link = event.target instanceof Element && event.target.closest("[data-copy]");
-  if (!link || !navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link) return;
+  if (!link.dataset.copy) link.href = location.href; // htmx may have changed the address
+  if (!navigator.clipboard || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  const text = link.dataset.copy || location.href;
+  const text = link.dataset.copy || link.href;
   try {
     await copy(link, text.startsWith("/") ? location.origin + text : text);
   } catch {

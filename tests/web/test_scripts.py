@@ -113,6 +113,25 @@ def test_live_part_after_end_of_session_leads_to_sign_in(browser_page: Page) -> 
     expect(browser_page).to_have_url(re.compile(rf"/sign-in/\?next=/runs/{run.pk}/$"))
 
 
+def test_form_is_sent_once_if_its_button_is_pressed_twice(browser_page: Page) -> None:
+    browser_page.goto("/settings/tokens/")
+    browser_page.get_by_label("Name").fill("nightly check")
+    submissions = browser_page.evaluate(
+        """() => {
+            let sent = 0;
+            window.addEventListener("submit", (event) => {
+                sent += event.defaultPrevented ? 0 : 1;
+                event.preventDefault();
+            });
+            const form = document.querySelector("main form");
+            form.requestSubmit();
+            form.requestSubmit();
+            return sent;
+        }"""
+    )
+    assert submissions == 1
+
+
 def test_button_of_live_part_keeps_its_press(browser_page: Page) -> None:
     run = make_run(state=Run.State.RUNNING)
     make_cell(make_config(run))
