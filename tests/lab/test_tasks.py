@@ -61,3 +61,8 @@ def test_run_session_task_failure_is_counted_and_sweep_notifies_again(
     assert sweep().notified == (model.provider_id,)
     tasks.run_session_task(model.provider_id)
     assert run.trials.get().outcome == "pass"
+
+
+def test_started_worker_is_alive_at_once() -> None:
+    tasks.record_first_heartbeat()
+    assert health.count_live_workers() == 1

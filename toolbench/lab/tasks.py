@@ -36,6 +36,14 @@ def set_up_garbage_collection(**_: Any) -> None:
     collect_rarely()
 
 
+@worker_ready.connect
+def record_first_heartbeat(**_: Any) -> None:
+    """Store the first heartbeat, so that a busy worker can ask this one for help; ignore an unavailable database."""
+    with suppress(DatabaseError):
+        health.record_heartbeat("worker")
+    connection.close()
+
+
 @worker_shutting_down.connect
 def stop_sessions(**_: Any) -> None:
     """Ask the worker sessions of this process to stop when Celery shuts down."""

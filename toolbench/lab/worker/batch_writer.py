@@ -1,4 +1,4 @@
-"""Writer that collects steps, outcomes and requeued trials for 0.1 s and stores them as one batch."""
+"""Writer that collects steps, outcomes and requeued trials for 0.2 s and stores them as one batch."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, Step
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.1  # time from the first write to its batch
+GATHER_SECONDS = 0.2  # time from the first write to its batch
 MAX_BATCH_ROWS = 400  # most steps of one batch
 # Limit for the bodies of the steps of a batch, and again for the texts of its outcomes: the time to send a statement
 # grows faster than its size.
