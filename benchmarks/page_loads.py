@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
 from benchmarks.shots import list_pages
 from tests.browsers import find_browser, list_chromium_flags
@@ -71,7 +71,7 @@ def _get_columns(loads: Sequence[PageLoad]) -> list[list[float]]:
     ]
 
 
-def _measure_page(browser: Browser, state: object, base: str, path: str, repeats: int) -> list[PageLoad]:
+def _measure_page(browser: Browser, state: StorageState, base: str, path: str, repeats: int) -> list[PageLoad]:
     """Print the row of a page, and return its medians on a first visit and with the cache of that visit."""
     first_visits, later_visits = [], []
     for _ in range(repeats):

@@ -10,6 +10,7 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
+from toolbench.lab.runs.action_checks import count_repeated_trials
 from toolbench.lab.runs.repeat import resend_trial
 from toolbench.providers.scripted_server import ScriptedServer
 
@@ -70,7 +71,7 @@ def test_start_repeat_counts_sent_not_applicable_trials(settings: Settings) -> N
     with pytest.raises(PaidRequestsUnconfirmedError, match="up to 24 requests to Example"):
         control.start_repeat(run.pk, owner=None)
     again = control.start_repeat(run.pk, owner=None, confirmed_requests=24)
-    assert again.trials.filter(state="queued").count() == sum(control.count_repeated_trials(run).values()) == 8
+    assert again.trials.filter(state="queued").count() == sum(count_repeated_trials(run).values()) == 8
 
 
 def test_start_repeat_of_sequential_run_has_its_largest_cell_size() -> None:

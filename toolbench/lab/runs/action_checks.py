@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from django.db import transaction
+from django.db.models import Count
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.settings import Policy
@@ -196,6 +197,44 @@ def notify_run_workers(run_id: int) -> None:
     """Notify the workers of all providers with queued trials of the run."""
     queued = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
     notify_workers(queued.order_by().values_list("provider_id", flat=True).distinct())
+
+
+def check_repeat_of(run: Run, confirmed_requests: int) -> None:
+    """Check that a run can be repeated, as `check_repeat` does."""
+    counts_by_cell = count_repeated_trials(run)
+    check_repeat(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests)
+
+
+def check_repeat(
+    run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], confirmed_requests: int
+) -> None:
+    """Check that a run can be repeated.
+
+    Args:
+        run: the run, which was not imported.
+        cells: the cells of `counts_by_cell`, as `load_frozen_cells` returns them.
+        counts_by_cell: result of `count_repeated_trials`.
+        confirmed_requests: the confirmed number of paid requests.
+
+    Raises:
+        RunActionError: a provider was deleted, or as in `check_trials`.
+        PaidRequestsUnconfirmedError: as in `check_trials`.
+    """
+    deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
+    if deleted_provider is not None:
+        raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")
+    check_budgets(cells.values())
+    check_cells(run, cells, counts_by_cell, confirmed_requests, used=0, probes=count_paid_probes(run))
+
+
+def count_repeated_trials(run: Run) -> dict[int, int]:
+    """Return the number of trials that a repeat sends, by cell id.
+
+    Manually added trials and those that were not applicable before their first request are left out.
+    """
+    planned = run.trials.filter(added_by_hand=False).order_by()
+    planned = planned.exclude(outcome=Trial.Outcome.NOT_APPLICABLE, execution=0)
+    return dict(planned.values_list("cell_id").annotate(trials=Count("pk")))
 
 
 def check_noise_source(source: Run) -> None:

@@ -17,14 +17,13 @@ from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.auto_method import NO_METHOD, queue_first_probes
-from toolbench.lab.planning.request_bounds import is_applicable, load_frozen_cells
+from toolbench.lab.planning.request_bounds import is_applicable
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
 from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs.action_checks import (
     RunActionError,
-    check_budgets,
-    check_cells,
     check_noise_source,
+    check_repeat_of,
     check_trials,
     count_paid_probes,
     describe_run,
@@ -288,7 +287,7 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_reque
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     run = get_local_run(run_id)
-    _check_repeat_of(run, confirmed_requests)
+    check_repeat_of(run, confirmed_requests)
     return repeat_run(run, owner=owner)
 
 
@@ -309,45 +308,8 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
     source = find_noise_source(get_run(run_id))
     check_noise_source(source)
     source = get_local_run(source.pk)
-    _check_repeat_of(source, confirmed_requests)
+    check_repeat_of(source, confirmed_requests)
     return repeat_for_noise(source, owner=owner)
-
-
-def _check_repeat_of(run: Run, confirmed_requests: int) -> None:
-    counts_by_cell = count_repeated_trials(run)
-    check_repeat(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests)
-
-
-def check_repeat(
-    run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], confirmed_requests: int
-) -> None:
-    """Check that a run can be repeated.
-
-    Args:
-        run: the run, which was not imported.
-        cells: the cells of `counts_by_cell`, as `load_frozen_cells` returns them.
-        counts_by_cell: result of `count_repeated_trials`.
-        confirmed_requests: the confirmed number of paid requests.
-
-    Raises:
-        RunActionError: a provider was deleted, or as in `check_trials`.
-        PaidRequestsUnconfirmedError: as in `check_trials`.
-    """
-    deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
-    if deleted_provider is not None:
-        raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")
-    check_budgets(cells.values())
-    check_cells(run, cells, counts_by_cell, confirmed_requests, used=0, probes=count_paid_probes(run))
-
-
-def count_repeated_trials(run: Run) -> dict[int, int]:
-    """Return the number of trials that a repeat sends, by cell id.
-
-    Manually added trials and those that were not applicable before their first request are left out.
-    """
-    planned = run.trials.filter(added_by_hand=False).order_by()
-    planned = planned.exclude(outcome=Trial.Outcome.NOT_APPLICABLE, execution=0)
-    return dict(planned.values_list("cell_id").annotate(trials=Count("pk")))
 
 
 def set_label(run_id: int, text: str) -> None:

@@ -19,8 +19,8 @@ from toolbench.lab.worker.fetching import ACCESS_CACHE_SECONDS, ClaimedBatch, Tr
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import count_failure
 from toolbench.lab.worker.pacing.pacer import Pacer
+from toolbench.lab.worker.pacing.slot_shares import SlotSharing, give_up_share
 from toolbench.lab.worker.request_gate import BudgetReserver
-from toolbench.lab.worker.slot_shares import SlotSharing, give_up_share
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.storage import RequeueWrite
 from toolbench.lab.worker.trial_job import SessionContext, TrialJob

@@ -8,8 +8,13 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_repeat
 from toolbench.lab.planning.request_bounds import load_frozen_cells
-from toolbench.lab.runs import control
-from toolbench.lab.runs.action_checks import RunActionError, check_local, check_noise_source
+from toolbench.lab.runs.action_checks import (
+    RunActionError,
+    check_local,
+    check_noise_source,
+    check_repeat,
+    count_repeated_trials,
+)
 from toolbench.lab.runs.repeat import find_noise_source
 
 
@@ -48,7 +53,7 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
     """
     run = Run.objects.get(pk=run_id, deleted_at=None)
     source = find_noise_source(run) if for_noise else run
-    counts_by_cell = control.count_repeated_trials(source)
+    counts_by_cell = count_repeated_trials(source)
     cells = load_frozen_cells(counts_by_cell)
     obstacle, unconfirmed = _check_repeat(source, cells, counts_by_cell, for_noise=for_noise)
     return RepeatPage(
@@ -74,7 +79,7 @@ def _check_repeat(
         check_local(source)
         if for_noise:
             check_noise_source(source)
-        control.check_repeat(source, cells, counts_by_cell, 0)
+        check_repeat(source, cells, counts_by_cell, 0)
     except RunActionError as error:
         return str(error), None
     except PaidRequestsUnconfirmedError as error:

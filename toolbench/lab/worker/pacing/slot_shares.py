@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -95,7 +95,11 @@ class SlotSharing:
 
 def share_slots(provider_id: int) -> SlotShare:
     """Record that this process claims trials of the provider, and return its share of the slots."""
-    parameters = {"provider": provider_id, "worker": build_process_name("worker"), "timeout": SHARE_TIMEOUT_SECONDS}
+    parameters: dict[str, Any] = {
+        "provider": provider_id,
+        "worker": build_process_name("worker"),
+        "timeout": SHARE_TIMEOUT_SECONDS,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_SHARE_SLOTS, parameters)
         row = cursor.fetchone()

@@ -12,9 +12,9 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import ClaimingWorker, Process, Provider, Run
-from toolbench.lab.worker import slot_shares
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.slot_shares import (
+from toolbench.lab.worker.pacing import slot_shares
+from toolbench.lab.worker.pacing.slot_shares import (
     BUSY_CPU,
     SHARE_TIMEOUT_SECONDS,
     CpuWatch,
