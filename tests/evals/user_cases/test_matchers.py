@@ -56,7 +56,7 @@ def test_iter_mismatches_optional_may_be_missing_but_not_wrong() -> None:
     "expected",
     [
         *({"$any_of": []}, {"$any_of": "C"}, {"$subset": 1}, {"$type": "null", "x": 1}, {"$optional": 1}),
-        *({"$type": names} for names in ("text", [["string"]], [{}], [])),
+        *({"$type": "text"}, {"$type": [["string"]]}, {"$type": [{}]}, {"$type": []}),
     ],
 )
 def test_iter_matcher_problems_reports_an_invalid_matcher(expected: Any) -> None:

@@ -198,10 +198,11 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
     current = judgements.filter(trial__run=run, current=True).annotate(
         first_id=Subquery(first.values("pk")[:1]), first_outcome=Subquery(first.values("outcome")[:1])
     )
-    changed = current.exclude(outcome=F("first_outcome")).select_related("trial").defer("trial__rendered_prompt")
-    rows = tuple(changed.order_by("trial_id")[:MAX_CHANGES_LISTED])
-    first_rows = Judgement.objects.in_bulk([row.first_id for row in rows])
-    return tuple((first_rows[row.first_id], row) for row in rows)
+    changed = current.exclude(outcome=F("first_outcome")).order_by("trial_id")
+    pairs = list(changed.values_list("first_id", "pk")[:MAX_CHANGES_LISTED])
+    rows = Judgement.objects.select_related("trial").defer("trial__rendered_prompt")
+    by_id = rows.in_bulk([judgement_id for pair in pairs for judgement_id in pair])
+    return tuple((by_id[first_id], by_id[current_id]) for first_id, current_id in pairs)
 
 
 def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> list[Trial]:
