@@ -53,9 +53,10 @@ def test_transport_masks_the_login_of_the_address_in_errors(base_url: str, shown
 
 
 def test_get_of_an_unchanged_answer_is_not_changed_by_the_caller() -> None:
-    replies = [json_reply({"rows": [1]}, headers={"ETag": '"a"'}), ScriptedReply(304)]
+    replies = [json_reply({"rows": [1]}, headers={"ETag": '"a"'}), ScriptedReply(304), ScriptedReply(304)]
     with ScriptedServer(replies) as server, ToolbenchClient(server.base_url, "tb_x") as client:
-        client.transport.get("/matrix")["rows"].clear()
+        for _ in range(2):
+            client.transport.get("/matrix")["rows"].clear()
 
         assert client.transport.get("/matrix") == {"rows": [1]}
-        assert server.seen[1].headers["if-none-match"] == '"a"'
+        assert server.seen[2].headers["if-none-match"] == '"a"'

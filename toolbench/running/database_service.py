@@ -19,8 +19,8 @@ def serve_database(paths: Paths) -> Iterator[str]:
     The lock of a running Toolbench is held meanwhile, so `make up` is refused until the block ends.
 
     Raises:
-        RunnerError: Toolbench runs, or its processes are still ending; the disk is nearly full; or the server cannot be
-            prepared or does not start within MAX_WAIT_SECONDS.
+        RunnerError: Toolbench runs, or its processes are still ending; the data folder cannot be written; the disk is
+            nearly full; or the server cannot be prepared or does not start within MAX_WAIT_SECONDS.
     """
     paths.create()
     locks = (Lock(paths.var / "up.lock"), Lock(paths.var / "children.lock"))
