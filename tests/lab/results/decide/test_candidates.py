@@ -1,5 +1,7 @@
 """Candidates of a decision: sums of cells with equal settings."""
 
+from typing import Any
+
 import pytest
 from django.http import QueryDict
 from pytest_django import DjangoAssertNumQueries
@@ -170,9 +172,9 @@ def test_candidate_without_an_ended_trial_of_a_scenario_misses_it() -> None:
     ("fields", "text"),
     [({"policy_hash": "other"}, "differ only in frozen settings"), ({"tool_use_mode": "relaxed"}, "the tool-use mode")],
 )
-def test_candidate_pool_says_why_rows_of_one_name_are_not_pooled(fields: dict[str, str], text: str) -> None:
-    for changed in ({}, fields):
-        make_trials(make_cell(make_config(make_run(), **changed)), **{"pass": 1})
+def test_candidate_pool_says_why_rows_of_one_name_are_not_pooled(fields: dict[str, Any], text: str) -> None:
+    for config in (make_config(make_run()), make_config(make_run(), **fields)):
+        make_trials(make_cell(config), **{"pass": 1})
     pool = get_candidate_pool(DecideQuery())
     assert len(pool.candidates) == 2
     (caution,) = [sentence for sentence in pool.cautions if "not pooled" in sentence]
