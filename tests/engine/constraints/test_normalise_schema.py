@@ -240,6 +240,12 @@ def test_normaliser_refuses_reference_without_local_target(reference: str) -> No
         normalise({"$ref": reference})
 
 
+def test_normaliser_refuses_references_that_merge_into_themselves() -> None:
+    schema = {"allOf": [{"$ref": "#"}, {"$ref": "#"}], "properties": {"a": {}}}
+    with pytest.raises(PlanError, match="parts"):
+        SchemaNormaliser(GBNF_SUPPORT, LIMITS).normalise_arguments({"name": "f", "parameters": schema}, 0)
+
+
 def test_normaliser_refuses_unknown_type() -> None:
     with pytest.raises(PlanError, match="names the type 'strng'"):
         normalise({"type": ["null", "strng"]})

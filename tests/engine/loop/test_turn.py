@@ -53,12 +53,6 @@ def test_request_overrides_win_over_options_and_options_over_defaults() -> None:
     assert sent["provider"] == {"sort": "x", "only": ["y"]}
 
 
-def test_build_request_keeps_options_beside_the_constraint_in_their_field() -> None:
-    setup = prepare({"output_config": {"effort": "low"}}, method="constrained", constraint="output_config")
-    sent = build_body(setup)["output_config"]
-    assert (sent["effort"], sent["format"]["type"]) == ("low", "json_schema")
-
-
 @pytest.mark.parametrize("policy_key", ["request_overrides", "llm_options_defaults"])
 def test_build_request_ignores_reserved_keys(policy_key: str) -> None:
     reserved = {"model": "x", "messages": [], "tools": [], "tool_choice": "none", "response_format": {}, "stream": True}

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine.single_turns import build_body, prepare
 from toolbench.engine.methods.constrained import ConstrainedMethod
 from toolbench.engine.tools.definitions import ToolDefinition
 
@@ -105,3 +106,9 @@ def test_free_text_despite_constraint_is_constraint_ignored() -> None:
 
 def test_free_text_without_tools_is_an_answer() -> None:
     assert parse_text("Sure!", ()) == (0, "Sure!", "text", [], False)
+
+
+def test_build_request_keeps_options_beside_the_constraint_in_their_field() -> None:
+    setup = prepare({"output_config": {"effort": "low"}}, method="constrained", constraint="output_config")
+    sent = build_body(setup)["output_config"]
+    assert (sent["effort"], sent["format"]["type"]) == ("low", "json_schema")

@@ -169,7 +169,7 @@ class SchemaNormaliser:
     def _merge_references(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
         """Return the schema with its own `$ref` and `allOf` merged into it."""
         result = {keyword: value for keyword, value in part.items() if keyword not in ("$ref", "allOf")}
-        if depth > MAX_DEPTH or len(result) == len(part):
+        if depth > MAX_DEPTH or len(result) == len(part) or self._part_count > MAX_PARTS:
             return result
         branches = list(part.get("allOf") or ())
         pointer = part.get("$ref")
@@ -179,6 +179,7 @@ class SchemaNormaliser:
                 self.record_dropped(path, "$ref", pointer)
             branches.append(target)
         for branch in branches:
+            self._part_count += 1
             if isinstance(branch, dict):
                 merged_schema = self._merge_references(branch, path, depth + 1)
                 result = merge_schemas(
