@@ -11,7 +11,7 @@ from toolbench.lab.results.playground import get_conversation
 
 
 @pytest.mark.django_db
-def test_get_conversation_of_a_trial_with_an_unknown_version_raises_unknown_case_error() -> None:
+def test_get_conversation_in_an_unknown_version_raises_unknown_case_error() -> None:
     case = save_message(*parse_message(CaseDraft(message="Hello"), "", None))
     cell = make_cell(make_config(make_run(purpose=Run.PLAYGROUND)), case.slug)
     imported = make_trial(cell, scenario_version=7)

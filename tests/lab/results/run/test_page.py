@@ -53,7 +53,7 @@ def test_run_page_groups_failures_by_signature_most_frequent_first() -> None:
     ]
 
 
-def test_run_page_links_configurations_to_trials_without_controls_of_the_group() -> None:
+def test_run_page_links_configurations_to_trials_without_controls() -> None:
     config = make_config(make_run())
     make_trials(make_cell(config), **{"pass": 1})
     make_trials(make_cell(config, "case-one", scenario_group="own"), **{"fail": 2})
@@ -220,8 +220,8 @@ def test_run_page_names_four_models_of_a_failure_group(owner_client: Client) -> 
     for number in range(6):
         make_trials(make_cell(make_config(run, make_model(f"vendor/{number}"))), **{"fail": 1})
     text = " ".join(read_html(owner_client.get(f"/runs/{run.pk}/")).split())
-    assert "<td> vendor/0, vendor/1, vendor/2, vendor/3 <a" in text
-    assert ">and 2 more</a>" in text
+    assert "vendor/0, vendor/1, vendor/2, vendor/3" in text
+    assert "and 2 more" in text
 
 
 def test_run_page_names_no_scenario_of_a_group_with_several(owner_client: Client) -> None:
@@ -229,7 +229,7 @@ def test_run_page_names_no_scenario_of_a_group_with_several(owner_client: Client
     for scenario in ("happy_path", "weather"):
         make_trial(make_cell(config, scenario), "infra", signature="our_error")
     assert [(group.scenario, group.count) for group in get_run_page(config.run_id).groups] == [("", 2)]
-    assert "<td>several</td>" in read_html(owner_client.get(f"/runs/{config.run_id}/"))
+    assert ">several<" in read_html(owner_client.get(f"/runs/{config.run_id}/"))
 
 
 def test_run_page_links_a_failure_group_to_its_trials_only() -> None:
