@@ -34,6 +34,7 @@ class PublishedRow:
     """
 
     position: int
+    vendor: str
     model: str
     name: str
     profile: str
@@ -217,10 +218,12 @@ def _build_row(
     categories = tuple(pair for pair in counts if not pair[0].islower())
     unlisted = cell.tool_runs - cell.tool_ok - sum(count for _, count in scenarios)
     timeouts = dict(categories).get("TIMEOUT", 0)
+    vendor, _, name = cell.model.rpartition("/")
     return PublishedRow(
         position=cell.position,
+        vendor=vendor,
         model=cell.model,
-        name=cell.model.rpartition("/")[2].partition(":")[0],
+        name=name.partition(":")[0],
         profile=cell.profile,
         tool=build_rate(cell.tool_ok, cell.tool_runs, target=target),
         control=build_rate(cell.control_ok, cell.control_runs, target=target),
