@@ -34,7 +34,14 @@ _SUPPORT_SCHEMA = {
     "required": ["field", "value", "source", "who", "at", "error"],
 }
 _RATES_SCHEMA = {"type": "object", "additionalProperties": {"type": ["number", "null"]}}
-_RATE_TABLES_SCHEMA = {"properties": {"drift": {}, "infrastructure": {}}, "additionalProperties": _RATES_SCHEMA}
+_UNREAD_FIELDS: JsonObject = {"drift": {}, "infrastructure": {}}  # of true rates, beside the rates
+
+
+def _build_rates_schema(**properties: JsonObject) -> JsonObject:
+    """Return the schema of true rates by scenario or group, with other members too."""
+    return {"type": "object", "properties": _UNREAD_FIELDS | properties, "additionalProperties": _RATES_SCHEMA}
+
+
 _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     "verdict": {
         "properties": {
@@ -57,8 +64,7 @@ _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     "layers": _build_list_schema(_LAYER_SCHEMA),
     "routing": {"properties": {"passed": {"type": "array"}}},
     "support": {"anyOf": [{"maxProperties": 0}, _SUPPORT_SCHEMA]},
-    "true_rates": _RATE_TABLES_SCHEMA
-    | {"properties": {**_RATE_TABLES_SCHEMA["properties"], "streamed": {"type": "object"} | _RATE_TABLES_SCHEMA}},
+    "true_rates": _build_rates_schema(streamed=_build_rates_schema()),
     "left_out": _build_list_schema({"type": "object", "properties": {"name": _TEXT}}),
     "request": {
         "properties": {
