@@ -22,7 +22,7 @@ def measured() -> None:
 
 def answer_as_signed_out(route: Route) -> None:
     """Answer with a page that has no trials, as after the end of the session."""
-    route.fulfill(content_type="text/html", body="<h1>Sign in</h1>")
+    route.fulfill(content_type="text/html", body="Sign in")
 
 
 def test_grid_panel_links_lead_to_trials(measured: None, browser_page: Page) -> None:
@@ -64,7 +64,7 @@ def test_trial_list_says_that_search_cannot_be_read(measured: None, browser_page
 
 def test_number_key_opens_tab_with_chosen_filter(measured: None, browser_page: Page) -> None:
     browser_page.goto("/trials/")
-    browser_page.locator("summary", has_text="Model").click()
+    browser_page.locator(".chips summary", has_text="Models").click()
     browser_page.get_by_label("vendor/b").check()
     expect(browser_page.locator(".tabs a", has_text="Failures")).to_have_attribute("href", re.compile("model=vendor"))
     browser_page.locator("h1").click()
@@ -87,7 +87,7 @@ def test_copy_link_pressed_twice_gets_its_label_again(measured: None, browser_pa
 
 def test_copy_link_without_permission_opens_its_page(measured: None, browser_page: Page) -> None:
     browser_page.goto("/matrix/")
-    browser_page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
+    browser_page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
     browser_page.locator("summary", has_text="Share").click()
     browser_page.locator(".tab-tools a[data-copy*=upto]").click()
     expect(browser_page).to_have_url(re.compile(r"/matrix/\?upto=\d+$"))

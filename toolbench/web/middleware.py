@@ -64,7 +64,8 @@ class SignInMiddleware(LoginRequiredMiddleware):
         response = super().handle_no_permission(request, view_func)
         if is_part_request(request):
             response.status_code = 200
-            response.headers["HX-Redirect"] = response.headers.pop("Location")
+            response.headers["HX-Redirect"] = response.headers["Location"]
+            del response.headers["Location"]
         return response
 
 

@@ -57,13 +57,6 @@ def test_launch_form_estimate_follows_form_and_writes_nothing(owner_client: Clie
     assert not Run.objects.exists()
 
 
-def test_launch_form_names_one_trial_in_the_singular(owner_client: Client) -> None:
-    form = build_form(make_local_model(), trials="1", request_cap="1", token_cap="5000")
-    text = read_html(owner_client.get("/runs/new/", form))
-    assert "Start 1 trial<" in text
-    assert re.search(r"1 request, 5,000 tokens", text)
-
-
 def test_launch_form_of_partial_address_has_defaults(owner_client: Client) -> None:
     text = read_html(owner_client.get(f"/runs/new/?models={make_local_model().pk}&scenarios=happy_path&trials=3"))
     assert "This field is required" not in text

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.interchange.history.import_file import get_histories, get_history_page
 from toolbench.lab.interchange.queue import get_import, get_listed_imports
 from toolbench.lab.interchange.safe_zip import RunImportError
-from toolbench.lab.models import History, Replay
+from toolbench.lab.models import History, Replay, Run
 from toolbench.lab.results.run.index import get_runs
 from toolbench.web.forms.imports import start_import
 from toolbench.web.rendering import render_page
@@ -48,9 +48,12 @@ def upload(request: HttpRequest) -> HttpResponse:
     record(request, Action.IMPORTED, f"file {getattr(file, 'name', '')}", url)
     if isinstance(imported, Replay):
         return redirect("import-job", imported.pk)
-    count = imported.trial_count
-    messages.success(request, f"Run {imported.pk} is imported with {count:,} trial{pluralize(count)}.")
+    messages.success(request, _describe_import(imported))
     return redirect("run", imported.pk)
+
+
+def _describe_import(run: Run) -> str:
+    return f"Run {run.pk} is imported with {run.trial_count:,} trial{pluralize(run.trial_count)}."
 
 
 @require_safe

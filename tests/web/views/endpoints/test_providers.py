@@ -97,12 +97,6 @@ def test_provider_form_explains_invalid_field(owner_client: Client, form: dict[s
     assert Provider.objects.count() == 1
 
 
-@pytest.mark.parametrize("field", ["connect_seconds", "read_seconds", "max_attempts"])
-def test_provider_form_opens_section_of_invalid_field(field: str) -> None:
-    assert ProviderForm({"base_url": "https://x.test", field: "x"}).is_expanded
-    assert not ProviderForm({"base_url": "https://x.test", field: "2"}).is_expanded
-
-
 @pytest.mark.parametrize(
     ("entered", "saved"),
     [

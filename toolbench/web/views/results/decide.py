@@ -7,6 +7,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from toolbench.lab.models import Run
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.query_params import parse_whole_number
@@ -55,9 +56,11 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         record(request, Action.LAUNCHED, f"run {run.pk}", reverse("run", args=[run.pk]))
-        trials = f"{run.trial_count:,} new trial{pluralize(run.trial_count)}"
-        messages.success(
-            request, f"Run {run.pk} tries {trials}. The decision counts {pluralize(run.trial_count, 'it,them')}."
-        )
+        messages.success(request, _describe_launch(run))
         return redirect("run", run.pk)
     return redirect(f"{reverse('decide')}?{query.query()}")
+
+
+def _describe_launch(run: Run) -> str:
+    trials = f"{run.trial_count:,} new trial{pluralize(run.trial_count)}"
+    return f"Run {run.pk} tries {trials}. The decision counts {pluralize(run.trial_count, 'it,them')}."
