@@ -8,7 +8,8 @@ from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import GatewayTrace, Run, RunConfig, Trial
 from toolbench.lab.results.latency.query import TIME_METRICS
 from toolbench.lab.results.matrix.query import VIEWS
-from toolbench.lab.results.trial_list.filter import OUTCOMES, SORTS
+from toolbench.lab.results.trial_list.filter import OUTCOMES
+from toolbench.lab.results.trial_list.sort_columns import SORTS
 
 _PLAIN = tuple(
     f"/{name}/".replace("//", "/")

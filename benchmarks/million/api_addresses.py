@@ -6,8 +6,9 @@ from urllib.parse import urlencode
 from toolbench.evals.decisions.assessments import DECISION_GOALS
 from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.results.latency.query import TIME_METRICS
-from toolbench.lab.results.trial_list.filter import SORTS, TrialFilter
+from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.keyset import get_trials_after
+from toolbench.lab.results.trial_list.sort_columns import SORTS
 
 _PREFIX = "/api/v1"
 _PLAIN = (

@@ -79,12 +79,13 @@ def test_lint_tools_does_not_write_references_out() -> None:
     definitions: dict[str, Any] = {
         f"d{level}": {"properties": {key: {"$ref": f"#/$defs/d{level + 1}"} for key in "ab"}} for level in range(60)
     }
-    findings = list_findings(build_tool(**{"$ref": "#/$defs/d0", "$defs": {**definitions, "d60": {"type": "null"}}}))
+    schema: dict[str, Any] = {"$ref": "#/$defs/d0", "$defs": {**definitions, "d60": {"type": "null"}}}
+    findings = list_findings(build_tool(**schema))
     assert {code for code, _ in findings} == {"keyword_not_portable"}
 
 
 def test_lint_tools_ignores_values_of_keywords_of_other_drafts() -> None:
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": 5, "$defs": ["x"]}
+    schema: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": 5, "$defs": ["x"]}
     assert list_findings(build_tool(**schema)) == [("keyword_not_portable", "$[0].parameters.prefixItems")]
 
 

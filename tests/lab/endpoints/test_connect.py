@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, recompute_stale_cells
 from tests.lab.scripted_runs import launch_run
-from tests.lab.serving.test_aliases import is_other_connection_blocked
+from tests.locks import is_other_connection_blocked
 from tests.wait import wait_until
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data

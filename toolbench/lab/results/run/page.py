@@ -56,17 +56,18 @@ class RunFailureGroup:
     Attributes:
         trials_query: query string that selects the trials of the group.
         mark: outcome of the trials.
+        models: names of the models of the trials, in the order of the run.
         sentence: sentence of the exemplar.
         has_one_sentence: whether all trials of the group have this sentence.
         scenario: scenario of the trials; "" for several, as after an internal error.
         count: number of the trials.
         first_seen: time at which the first of the trials ended.
         exemplar: primary key of the first trial of the group.
-        models: names of the models of the trials, in the order of the run.
     """
 
     trials_query: str
     mark: str
+    models: tuple[str, ...]
     sentence: str
     has_one_sentence: bool
     failure_class: str
@@ -74,7 +75,6 @@ class RunFailureGroup:
     count: int
     first_seen: datetime | None
     exemplar: int
-    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +293,8 @@ def _list_failure_groups(source: RunCells) -> tuple[RunFailureGroup, ...]:
         RunFailureGroup(
             TrialFilter(run=run_id, signature=signature, outcome=mark).query(),
             mark,
-            *values,
             source.list_models(config_ids),
+            *values,
         )
         for signature, mark, *values, config_ids in rows
     )
