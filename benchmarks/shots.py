@@ -37,10 +37,10 @@ PROFILE, PRESET = r"^/profiles/(?!new)[\w-]+/$", r"^/presets/(?!new)[\w-]+/$"
 # Pages of rows that users create: patterns of their links, by the page that has the links. That page is given by its
 # path, or by the pattern of a link that was found before.
 LINKED_PAGES = {
+    "/demo/": (RUN,),
     "/runs/": (RUN,),
     RUN: (r"^/runs/\d+/metrics/", r"^/runs/\d+/missing/", r"^/runs/\d+/repeat/", r"^/schedules/new/\?"),
     "/scenarios/happy_path/": (r"^/cases/new/\?",),
-    "/demo/": (RUN,),
     "/trials/?outcome=fail&scope=all": (TRIAL,),
     TRIAL: (r"^/what-if/\?trial", STEPS),
     STEPS: (r"^/steps/\d+/(request|response)/$", r"^/steps/\d+/curl/$"),
