@@ -42,6 +42,7 @@ from toolbench.lab.models import (
     CausePool,
     Cell,
     CellPool,
+    ClaimingWorker,
     DecisionRecord,
     GatewaySpending,
     GatewayTrace,
@@ -135,6 +136,7 @@ def _make_rows() -> None:
     SamplingProfile.objects.create(name="mine")
     ServiceAddress.objects.create(name="own", host="h", url="http://x", key=KEY, ready_at=timezone.now())
     Process.objects.create(name="w", kind="worker", host="h", pid=1, seen_at=timezone.now())
+    ClaimingWorker.objects.create(provider=provider, worker="w", seen_at=timezone.now())
     moment = timezone.now()
     JobFailure.objects.create(job="a sweep", error="ValueError", first_at=moment, last_at=moment)
     RefusedParameter.objects.create(run=cell.run, provider=provider, model_name="one", name="seed", created_at=moment)
