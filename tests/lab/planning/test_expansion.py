@@ -141,14 +141,6 @@ def test_build_plan_reports_every_unknown_value_by_field() -> None:
     assert errors["request_cap"] == ["A limit is a whole number from 1 to 2,147,483,647; leave it empty for none."]
 
 
-def test_build_plan_refuses_a_strategy_that_its_column_cannot_store() -> None:
-    name = "a" * 70
-    Preset.objects.create(name=name, patch={"max_turns": 3})
-    strategy = f"production+{name}"
-    errors = list_errors(build_request(make_model(), strategies=(strategy,)))
-    assert errors == {"strategies": [f"{strategy} has more than 80 characters: use presets with shorter names."]}
-
-
 def test_build_plan_of_empty_request_asks_for_model_and_scenario() -> None:
     errors = list_errors(RunRequest())
     assert errors == {"models": ["Choose at least one model."], "scenarios": ["Choose at least one scenario."]}

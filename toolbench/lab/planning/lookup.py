@@ -14,7 +14,7 @@ from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.planning.run_request import MAX_RUN_LIMIT, LaunchError, RunRequest
-from toolbench.lab.planning.strategies import MAX_EXPRESSION_CHARACTERS, parse_strategy
+from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.scenarios.catalogue import find_scenarios, sort_by_catalogue
 
 METHODS = (AUTO, "native", "text_json", "template", "constrained")
@@ -79,11 +79,6 @@ def look_up_request(request: RunRequest) -> LookupResult:
         f"There is no strategy or preset {unknown_name}."
         for strategy in sorted(strategies)
         for unknown_name in parse_strategy(strategy).list_unknown_names(STRATEGIES, known_presets)
-    ]
-    errors["strategies"] += [
-        f"{strategy} has more than {MAX_EXPRESSION_CHARACTERS} characters: use presets with shorter names."
-        for strategy in sorted(strategies)
-        if len(strategy) > MAX_EXPRESSION_CHARACTERS
     ]
     methods = {choice.method for choice in request.configs} or set(request.methods)
     errors["methods"] += [

@@ -10,7 +10,6 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 ADD_PRESET, REMOVE_WORKAROUND = "+", "!"
-MAX_EXPRESSION_CHARACTERS = 80  # of the column RunConfig.strategy
 
 
 @dataclass(frozen=True, slots=True)
