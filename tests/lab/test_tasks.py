@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from celery.signals import worker_ready
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.celery import app
@@ -63,6 +64,8 @@ def test_run_session_task_failure_is_counted_and_sweep_notifies_again(
     assert run.trials.get().outcome == "pass"
 
 
-def test_started_worker_is_alive_at_once() -> None:
-    tasks.record_first_heartbeat()
+def test_started_worker_is_alive_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for function in ("freeze_loaded_objects", "collect_rarely"):
+        monkeypatch.setattr(tasks, function, lambda: None)
+    worker_ready.send(sender=None)
     assert health.count_live_workers() == 1

@@ -25,7 +25,10 @@ class PaidRequestsUnconfirmedError(Exception):
 
     def __init__(self, paid_requests: Mapping[str, int]) -> None:
         self.paid_requests = dict(paid_requests)
-        counts = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
+        counts = ", ".join(
+            f"up to {count:,} request{'' if count == 1 else 's'} to {name}"
+            for name, count in self.paid_requests.items()
+        )
         super().__init__(f"This may send {counts}. Confirm that they may be paid for.")
 
     @property

@@ -30,8 +30,8 @@ DATABASE_FUNCTIONS = {
     "renew_leases": "renewing leases",
     "_check_runs_once": "checking runs",
     "sweep": ENDING_JOB,
-    "share_slots": "sharing slots",
-    "give_up_share": ENDING_JOB,
+    "update": "sharing slots",
+    "give_up": ENDING_JOB,
     "_end_claiming": ENDING_JOB,
 }  # functions that a session runs in its database thread, with the job that runs each
 INJECTED_FAILURES = 2  # in a row
@@ -46,6 +46,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_jobs, "MIN_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(session, "CHECK_RUNS_SECONDS", 0.01)
     monkeypatch.setattr(settings, "HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr(settings, "SWEEP_SECONDS", 60)  # only the sweep at the end of a session
 
 
 def assert_all_passed(run: Run, trials: int) -> None:
@@ -141,4 +142,4 @@ def test_session_calls_only_listed_database_functions(
     observe_database_calls(monkeypatch, seen.add)
     run_session_once(model)
     assert seen - {"close_all", "<lambda>"} <= DATABASE_FUNCTIONS.keys()
-    assert {"fetch", "write_batch", "reserve", "_check_runs_once", "sweep", "share_slots", "_end_claiming"} <= seen
+    assert {"fetch", "write_batch", "reserve", "_check_runs_once", "sweep", "update", "_end_claiming"} <= seen

@@ -86,7 +86,7 @@ def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], s
         else:
             row.current += 1
             row.save(update_fields=["current"])
-            counts["changed"] += 1
+            counts["added" if row.deleted_at else "changed"] += 1
         CaseVersion.objects.create(case=row, number=row.current, definition=text)
     return CategoryImport(category, counts["added"], counts["changed"], counts["unchanged"])
 

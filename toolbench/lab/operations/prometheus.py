@@ -40,7 +40,7 @@ class InstallationCollector:
         yield from _build_work_metrics()
         problems = GaugeMetricFamily(
             "toolbench_problems",
-            "Problems, without a missing worker, failed jobs and cells that cannot be computed",
+            "Problems by code, as on /health/; without missing workers, failed jobs and uncomputed cells",
             labels=["code"],
         )
         for code, count in sorted(Counter(problem.code for problem in page.problems).items()):

@@ -5,9 +5,10 @@ Nothing is written to the database.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import product
+from typing import TypeVar
 
 from toolbench.engine.capabilities.method_choice import AUTO, MethodChoice, find_method_refusal, list_tool_problems
 from toolbench.engine.capabilities.record import EffectiveCapabilities
@@ -51,6 +52,8 @@ from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.planning.tool_support import build_support, find_deciding_probe
 from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
+T = TypeVar("T")
+
 
 def build_plan(request: RunRequest) -> Plan:
     """Build the plan of a request.
@@ -90,22 +93,27 @@ def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[Confi
     """
     if request.configs:
         return list(request.configs), []
-    lists = (request.models, request.profiles, request.strategies, request.methods, request.examples, request.streams)
-    _check_size(math.prod(map(len, lists)))
+    profiles, strategies = _drop_repeats(request.profiles), _drop_repeats(request.strategies)
+    methods, examples = _drop_repeats(request.methods), _drop_repeats(request.examples)
+    streams = _drop_repeats(request.streams)
     skipped: list[SkippedItem] = []
     choices: list[ConfigChoice] = []
-    for pk in request.models:
+    for pk in _drop_repeats(request.models):
         model = lookup.models[pk]
-        applicable = [name for name in request.profiles if _is_profile_applicable(name, model, request, lookup)]
+        applicable = [name for name in profiles if _is_profile_applicable(name, model, request, lookup)]
         skipped += [
             SkippedItem(f"{model.name} · {name}", f"The profile applies to {lookup.profiles[name].applies_to} only.")
-            for name in request.profiles
+            for name in profiles
             if name not in applicable
         ]
-        profiles = applicable or [DEFAULT_PROFILE]
-        combinations = product(profiles, request.strategies, request.methods, request.examples, request.streams)
-        choices += [ConfigChoice(pk, *combination) for combination in combinations]
-    return list(dict.fromkeys(choices)), skipped
+        lists = (applicable or [DEFAULT_PROFILE], strategies, methods, examples, streams)
+        _check_size(len(choices) + math.prod(map(len, lists)))
+        choices += [ConfigChoice(pk, *combination) for combination in product(*lists)]
+    return choices, skipped
+
+
+def _drop_repeats(values: Iterable[T]) -> list[T]:
+    return list(dict.fromkeys(values))
 
 
 def _check_size(trials: int) -> None:

@@ -82,7 +82,7 @@ class RejudgeResult:
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        changes = [f"{count} {before} → {after}" for (before, after), count in self.changed_outcomes.most_common()]
+        changes = [f"{count:,} {before} → {after}" for (before, after), count in self.changed_outcomes.most_common()]
         counts = (
             (self.unchanged, "as before"),
             (self.current, "already judged by these or newer versions"),
@@ -90,8 +90,8 @@ class RejudgeResult:
             (self.without_bodies, "cannot be judged: their bodies were removed"),
             (self.unversioned, "would change without a new version and were not stored"),
         )
-        parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} re-judged", *changes]
-        parts += [f"{count} {text}" for count, text in counts if count]
+        parts = [f"{self.judged:,} trial{'' if self.judged == 1 else 's'} re-judged", *changes]
+        parts += [f"{count:,} {text}" for count, text in counts if count]
         return f"{', '.join(parts)}. No request was sent."
 
 

@@ -199,13 +199,13 @@ def notify_run_workers(run_id: int) -> None:
     notify_workers(queued.order_by().values_list("provider_id", flat=True).distinct())
 
 
-def check_repeat_of(run: Run, confirmed_requests: int) -> None:
-    """Check that a run can be repeated, as `check_repeat` does."""
+def check_repeat(run: Run, confirmed_requests: int) -> None:
+    """Check that a run can be repeated, as `check_loaded_repeat` does."""
     counts_by_cell = count_repeated_trials(run)
-    check_repeat(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests)
+    check_loaded_repeat(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests)
 
 
-def check_repeat(
+def check_loaded_repeat(
     run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], confirmed_requests: int
 ) -> None:
     """Check that a run can be repeated.

@@ -23,7 +23,7 @@ from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs.action_checks import (
     RunActionError,
     check_noise_source,
-    check_repeat_of,
+    check_repeat,
     check_trials,
     count_paid_probes,
     describe_run,
@@ -287,7 +287,7 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_reque
         PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
     """
     run = get_local_run(run_id)
-    check_repeat_of(run, confirmed_requests)
+    check_repeat(run, confirmed_requests)
     return repeat_run(run, owner=owner)
 
 
@@ -308,7 +308,7 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
     source = find_noise_source(get_run(run_id))
     check_noise_source(source)
     source = get_local_run(source.pk)
-    check_repeat_of(source, confirmed_requests)
+    check_repeat(source, confirmed_requests)
     return repeat_for_noise(source, owner=owner)
 
 

@@ -42,7 +42,9 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
     plan = build_plan(request)
     _check_strategies(plan)
     try:
-        check_provider_budgets(Provider.objects.filter(pk__in={config.provider for config in plan.configs}))
+        check_provider_budgets(
+            Provider.objects.filter(pk__in={config.provider for config in plan.configs}).order_by("name")
+        )
     except BudgetReachedError as error:
         raise LaunchError({"models": [str(error)]}) from error
     check_confirmed(plan.paid_requests, confirmed_requests)

@@ -74,9 +74,13 @@ class DatabaseThread:
         return await loop.run_in_executor(self._pool, partial(_run_on_connection, partial(function, *args, **named)))
 
     async def close(self) -> None:
-        """Close the thread's connection, if it has one, also while the database is unavailable."""
-        await asyncio.get_running_loop().run_in_executor(self._pool, connections.close_all)
+        """Close the thread's connection, if it has one, also while the database is unavailable.
+
+        The connection is closed even if the calling task is cancelled meanwhile.
+        """
+        closing = asyncio.get_running_loop().run_in_executor(self._pool, connections.close_all)
         self._pool.shutdown(wait=False)
+        await asyncio.shield(closing)
 
 
 def _run_on_connection(function: Callable[[], T]) -> T:

@@ -19,7 +19,7 @@ from toolbench.lab.worker.fetching import ACCESS_CACHE_SECONDS, ClaimedBatch, Tr
 from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import count_failure
 from toolbench.lab.worker.pacing.pacer import Pacer
-from toolbench.lab.worker.pacing.slot_shares import SlotSharing, give_up_share
+from toolbench.lab.worker.pacing.slot_shares import SlotSharing
 from toolbench.lab.worker.request_gate import BudgetReserver
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.storage import RequeueWrite
@@ -134,7 +134,7 @@ class WorkerSession:
                 )
                 await self._claim_until_deadline(context, group)
                 self._sharing.stop()
-                await self._run_ignoring_errors(give_up_share, self._provider_id)
+                await self._run_ignoring_errors(self._sharing.give_up)
                 if self._has_access:
                     await self._run_ignoring_errors(self._options.on_claiming_ended)
                 await self._drain()
@@ -213,6 +213,7 @@ class WorkerSession:
             batch = await self._query_thread.run(self._fetcher.fetch, hints)
             self._has_access = batch is not None
             if batch is not None:
+                self._sharing.begin()
                 self._pacer.set_settings(batch.access.pace)
                 for trial in batch.trials:
                     self._start_job(trial, batch, context, group)
@@ -312,7 +313,8 @@ class WorkerSession:
                     task.cancel()
             self._slots.freed.clear()
             await self._wait_for_slot()
-        await self._run_ignoring_errors(self._options.sweep, with_counts=True)
+        if self._has_access or self._ended_trials:  # else the session could not use the provider
+            await self._run_ignoring_errors(self._options.sweep, with_counts=True)
 
     async def _record_heartbeats(self) -> None:
         while True:
@@ -377,7 +379,7 @@ class WorkerSession:
                     self._pacer.set_settings(pace)
 
     async def _sweep(self) -> None:
-        """Every SWEEP_SECONDS, sweep in a thread of its own: no batch waits until search texts are written."""
+        """Every SWEEP_SECONDS, sweep in a thread of its own, so that no batch waits until search texts are written."""
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
             thread = DatabaseThread()

@@ -10,8 +10,10 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
+from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import ClaimingWorker, Process, Provider, Run
+from toolbench.lab.worker import fetching
 from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.pacing import slot_shares
 from toolbench.lab.worker.pacing.slot_shares import (
@@ -20,14 +22,13 @@ from toolbench.lab.worker.pacing.slot_shares import (
     CpuWatch,
     SlotShare,
     SlotSharing,
-    give_up_share,
     request_another_worker,
-    share_slots,
 )
 from toolbench.lab.worker.slots import Slots
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
+TIMEOUT_SECONDS = 60
 
 
 def add_other_worker(provider: Provider, name: str = "worker@other:1", *, age: float = 0.0) -> None:
@@ -35,24 +36,40 @@ def add_other_worker(provider: Provider, name: str = "worker@other:1", *, age: f
     ClaimingWorker.objects.create(provider=provider, worker=name, seen_at=seen_at)
 
 
-def test_share_slots_of_only_worker_is_unlimited() -> None:
+def make_sharing(provider_id: int) -> SlotSharing:
+    return SlotSharing(provider_id, DatabaseThread(), Slots())
+
+
+def test_share_of_only_worker_is_unlimited() -> None:
     provider = make_provider(concurrency=7)
     add_other_worker(make_provider("Other"))
     add_other_worker(provider, age=SHARE_TIMEOUT_SECONDS + 1)
-    assert [share_slots(provider.pk), share_slots(provider.pk)] == [SlotShare(1, None)] * 2
+    sharing = make_sharing(provider.pk)
+    assert [sharing.update(), sharing.update()] == [SlotShare(1, None)] * 2
 
 
-def test_share_slots_divides_limit_by_workers_until_one_gives_up() -> None:
+def test_share_divides_limit_by_workers_until_one_gives_up() -> None:
     provider = make_provider(concurrency=7)
     add_other_worker(provider, "worker@other:1")
     add_other_worker(provider, "worker@other:2")
-    assert share_slots(provider.pk) == SlotShare(3, 3)
-    give_up_share(provider.pk)
+    sharing = make_sharing(provider.pk)
+    assert sharing.update() == SlotShare(3, 3)
+    sharing.give_up()
     assert set(ClaimingWorker.objects.values_list("worker", flat=True)) == {"worker@other:1", "worker@other:2"}
 
 
-def test_share_slots_of_deleted_provider_records_nothing() -> None:
-    assert share_slots(10**9) == SlotShare()
+@pytest.mark.parametrize(("jobs", "slots"), [((4,), 2), ((4, 3), 4), ((4, None), 5), ((40,), 5), ((), 5)])
+def test_share_divides_limits_of_the_runs_if_they_are_lower(jobs: tuple[int | None, ...], slots: int) -> None:
+    model = make_model(provider=make_provider("Shared", concurrency=10))
+    add_other_worker(model.provider)
+    for limit in jobs:
+        make_trial(make_cell(make_config(make_run(state=Run.State.RUNNING, jobs=limit), model=model)), "queued")
+    make_trial(make_cell(make_config(make_run(state=Run.State.PAUSED, jobs=1), model=model)), "queued")
+    assert make_sharing(model.provider_id).update() == SlotShare(2, slots)
+
+
+def test_share_of_deleted_provider_records_nothing() -> None:
+    assert make_sharing(10**9).update() == SlotShare()
     assert not ClaimingWorker.objects.exists()
 
 
@@ -98,6 +115,7 @@ def test_slot_sharing_asks_for_worker_while_busy_and_ends(monkeypatch: pytest.Mo
             sharing.stop()
 
         monkeypatch.setattr(slot_shares, "request_another_worker", record_request)
+        sharing.begin()
         async with asyncio.timeout(30):
             await sharing.run()
         await database.close()
@@ -109,10 +127,11 @@ def test_slot_sharing_asks_for_worker_while_busy_and_ends(monkeypatch: pytest.Mo
 
 
 class CountingProvider:
-    """Answers that take 50 ms. `in_flight` has the requests in flight at each request."""
+    """Answers that take 20 ms, and first wait for `is_open`. `in_flight` has the requests in flight at each request."""
 
     def __init__(self) -> None:
         self.in_flight: list[int] = []
+        self.is_open = threading.Event()
         self._lock = threading.Lock()
         self._unanswered = 0
 
@@ -120,20 +139,61 @@ class CountingProvider:
         with self._lock:
             self._unanswered += 1
             self.in_flight.append(self._unanswered)
-        time.sleep(0.05)
+        assert self.is_open.wait(TIMEOUT_SECONDS)
+        time.sleep(0.02)
         with self._lock:
             self._unanswered -= 1
         return answer_correctly(seen)
 
 
-def test_session_holds_its_share_and_gives_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_shares, "SHARE_TIMEOUT_SECONDS", 1000.0)
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> CountingProvider:
+    """Return a provider that answers once a session has a share of its slots."""
+    provider, set_share = CountingProvider(), Slots.set_share
+
+    def set_share_and_open(slots: Slots, share: int | None) -> None:
+        set_share(slots, share)
+        if share is not None:
+            provider.is_open.set()
+
+    monkeypatch.setattr(Slots, "set_share", set_share_and_open)
     monkeypatch.setattr(Slots, "_count_wanted", lambda slots: 3)  # else a slow machine claims none ahead
-    with ScriptedServer(provider := CountingProvider()) as server:
+    monkeypatch.setattr(slot_shares, "SHARE_SECONDS", 0.02)
+    return provider
+
+
+def test_session_holds_its_share_and_gives_it_up(provider: CountingProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot_shares, "SHARE_TIMEOUT_SECONDS", 1000.0)
+    with ScriptedServer(provider) as server:
         model = make_scripted_model(server, concurrency=4)
         add_other_worker(Provider.objects.get())
         run = launch_run(model, scenarios=("chat_only",), trials=20)
         assert run_worker_session(model) == 20
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
-    assert max(provider.in_flight[4:]) <= 2  # the first claim may take all slots, before the session has a share
+    assert max(provider.in_flight[4:]) <= 2  # the first claim takes all slots, since the session has no share yet
     assert list(ClaimingWorker.objects.values_list("worker", flat=True)) == ["worker@other:1"]
+
+
+def test_two_workers_share_the_slots_within_the_limit(
+    provider: CountingProvider, elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = threading.local()
+    for module in (slot_shares, fetching):
+        monkeypatch.setattr(module, "build_process_name", lambda kind: process.name)
+
+    def run_session_as(name: str) -> int:
+        process.name = name
+        return run_worker_session(model)
+
+    with ScriptedServer(provider) as server:
+        model = make_scripted_model(server, concurrency=6)
+        run = launch_run(model, scenarios=("chat_only",), trials=80)
+        sessions = [elsewhere(run_session_as, name) for name in ("first", "second")]
+        assert sum(session.result(timeout=TIMEOUT_SECONDS) for session in sessions) == 80
+    assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert max(provider.in_flight) <= 6
+    assert {name: run.trials.filter(worker=name).count() >= 20 for name in ("first", "second")} == {
+        "first": True,
+        "second": True,
+    }
+    assert not ClaimingWorker.objects.exists()

@@ -1,10 +1,11 @@
 -- Sum the costs of the trials of each provider that ended since a point in time, over all runs, deleted ones included.
 --
 -- Cancelled trials are included. Runs that ended before that time are skipped, since they have no such trial.
--- Parameters: providers: ids; since; month: the date of its first day; configs, inputs, outputs: configurations with their dollars per million tokens.
+-- Parameters: providers: ids; since; month: the date of its first day; configs, inputs, outputs: configurations with
+-- their dollars per million tokens.
 -- Parts: fragments of this folder.
--- Returns: provider; ended trials whose cost is known; those whose cost is unknown; dollars; running trials; dollars of the
--- gateway's requests in the month; number of its requests whose cost is known; number of those whose cost is unknown.
+-- Returns: provider; ended trials whose cost is known; those whose cost is unknown; dollars; running trials; dollars of
+-- the gateway's requests in the month; its requests whose cost is known; those whose cost is unknown.
 WITH trials AS (
     SELECT id, provider_id, config_id, cost, input_tokens, output_tokens, answered_turns, execution, requests
     FROM lab_trial

@@ -167,8 +167,8 @@ class RunPage:
     @property
     def progress_label(self) -> str:
         """Return the progress in words, for screen readers."""
-        finished = f"{self.tally.ended_uncancelled} of {self.tally.trial_count} trials finished"
-        return f"{finished}, {self.tally.cancelled} cancelled" if self.tally.cancelled else finished
+        finished = f"{self.tally.ended_uncancelled:,} of {self.tally.trial_count:,} trials finished"
+        return f"{finished}, {self.tally.cancelled:,} cancelled" if self.tally.cancelled else finished
 
     @property
     def is_limit_reached(self) -> bool:

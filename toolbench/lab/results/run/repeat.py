@@ -10,9 +10,9 @@ from toolbench.lab.planning.forecast_page import estimate_repeat
 from toolbench.lab.planning.request_bounds import load_frozen_cells
 from toolbench.lab.runs.action_checks import (
     RunActionError,
+    check_loaded_repeat,
     check_local,
     check_noise_source,
-    check_repeat,
     count_repeated_trials,
 )
 from toolbench.lab.runs.repeat import find_noise_source
@@ -79,7 +79,7 @@ def _check_repeat(
         check_local(source)
         if for_noise:
             check_noise_source(source)
-        check_repeat(source, cells, counts_by_cell, 0)
+        check_loaded_repeat(source, cells, counts_by_cell, 0)
     except RunActionError as error:
         return str(error), None
     except PaidRequestsUnconfirmedError as error:

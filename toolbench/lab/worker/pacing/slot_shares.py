@@ -23,6 +23,7 @@ SHARE_SECONDS = 0.5  # pause between two computations of the share
 SHARE_TIMEOUT_SECONDS = 10.0  # time after which a worker that was not heard of has no share
 BUSY_CPU = 0.75  # part of a core; a process that uses so much for BUSY_INTERVALS asks for another worker
 BUSY_INTERVALS = 2
+MAX_ASK_PAUSE_SECONDS = 10.0  # longest pause between two requests; it doubles while no worker joins
 
 _SHARE_SLOTS = load_statement("worker/share_slots", limit=CONCURRENCY_LIMIT)
 
@@ -72,43 +73,51 @@ class SlotSharing:
 
     def __init__(self, provider_id: int, database: DatabaseThread, slots: Slots) -> None:
         self._provider_id = provider_id
+        self._worker_name = build_process_name("worker")
         self._database = database
         self._slots = slots
-        self._is_claiming = True
+        self._can_claim = asyncio.Event()
+        self._has_stopped = False
+
+    def begin(self) -> None:
+        """Begin to share: the session has found out that it can use the provider."""
+        self._can_claim.set()
 
     async def run(self) -> None:
-        """Follow the share until `stop` is called."""
-        cpu_watch, worker_count = CpuWatch(), 1
-        while self._is_claiming:
+        """Follow the share from `begin` until `stop`."""
+        await self._can_claim.wait()
+        cpu_watch, pause, ask_at, share = CpuWatch(), SHARE_SECONDS, 0.0, SlotShare()
+        while not self._has_stopped:
             with suppress(*UNAVAILABLE_ERRORS):
-                worker_count, share = await self._database.run(share_slots, self._provider_id)
-                self._slots.set_share(share)
+                known_count, share = share.worker_count, await self._database.run(self.update)
+                self._slots.set_share(share.slots)
+                if share.worker_count > known_count:
+                    pause = SHARE_SECONDS
             await asyncio.sleep(SHARE_SECONDS)
-            if cpu_watch.is_busy() and self._is_claiming:
+            if cpu_watch.is_busy() and not self._has_stopped and time.monotonic() >= ask_at:
+                ask_at, pause = time.monotonic() + pause, min(2 * pause, MAX_ASK_PAUSE_SECONDS)
                 with suppress(*UNAVAILABLE_ERRORS):
-                    await self._database.run(request_another_worker, self._provider_id, worker_count)
+                    await self._database.run(request_another_worker, self._provider_id, share.worker_count)
 
     def stop(self) -> None:
-        """End the job, since the session claims no more trials. Call `give_up_share` in the database thread then."""
-        self._is_claiming = False
+        """End the job, since the session claims no more trials. Call `give_up` in the database thread then."""
+        self._has_stopped = True
 
+    def update(self) -> SlotShare:
+        """Record that this worker claims trials of the provider, and return its share of the slots."""
+        parameters: dict[str, Any] = {
+            "provider": self._provider_id,
+            "worker": self._worker_name,
+            "timeout": SHARE_TIMEOUT_SECONDS,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_SHARE_SLOTS, parameters)
+            row = cursor.fetchone()
+        return SlotShare(*row) if row else SlotShare()  # without a row, the provider was deleted
 
-def share_slots(provider_id: int) -> SlotShare:
-    """Record that this process claims trials of the provider, and return its share of the slots."""
-    parameters: dict[str, Any] = {
-        "provider": provider_id,
-        "worker": build_process_name("worker"),
-        "timeout": SHARE_TIMEOUT_SECONDS,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_SHARE_SLOTS, parameters)
-        row = cursor.fetchone()
-    return SlotShare(*row) if row else SlotShare()  # without a row, the provider was deleted
-
-
-def give_up_share(provider_id: int) -> None:
-    """Record that this process no longer claims trials of the provider."""
-    ClaimingWorker.objects.filter(provider=provider_id, worker=build_process_name("worker")).delete()
+    def give_up(self) -> None:
+        """Record that this worker no longer claims trials of the provider."""
+        ClaimingWorker.objects.filter(provider=self._provider_id, worker=self._worker_name).delete()
 
 
 def request_another_worker(provider_id: int, worker_count: int) -> None:

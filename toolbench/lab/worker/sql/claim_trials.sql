@@ -23,9 +23,10 @@
 -- table has no statistics.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Parameters: provider; max_trials; finished_leases; unstored_leases: of trials that have ended; reserved_slots: slots
--- for trials that return from back-off; share: most slots of this worker, NULL for all; ahead; spare_requests: requests that must be left for each trial in flight if
--- trials are claimed ahead; isolated: whether only trials that must run alone are claimed; isolate_after; lease:
--- seconds; worker: name of the process; first_requests: requests to count for each trial of a run without limits.
+-- for trials that return from back-off; share: most slots of this worker, NULL for all; ahead; spare_requests: requests
+-- that must be left for each trial in flight if trials are claimed ahead; isolated: whether only trials that must run
+-- alone are claimed; isolate_after; lease: seconds; worker: name of the process; first_requests: requests to count for
+-- each trial of a run without limits.
 -- Returns: the fields of ClaimedTrial up to `reserved_requests`.
 -- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id. A cell that is
 -- stale already is locked and not written again (store_outcomes.sql).
@@ -45,8 +46,8 @@ WITH busy AS (
             AND greatest(server_losses, lease_losses) >= %(isolate_after)s))
         AND NOT (provider.adaptive AND coalesce(pace.held_until > clock_timestamp(), false)) AS is_open
     FROM lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id,
-        (SELECT coalesce(sum(trials), 0)::int AS trials, coalesce(sum(own), 0)::int AS own, (SELECT count(*)::int FROM lab_probe
-        WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
+        (SELECT coalesce(sum(trials), 0)::int AS trials, coalesce(sum(own), 0)::int AS own,
+        (SELECT count(*)::int FROM lab_probe WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
 ), slots AS (
     SELECT in_flight, CASE WHEN is_open THEN greatest(0, least(%(max_trials)s, vacant)) ELSE 0 END AS free,

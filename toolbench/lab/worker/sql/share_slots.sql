@@ -1,6 +1,7 @@
 -- Record that a worker claims trials of a provider, and compute its share of the provider's slots.
 --
--- A worker whose row is older than `timeout` does not count.
+-- A worker whose row is older than `timeout` does not count. If all runs with queued trials have limits of trials in
+-- flight, the sum of these limits is shared instead of the provider's limit, if it is lower.
 -- Parameters: provider; worker: name of the process; timeout: seconds.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Returns: number of workers that claim, this one included; most slots that it may hold, NULL for all. No row if the
@@ -14,7 +15,14 @@ WITH recorded AS (
     SELECT 1 + count(*) AS number FROM lab_claimingworker
     WHERE provider_id = %(provider)s AND worker <> %(worker)s
         AND seen_at > clock_timestamp() - make_interval(secs => %(timeout)s)
+), total AS (
+    SELECT {limit} AS slots
+    FROM lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id
+    WHERE provider.id = %(provider)s
+), runs AS (
+    SELECT sum(coalesce(run.jobs, total.slots)) AS slots FROM lab_run AS run, total
+    WHERE run.state = 'running' AND run.deleted_at IS NULL AND EXISTS (
+        SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued')
 )
-SELECT number, CASE WHEN number > 1 THEN ceil({limit}::float8 / number)::int END
-FROM workers, lab_provider AS provider LEFT JOIN lab_providerpace AS pace ON pace.provider_id = provider.id
-WHERE provider.id = %(provider)s
+SELECT number, CASE WHEN number > 1 THEN ceil(least(total.slots, runs.slots)::float8 / number)::int END
+FROM workers, total, runs
