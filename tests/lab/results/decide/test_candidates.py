@@ -188,6 +188,7 @@ def test_candidate_links_to_its_trials_without_controls_among_test_cases() -> No
     (candidate,) = get_candidate_pool(DecideQuery()).candidates
     found = get_trials(TrialFilter.from_query(QueryDict(candidate.trial_filter.query())))
     assert found.total == candidate.tally.trial_count == 2
+    assert candidate.trial_filter.without == ""
 
 
 def test_candidate_pool_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -148,6 +148,8 @@ def test_grid_row_links_leave_out_or_name_controls_among_test_cases(view: str, m
         found = filter_trials(TrialFilter.from_query(QueryDict(cell.trials_query)))
         assert found.count() == cell.tally.trial_count
     assert row.overall.tally.trial_count == count
+    overall = TrialFilter.from_query(QueryDict(row.overall.trials_query))
+    assert (overall.scenario, overall.chosen.scenarios, overall.without) == ("", (), "")
 
 
 def test_grid_has_no_totals_over_drawn_instances_and_published_wording() -> None:

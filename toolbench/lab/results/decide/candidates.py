@@ -128,23 +128,19 @@ def get_candidate_pool(query: DecideQuery, version: UUID | None = None) -> Candi
 
 
 def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
-    merged_rows = _merge_candidate_sums(query, sums)
-    rows = [row for row in merged_rows if not row["control"]]
+    rows = [row for row in _merge_candidate_sums(query, sums) if not row["control"]]
     groups = tuple(sorted({row["scenario_group"] for row in rows}, key=build_group_sort_key))
     group = query.group if query.group in groups else (groups[0] if groups else "")
     by_key: dict[tuple[Any, ...], list[SumRow]] = defaultdict(list)
     for row in rows:
         if row["scenario_group"] == group:
             by_key[tuple(row[name] for name in CANDIDATE_KEY)].append(row)
-    controls = [row for row in merged_rows if row["control"] and row["scenario_group"] == group]
     newest_and_older = [split_newest_versions(candidate_rows) for candidate_rows in by_key.values()]
     counted_rows = [row for newest, _ in newest_and_older for row in newest]
     omitted_rows = [row for _, older in newest_and_older for row in older]
     coverage = _ScenarioCoverage.from_rows(counted_rows)
     context = read_context(_filter_runs(query), counted_rows)
-    candidates = tuple(
-        _build_candidate(query, newest, [*older, *controls], coverage, context) for newest, older in newest_and_older
-    )
+    candidates = tuple(_build_candidate(query, newest, older, coverage, context) for newest, older in newest_and_older)
     differences = find_run_differences([_list_cells_of_several_runs(candidates)], "delivered")
     candidates = tuple(_add_difference(candidate, differences) for candidate in candidates)
     omission_notice = (build_omission_notice([render_tokens(omitted_rows)]),) if omitted_rows else ()
@@ -242,7 +238,7 @@ def _build_samples(
 def _build_candidate(
     query: DecideQuery,
     rows: list[SumRow],
-    uncounted_rows: list[SumRow],
+    older_rows: list[SumRow],
     coverage: _ScenarioCoverage,
     context: CandidateContext,
 ) -> Candidate:
@@ -251,7 +247,7 @@ def _build_candidate(
     Args:
         query: the scope.
         rows: its sums that count, one for each scenario.
-        uncounted_rows: sums of the scenario group that do not count: its older scenario versions, and controls.
+        older_rows: its sums of older scenario versions, which do not count.
         coverage: the scenarios of all candidates.
         context: figures that the sums lack.
     """
@@ -272,7 +268,7 @@ def _build_candidate(
         scenarios=tuple(sorted(row["scenario"] for row in tried_rows)),
         simulated=any(row["simulated"] for row in rows),
         cautions=tuple(_list_candidate_cautions(rows, tally)),
-        trial_filter=_build_trial_filter(query, first, uncounted_rows, config_ids[-1], run_ids),
+        trial_filter=_build_trial_filter(query, first, older_rows, config_ids[-1], run_ids),
     )
 
 
@@ -313,14 +309,14 @@ def _build_measured_config(
 
 
 def _build_trial_filter(
-    query: DecideQuery, row: SumRow, uncounted_rows: list[SumRow], config_id: int, run_ids: Sequence[int]
+    query: DecideQuery, row: SumRow, older_rows: list[SumRow], config_id: int, run_ids: Sequence[int]
 ) -> TrialFilter:
     """Return the filter of exactly the trials that a candidate counts.
 
     Args:
         query: the scope.
         row: any sum of the candidate.
-        uncounted_rows: sums of scenarios of its group that do not count.
+        older_rows: its sums of older scenario versions, which do not count.
         config_id: its newest configuration.
         run_ids: its runs.
     """
@@ -328,7 +324,7 @@ def _build_trial_filter(
         runs=",".join(map(str, run_ids)) if query.scope == "runs" else "",
         alike=config_id,
         group=row["scenario_group"],
-        without=render_tokens(uncounted_rows),
+        without=render_tokens(older_rows),
         instance_kind=row["instance_kind"],
         demo="1" if query.demo else "",
         chosen=replace(query.chosen, models=(), profiles=(), strategies=()),

@@ -210,7 +210,7 @@ def build_row(
         trial_filter=_build_trial_filter(first, query),
         prompt=prompt,
     )
-    return select_trials(row, of_control=metric.of_control or group == CONTROL_GROUP)
+    return select_trials(row, of_control=metric.of_control)
 
 
 def apply_metric(row: MatrixRow, query: MatrixQuery) -> MatrixRow:
@@ -221,21 +221,9 @@ def apply_metric(row: MatrixRow, query: MatrixQuery) -> MatrixRow:
 
 
 def select_trials(row: MatrixRow, *, of_control: bool) -> MatrixRow:
-    """Return the row with the filter of the trials of its controls if `of_control`, else of its tool scenarios.
-
-    A control that is a test case is in a group of tool scenarios: the filter of these leaves it out, and the filter of
-    the controls then names each of them.
-    """
-    controls = [sums for sums in row.scenarios if sums.control]
-    trial_filter = replace(row.trial_filter, without=row.omitted, group=CONTROL_GROUP if of_control else row.group)
-    if not of_control:
-        tokens = {row.omitted, *(sums.token for sums in controls if sums.group == row.group)} - {""}
-        trial_filter = replace(trial_filter, without=",".join(sorted(tokens)))
-    elif any(sums.group != CONTROL_GROUP for sums in controls):
-        slugs = tuple(sorted({sums.scenario for sums in controls}))
-        chosen = replace(trial_filter.chosen, scenarios=slugs if len(slugs) > 1 else ())
-        trial_filter = replace(trial_filter, group="", scenario="" if chosen.scenarios else slugs[0], chosen=chosen)
-    return replace(row, trial_filter=trial_filter)
+    """Return the row with the filter of the trials of its controls if `of_control`, else of its tool scenarios."""
+    group = CONTROL_GROUP if of_control else row.group
+    return replace(row, trial_filter=replace(row.trial_filter, without=row.omitted, group=group))
 
 
 def build_metric_input(scenarios: Sequence[ScenarioSums]) -> MetricInput:
