@@ -8,7 +8,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from tests.page_html import read_html
 from toolbench.lab.metrics.cells import mark_stale
-from toolbench.lab.models import DecisionRecord, Run
+from toolbench.lab.models import DecisionRecord, Run, RunConfig
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +30,15 @@ def test_record_page_saves_decision_and_exports_it(owner_client: Client) -> None
     assert whole["evidence"][0]["tried"] == 76
     for kind in ("csv", "md"):
         assert "vendor/model-a" in read_html(owner_client.get(f"/decide/records/{record.pk}/record.{kind}"))
+
+
+def test_record_page_offers_no_promotion_without_a_model(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 76})
+    owner_client.post("/decide/records/", {"want": "fastest"})
+    address = f"/decide/records/{DecisionRecord.objects.get().pk}/"
+    assert "Promote to an alias" in read_html(owner_client.get(address))
+    RunConfig.objects.update(model=None)
+    assert "Promote to an alias" not in read_html(owner_client.get(address))
 
 
 def test_record_page_shows_no_success_for_cost_without_success(owner_client: Client) -> None:

@@ -40,6 +40,12 @@ def find_promotable(config_ids: Collection[int]) -> frozenset[int]:
     return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
 
 
+def is_promotable(record: DecisionRecord) -> bool:
+    """Return whether the record has a leader whose model is connected here, with at most two queries."""
+    config_id = _find_config_id(record)
+    return config_id is not None and config_id in find_promotable([config_id])
+
+
 def get_promotion_source(config_id: int | None, record_id: int | None) -> PromotionSource | None:
     """Return the source of a promotion.
 

@@ -20,6 +20,7 @@ from toolbench.lab.results.decide.confirmation_run import (
     save_confirmation,
 )
 from toolbench.lab.results.decide.new_trials import NewTrialsError
+from toolbench.lab.results.decide.promotion import is_promotable
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import (
     export_record,
@@ -55,6 +56,7 @@ def show(request: HttpRequest, record_id: int) -> HttpResponse:
     context = {
         "record": record,
         "leader": find_leader_row(record),
+        "promotable": is_promotable(record),
         "differences": list_record_changes(record),
         "confirmation": get_confirmation(record),
         "trials": count_trials_needed(record),
