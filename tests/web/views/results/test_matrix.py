@@ -56,6 +56,8 @@ def test_matrix_page_says_why_it_has_no_totals(owner_client: Client) -> None:
         ("run=9999", "No result in these runs"),
         ("scope=imported", "No imported run yet"),
         ("scope=real&metric=delivered", "Nothing measured here yet"),
+        ("scope=real&prompt=each", "Nothing measured here yet"),
+        ("scope=real&prompt=1", "No result matches this filter"),
     ],
 )
 def test_matrix_page_without_rows_says_why(owner_client: Client, query: str, title: str) -> None:

@@ -107,6 +107,11 @@ class MatrixQuery:
         return render_query(values, DEFAULTS, (*self.chosen.pairs, *pairs))
 
     @property
+    def has_filter(self) -> bool:
+        """Return whether a filter may leave out results; a split by prompt version leaves out none."""
+        return bool(self.q or self.prompt not in ("", SPLIT_BY_PROMPT) or self.chosen.pairs)
+
+    @property
     def layout_fields(self) -> list[tuple[str, str]]:
         """Return the hidden fields of the form that chooses columns and density, as (name, value)."""
         return parse_qsl(self.query(layout=self.layout.without_grid))
