@@ -7,6 +7,7 @@ from toolbench.lab.query_params import (
     MAX_RUNS,
     clean_text,
     describe_unreadable,
+    normalise_lines,
     parse_run_ids,
     parse_whole_number,
 )
@@ -16,6 +17,10 @@ def test_clean_text_removes_nul_and_truncates() -> None:
     assert clean_text(" \0a b\0 ") == "a b"
     assert clean_text("  abcdef", 3) == "abc"
     assert clean_text("ab cd", 3) == "ab"
+
+
+def test_normalise_lines_turns_line_breaks_into_line_feeds() -> None:
+    assert normalise_lines("a\r\nb\rc\n\r\nd") == "a\nb\nc\n\nd"
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("17", 17), ("007", 7), (str(MAX_ID), MAX_ID)])

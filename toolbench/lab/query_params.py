@@ -60,6 +60,11 @@ def clean_text(text: str, max_characters: int | None = None) -> str:
     return text.replace("\0", "").strip()[:max_characters].rstrip()
 
 
+def normalise_lines(text: str) -> str:
+    """Return the text with line feeds; browsers send CR LF, but count a line break as one character."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def parse_whole_number(text: str, *, minimum: int = 0, maximum: int = MAX_ID) -> int | None:
     """Parse a text of 1 to 19 ASCII digits; return None for any other text and for a number out of bounds."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):

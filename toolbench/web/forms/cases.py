@@ -18,7 +18,7 @@ from toolbench.lab.cases.pages import CasePage, get_model_choices
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, RunRequest
-from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.query_params import normalise_lines, parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.library import VersionForm
 
@@ -36,7 +36,7 @@ class TextField(forms.CharField):
 
     def to_python(self, value: Any) -> str:
         """Return the text with single line feeds."""
-        return str(super().to_python(value)).replace("\r\n", "\n").replace("\r", "\n")
+        return normalise_lines(str(super().to_python(value)))
 
 
 def _build_text_field(

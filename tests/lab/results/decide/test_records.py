@@ -72,6 +72,12 @@ def test_list_record_changes_lists_changed_decision_but_no_reworded_one() -> Non
     assert (answer.label, answer.then, answer.now) == ("The answer", "No configuration qualifies.", now)
 
 
+def test_save_record_keeps_a_note_that_the_form_accepts() -> None:
+    make_passing_cell()
+    note = "\n".join(["x" * 39] * 100)
+    assert save_record(FASTEST, owner=None, note=note.replace("\n", "\r\n")).note == note
+
+
 def test_save_record_without_a_leader_stores_no_leader() -> None:
     make_trials(make_cell(make_config(make_run())), **{"fail": 5})
     record = save_record(FASTEST, owner=None)

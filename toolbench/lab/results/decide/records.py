@@ -14,7 +14,7 @@ from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.models import DecisionRecord
-from toolbench.lab.query_params import clean_text
+from toolbench.lab.query_params import clean_text, normalise_lines
 from toolbench.lab.results.compare.warnings import SIMULATED
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
@@ -64,7 +64,7 @@ def save_record(
     leader = page.leader
     return DecisionRecord.objects.create(
         title=clean_text(title, MAX_TITLE_CHARACTERS) or _build_title(page),
-        note=clean_text(note, MAX_NOTE_CHARACTERS),
+        note=clean_text(normalise_lines(note), MAX_NOTE_CHARACTERS),
         owner_id=owner.pk if owner else None,
         who=owner.get_username() if owner else "",
         simulated=page.simulated,

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Trial
-from toolbench.lab.query_params import clean_text
+from toolbench.lab.query_params import clean_text, normalise_lines
 
 MAX_LABEL_CHARS = 80
 MAX_NOTE_CHARS = 20_000
@@ -26,7 +26,7 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
     Raises:
         InvalidFieldsError: label and note are no longer `read_texts`, and not the new ones either.
     """
-    label, note = clean_text(label, MAX_LABEL_CHARS), clean_text(note.replace("\r\n", "\n"), MAX_NOTE_CHARS)
+    label, note = clean_text(label, MAX_LABEL_CHARS), clean_text(normalise_lines(note), MAX_NOTE_CHARS)
     with transaction.atomic():
         trials = Trial.objects.select_for_update(of=("self",)).filter(pk=trial_id, run__deleted_at=None)
         trial = trials.only("label", "note").first()

@@ -13,7 +13,7 @@ from django.db.models.functions import JSONObject
 
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import HumanVerdict, Trial
-from toolbench.lab.query_params import clean_text
+from toolbench.lab.query_params import clean_text, normalise_lines
 
 MAX_REASON_CHARS = 4_000
 _COLUMNS = ("verdict", "username", "reason", "at", "current", "execution")
@@ -54,7 +54,7 @@ def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reas
     """
     with transaction.atomic():
         trial = Trial.objects.select_for_update().get(pk=trial_id, run__deleted_at=None)
-        text = clean_text(reason.replace("\r\n", "\n"))  # browsers count a line break as one character
+        text = clean_text(normalise_lines(reason))
         if errors := _find_errors(trial, verdict, text):
             raise InvalidFieldsError(errors)
         HumanVerdict.objects.filter(trial=trial, current=True).update(current=False)
