@@ -46,7 +46,7 @@ def test_connect_provider_of_a_name_taken_meanwhile_is_refused(monkeypatch: pyte
     connect.connect_provider(CONNECTION)
     monkeypatch.setattr(connect, "_find_name_error", lambda name, provider_id: "")
 
-    with pytest.raises(ConnectionSettingsError, match="has just been connected by another person") as refused:
+    with pytest.raises(ConnectionSettingsError, match="There is a provider named Mine already: enter") as refused:
         connect.connect_provider(replace(CONNECTION, key="sk-2"))
 
     assert list(refused.value.errors) == ["name"]

@@ -35,6 +35,7 @@ from toolbench.providers.templates import ProviderTemplate, list_templates_with_
 
 MAX_NAME_CHARACTERS = 80
 MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
+NAME_TAKEN = "There is a provider named {name} already: enter another name."
 OTHER_ENDPOINT_TITLE = "Your own server, or any other endpoint"
 _get_price_columns = attrgetter("template", "kind", "base_url")  # on which `find_model_price` depends
 _KIND_BY_WIRE = {
@@ -276,7 +277,7 @@ def _find_name_error(name: str, provider_id: int | None) -> str:
     if not 0 < len(name) <= MAX_NAME_CHARACTERS:
         return f"Enter a name of at most {MAX_NAME_CHARACTERS} characters."
     is_taken = Provider.objects.filter(name=name).exclude(pk=provider_id or 0).exists()
-    return f"There is a provider named {name} already: enter another name." if is_taken else ""
+    return NAME_TAKEN.format(name=name) if is_taken else ""
 
 
 def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
@@ -380,8 +381,7 @@ def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider
         with transaction.atomic():
             provider.save()
     except IntegrityError as error:
-        message = f"{provider.name} has just been connected by another person. Enter another name."
-        raise ConnectionSettingsError({"name": [message]}) from error
+        raise ConnectionSettingsError({"name": [NAME_TAKEN.format(name=provider.name)]}) from error
     return provider
 
 
