@@ -111,6 +111,12 @@ def test_share_link_form_refuses_invalid_target(owner_client: Client, fields: di
     assert not ShareLink.objects.exists()
 
 
+def test_share_link_form_names_filters_of_the_comparison_to_correct(owner_client: Client) -> None:
+    fields = {"days": "7", "kind": "comparison", "query": "a_run=x&b_day=y"}
+    text = read_html(owner_client.post("/settings/links/", fields))
+    assert "The comparison cannot be shared. Correct these filters first: Baseline: Run, Side 2: Day." in text
+
+
 def test_share_link_of_other_person_is_not_revoked(owner_client: Client, client: Client, runs: list[Run]) -> None:
     share(owner_client, kind="run", target=runs[0].pk)
     link = ShareLink.objects.get()

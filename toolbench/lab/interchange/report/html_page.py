@@ -69,7 +69,7 @@ def _find_comparison_error(query: str) -> str:
     parsed = CompareQuery.from_query(QueryDict(query))
     if parsed.ignored:
         labels = ", ".join(map(find_filter_label, parsed.ignored))[:200]
-        return f"The comparison cannot be shared: {labels} cannot be read."
+        return f"The comparison cannot be shared. Correct these filters first: {labels}."
     if not parsed.is_complete or parsed.is_published:
         return "Compare two or more sides with trials first, then share the comparison."
     return ""
