@@ -138,7 +138,7 @@ def test_grid_totals_count_controls_as_rows_do(view: str, metric: str, counts: t
 
 @pytest.mark.parametrize("view", ["", "profile"])
 @pytest.mark.parametrize(("metric", "count"), [("given", 2), ("control", 4)])
-def test_grid_row_links_leave_out_or_name_controls_among_test_cases(view: str, metric: str, count: int) -> None:
+def test_grid_row_links_leave_out_or_select_controls_among_test_cases(view: str, metric: str, count: int) -> None:
     config = make_config(make_run())
     make_trials(make_cell(config, "own_task", scenario_group="own"), **{"pass": 2})
     make_trials(make_cell(config, "own_control", scenario_group="own", control=True), **{"pass": 3})
