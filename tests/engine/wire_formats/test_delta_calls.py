@@ -90,6 +90,39 @@ def test_stream_decoder_begins_a_call_at_a_new_id(deltas: list[JsonObject], faul
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
+@pytest.mark.parametrize("name", ["f", "g"])
+@pytest.mark.parametrize("is_name_apart", [True, False])
+def test_stream_decoder_begins_a_call_after_an_id_alone(index: JsonObject, name: str, is_name_apart: bool) -> None:
+    deltas = [
+        build_call_delta("{}", name="f", id="c1", **index),
+        build_call_delta("", id="c2", **index),
+        *([build_call_delta(name=name, **index)] if is_name_apart else []),
+        build_call_delta("{}", **({} if is_name_apart else {"name": name}), **index),
+    ]
+    turn = decode_stream([render_stream(*map(render_chunk, deltas))])
+    assert list_calls(turn) == [("c1", "f", "{}"), ("c2", name, "{}")]
+    assert list_stream_codes(turn) == [f"stream_index_{'reused' if index else 'missing'}"]
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+@pytest.mark.parametrize("arguments", ['{"x":1}', {"x": 1}])
+def test_stream_decoder_keeps_complete_call_before_a_nameless_one(index: JsonObject, arguments: object) -> None:
+    deltas = [build_call_delta("{}", name="f", id="c1", **index), build_call_delta(arguments, id="c2", **index)]
+    turn = decode_stream([render_stream(*map(render_chunk, deltas))])
+    assert list_calls(turn) == [("c1", "f", "{}"), ("c2", "", arguments)]
+
+
+def test_stream_decoder_separates_parallel_calls_with_one_id_by_index() -> None:
+    deltas = [
+        build_call_delta(arguments, id="x", index=index, **({} if name is None else {"name": name}))
+        for arguments, index, name in (('{"a":', 0, "f"), ('{"b":', 1, "g"), ("1}", 0, None), ("2}", 1, None))
+    ]
+    turn = decode_stream([render_stream(*map(render_chunk, deltas))])
+    assert [(call.name, call.arguments) for call in turn.calls] == [("f", '{"a":1}'), ("g", '{"b":2}')]
+    assert list_stream_codes(turn) == []
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
 def test_stream_decoder_separates_calls_without_ids_by_complete_arguments(index: JsonObject) -> None:
     deltas = [build_call_delta(f'{{"n":{n}}}', name="f", **index, id="") for n in (1, 2)]
     assert [call.arguments for call in decode_stream([render_stream(*map(render_chunk, deltas))]).calls] == [

@@ -127,6 +127,8 @@ class CallListAssembler:
         self.is_single_object = False
         self._calls_by_index: dict[int, CallAssembler] = {}
         self._calls_by_id: dict[str | int, CallAssembler] = {}
+        # By index, an id that came without a name and arguments after a complete call.
+        self._announced_ids: dict[int | None, str | int] = {}
 
     def add_deltas(self, tool_calls: Any) -> Iterator[tuple[CallAssembler, str]]:
         """Add the tool_calls of one delta; yield each of its calls with its new arguments text."""
@@ -138,7 +140,7 @@ class CallListAssembler:
                 if call.name and call.has_repeated_name(delta_call):
                     self.fault_codes["stream_name_repeated"] = None
                 if call.id and _find_id(delta_call) not in ("", call.id):
-                    self.fault_codes["stream_id_changed"] = None
+                    self._add_other_id(call, delta_call)
                 arguments_chunk = call.add_delta(delta_call)
                 if call.id:
                     self._calls_by_id.setdefault(call.id, call)
@@ -160,20 +162,36 @@ class CallListAssembler:
         if isinstance(index, bool) or not isinstance(index, int):
             self.fault_codes["stream_index_missing"] = None
             call = self._calls_by_id.get(call_id) or (self.calls[-1] if self.calls else None)
-            return call if call and not _is_next_call(call, delta_call) else self._open_call(None)
+            return call if call and not self._is_next_call(call, delta_call) else self._open_call(None, call_id)
         call = self._calls_by_index.get(index)
         if call is None:
-            return self._open_call(index)
+            return self._open_call(index, call_id)
         call_with_id = self._calls_by_id.get(call_id)
-        is_of_other_call = bool(call.id) and call_with_id is not None and call_with_id is not call
-        if not is_of_other_call and not _is_next_call(call, delta_call):
+        is_of_other_call = bool(call.id) and call_id != call.id and call_with_id is not None
+        if not is_of_other_call and not self._is_next_call(call, delta_call):
             return call
         self.fault_codes["stream_index_reused"] = None
-        return call_with_id if call_with_id is not None else self._open_call(index)
+        return call_with_id if call_with_id is not None else self._open_call(index, call_id)
 
-    def _open_call(self, index: int | None) -> CallAssembler:
-        """Add a call and return it; later deltas with its index, if it has one, belong to it."""
-        call = CallAssembler(len(self.calls), index)
+    def _is_next_call(self, call: CallAssembler, delta_call: JsonObject) -> bool:
+        """Return whether a delta begins the next call, also by the id that an earlier delta announced."""
+        is_announced = call.index in self._announced_ids and not _find_id(delta_call) and not _is_empty(delta_call)
+        return is_announced or _is_next_call(call, delta_call)
+
+    def _add_other_id(self, call: CallAssembler, delta_call: JsonObject) -> None:
+        """Record that a delta of a call has another id, or keep the id for the next call if it may announce one."""
+        if call.is_closed and _is_empty(delta_call):
+            self._announced_ids[call.index] = _find_id(delta_call)
+        else:
+            self.fault_codes["stream_id_changed"] = None
+
+    def _open_call(self, index: int | None, call_id: str | int) -> CallAssembler:
+        """Add a call and return it; later deltas with its index, if it has one, belong to it.
+
+        Without an id of its own, it gets the one that was announced.
+        """
+        call = CallAssembler(len(self.calls), index, self._announced_ids.pop(index, None))
+        call.id = call_id or call.id
         self.calls.append(call)
         if index is not None:
             self._calls_by_index[index] = call
@@ -183,15 +201,27 @@ class CallListAssembler:
 def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
     """Return whether a delta begins the next call instead of continuing `call`.
 
-    If both have an id, the delta begins the next call if the ids differ, unless it has only arguments: some servers
-    give each part of a call a new id. Otherwise the delta begins the next call if it has a name and arguments while
-    `call` has a name and complete arguments.
+    If both have an id, the delta begins the next call if the ids differ, unless it has only arguments that can continue
+    those of `call`: some servers give each part of a call a new id. Otherwise the delta begins the next call if it has
+    a name and arguments while `call` has a name and complete arguments.
     """
     call_id, function = _find_id(delta_call), get_called_function(delta_call)
     name, arguments = get_text(function.get("name")), function.get("arguments")
     if call_id and call.id:
-        return call_id != call.id and (bool(name) or arguments is None)
+        can_continue = arguments is not None and not (call.is_closed and _begins_arguments(arguments))
+        return call_id != call.id and (bool(name) or not can_continue)
     return bool(name and call.name) and arguments not in (None, "") and call.is_closed
+
+
+def _begins_arguments(arguments: Any) -> bool:
+    """Return whether arguments, other than null, are no later part of a text."""
+    return not isinstance(arguments, str) or arguments.lstrip().startswith("{")
+
+
+def _is_empty(delta_call: JsonObject) -> bool:
+    """Return whether a delta has neither a name nor arguments."""
+    function = get_called_function(delta_call)
+    return not get_text(function.get("name")) and function.get("arguments") in (None, "")
 
 
 def _add_other_fields(chunks_by_field: FieldChunks, received: JsonObject, handled_fields: tuple[str, ...]) -> None:
