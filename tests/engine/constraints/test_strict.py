@@ -87,6 +87,17 @@ def test_remove_added_nulls_follows_references_and_unions() -> None:
     assert remove_added_nulls(dict.fromkeys(properties), schema) == {"home": None, "free": None}
 
 
+def test_remove_added_nulls_returns_for_deep_recursive_arguments() -> None:
+    tree = {"anyOf": [{"$ref": "#/$defs/leaf"}, {"$ref": "#/$defs/node"}]}
+    properties = {"next": tree, "size": {"type": "integer"}}
+    schema = {"$defs": {name: {"type": "object", "properties": properties} for name in ("leaf", "node")}, **tree}
+    sent: dict[str, Any] = {"size": None}
+    expected: dict[str, Any] = {}
+    for _ in range(60):
+        sent, expected = {"next": sent, "size": None}, {"next": expected}
+    assert remove_added_nulls(sent, schema) == expected
+
+
 def test_native_strict_method_parses_calls_without_added_nulls() -> None:
     call_method = NativeStrictMethod("strict_tools", ConstraintOptions())
     arguments = json.dumps(fill_missing_keys({"city": "Oslo"}))
@@ -128,6 +139,19 @@ def test_build_strict_tools_keeps_descriptions() -> None:
     units = sent["properties"]["units"]
     assert (units["description"], units["anyOf"][0]["items"]["description"]) == ("Several.", "The unit.")
     assert "description" not in str(sent["properties"]["tree"])
+
+
+def test_build_strict_tools_drops_description_that_is_no_text() -> None:
+    parameters = {"type": "object", "properties": {"city": {"type": "string", "description": {"en": "A city."}}}}
+    (strict,), _ = build_strict_tools([ToolDefinition("f", "F.", parameters).to_openai()], SizeLimits())
+    assert "description" not in str(strict["function"]["parameters"])
+
+
+def test_build_strict_tools_adds_no_second_null() -> None:
+    options = [{"type": "null", "description": "Unknown."}, {"type": "integer"}]
+    parameters = {"type": "object", "properties": {"days": {"anyOf": options}}}
+    (strict,), _ = build_strict_tools([ToolDefinition("f", "F.", parameters).to_openai()], SizeLimits())
+    assert strict["function"]["parameters"]["properties"]["days"] == {"anyOf": options}
 
 
 def test_build_strict_tools_sends_no_definitions_that_are_not_used() -> None:

@@ -49,10 +49,26 @@ def test_template_method_reports_missing_end_marker_that_is_no_stop_text() -> No
         assert [finding.code for finding in parsed.findings] == ["closer_missing"]
 
 
+@pytest.mark.parametrize(("finish_reason", "codes"), [("stop", []), ("length", ["closer_missing"])])
+def test_template_method_reports_missing_stop_text_at_token_limit(finish_reason: str, codes: list[str]) -> None:
+    text = render([TextCall("state_get", {"a": 1})], format="harmony").partition("<|call|>")[0]
+    plan = build_template_plan(text_format="harmony")
+    turn = run_script(plan, [render_answer(text, finish_reason), render_answer("Done.")]).ended.turns[0].answer
+    assert turn is not None
+    assert [finding.code for finding in turn.findings if finding.code == "closer_missing"] == codes
+
+
 @pytest.mark.parametrize("stop", ["END", ["END", "<|im_end|>"]])
 def test_template_method_sends_requested_stop_texts_too(stop: str | list[str]) -> None:
     run = run_script(build_template_plan(request_overrides={"stop": stop}), [render_answer("Done.")])
     assert run.bodies[0]["stop"] == ["<|im_end|>", "END"]
+
+
+def test_template_method_sends_no_more_than_four_stop_texts() -> None:
+    run = run_script(build_template_plan(request_overrides={"stop": ["A", "B", "C", "D"]}), [render_answer("Done.")])
+    assert run.bodies[0]["stop"] == ["<|im_end|>", "A", "B", "C"]
+    (change,) = run.ended.turns[0].request.changes
+    assert (change.name, change.path, change.before) == ("limit_stop_texts", "$.stop", '["D"]')
 
 
 def test_template_method_sends_one_prompt_and_reads_calls_from_text() -> None:

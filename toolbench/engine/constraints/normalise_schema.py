@@ -115,8 +115,9 @@ class SchemaNormaliser:
             if keyword in merged_schema:
                 self.record_dropped(path, keyword, merged_schema[keyword])
         result = self._build_union(merged_schema, path, depth) or self._build_typed_schema(merged_schema, path, depth)
-        if self._keeps_descriptions and merged_schema.get("description") and "$ref" not in result:
-            return {**result, "description": merged_schema["description"]}
+        description = merged_schema.get("description")
+        if self._keeps_descriptions and isinstance(description, str) and description and "$ref" not in result:
+            return {**result, "description": description}
         return result
 
     def _find_recursion(self, part: Mapping[str, Any]) -> str:

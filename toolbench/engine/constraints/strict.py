@@ -1,7 +1,7 @@
 """Strict tools of OpenAI and Anthropic, and removal of the nulls that OpenAI's strict mode requires."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
@@ -66,19 +66,24 @@ def _remove_nulls(value: Any, schema: object, root: Mapping[str, Any]) -> Any:
         return [_remove_nulls(item, items_schema, root) for item in value]
     if not isinstance(value, dict):
         return value
-    object_schemas = list(iterate_subschemas(schema, root))
+    object_schemas = _remove_duplicates(iterate_subschemas(schema, root))
     required = {name for object_schema in object_schemas for name in object_schema.get("required") or ()}
     result = {}
     for name, item_value in value.items():
-        property_schemas = [
+        property_schemas = _remove_duplicates(
             object_schema["properties"][name]
             for object_schema in object_schemas
             if name in (object_schema.get("properties") or ())
-        ]
+        )
         is_null_allowed = name in required or any(_is_null_allowed(part, root) for part in property_schemas)
         if item_value is not None or not property_schemas or is_null_allowed:
             result[name] = _remove_nulls(item_value, {"anyOf": property_schemas}, root)
     return result
+
+
+def _remove_duplicates(schemas: Iterable[Any]) -> list[Any]:
+    """Return each schema object once: a recursive schema is reached in several ways, more at each level."""
+    return list({id(schema): schema for schema in schemas}.values())
 
 
 def _is_null_allowed(schema: Any, root: Mapping[str, Any], hops: int = _MAX_HOPS) -> bool:

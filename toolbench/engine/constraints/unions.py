@@ -20,4 +20,5 @@ def make_nullable(schema: JsonObject) -> JsonObject:
     option = {keyword: value for keyword, value in schema.items() if keyword != "description"}
     options = option.get("anyOf", [option])
     description = {"description": schema["description"]} if "description" in schema else {}
-    return schema if NULL_SCHEMA in options else {"anyOf": [*options, NULL_SCHEMA], **description}
+    is_nullable = any(option.get("type") == "null" for option in options)
+    return schema if is_nullable else {"anyOf": [*options, NULL_SCHEMA], **description}

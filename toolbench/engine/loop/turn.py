@@ -40,6 +40,7 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text
 from toolbench.engine.wire_formats.published_standard import keep_standard_calls
 
 USAGE_OPTIONS: JsonObject = {"include_usage": True}  # `stream_options` of streamed requests without their own
+MAX_STOP_TEXTS = 4  # of the method and the options together; several APIs accept no more
 
 
 def build_ask(
@@ -105,7 +106,8 @@ def build_request(
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
     stream_fields = _build_stream_fields(options.pop("stream_options", USAGE_OPTIONS)) if setup.is_streamed else {}
-    fields = {**body, **options, **_merge_shared_fields(body, setup.options), **stream_fields}
+    shared_fields, shared_changes = _merge_shared_fields(body, setup.options)
+    fields = {**body, **options, **shared_fields, **stream_fields}
     body, body_changes = apply_request(fields, setup.policy.request_transforms)
     wire_body, wire_changes = setup.wire_format.encode(body)
     omitted_parameters = tuple(omitted for name, omitted in setup.omitted_parameters.items() if name in wire_body)
@@ -120,7 +122,7 @@ def build_request(
         body=encode_object(wire_body, setup.get_unchanged_json(wire_body)),
         has_tools=has_tools,
         is_streamed=setup.is_streamed,
-        changes=(*changes, *body_changes, *wire_changes),
+        changes=(*changes, *shared_changes, *body_changes, *wire_changes),
         truncation_retries=setup.policy.cut_stream_retries if setup.is_streamed else 0,
         omitted_parameters=omitted_parameters,
     )
@@ -144,16 +146,24 @@ def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
     )
 
 
-def _merge_shared_fields(body: JsonObject, options: JsonObject) -> JsonObject:
-    """Return the fields that both the method and the options set, if both can apply: `stop` and `output_config`."""
+def _merge_shared_fields(body: JsonObject, options: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+    """Return the fields that both the method and the options set, if both can apply: `stop` and `output_config`.
+
+    `stop` has at most MAX_STOP_TEXTS texts, those of the method first; the other texts are returned as a change.
+    """
     fields: JsonObject = {}
+    changes: tuple[TransformChange, ...] = ()
     method_texts, requested_texts = body.get("stop"), options.get("stop")
     if method_texts is not None and requested_texts is not None:
         requested_texts = requested_texts if isinstance(requested_texts, list) else [requested_texts]
-        fields["stop"] = [*method_texts, *(text for text in requested_texts if text not in method_texts)]
+        added_texts = [text for text in requested_texts if text not in method_texts]
+        added_count = max(MAX_STOP_TEXTS - len(method_texts), 0)
+        fields["stop"] = [*method_texts, *added_texts[:added_count]]
+        if omitted_texts := added_texts[added_count:]:
+            changes = (TransformChange("request", "limit_stop_texts", "$.stop", write_json(omitted_texts), ""),)
     if "output_config" in body and isinstance(requested_config := options.get("output_config"), dict):
         fields["output_config"] = {**requested_config, **body["output_config"]}
-    return fields
+    return fields, changes
 
 
 def _build_stream_fields(stream_options: Any) -> JsonObject:
@@ -263,7 +273,10 @@ def _list_reported_findings(
     if setup.policy.wire_standard_only:
         excluded_codes.add("arguments_missing")
     calls = parsed_answer.calls if parsed_answer.method_used == "tool_use" else ()
-    findings = list_findings(calls, parsed_answer.text, finish_reason)
+    findings = [
+        *(parsed_answer.token_limit_findings if finish_reason == "length" else ()),
+        *list_findings(calls, parsed_answer.text, finish_reason),
+    ]
     return (finding for finding in findings if finding.code not in excluded_codes)
 
 

@@ -17,6 +17,7 @@ class ParsedAnswer:
         parse_errors: parse errors with details; if empty, those of the `parse_error` findings are used.
         changes: the changes that repairs made.
         parsed_arguments: the arguments of each call, if the method parsed them already; else empty.
+        token_limit_findings: more findings, which apply only if the answer ended at the token limit.
     """
 
     calls: tuple[JsonObject, ...]
@@ -28,6 +29,7 @@ class ParsedAnswer:
     parse_errors: tuple[ParseError, ...] = ()
     changes: tuple[TransformChange, ...] = ()
     parsed_arguments: tuple[object, ...] = ()
+    token_limit_findings: tuple[Finding, ...] = ()
 
 
 def build_unexecuted_answer(text: str, code: str, message: str, path: str = "$.content") -> ParsedAnswer:

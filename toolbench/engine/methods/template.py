@@ -90,24 +90,28 @@ class TemplateMethod(CallMethod):
             for finding in parsed_text.findings
             if finding.code in UNREADABLE_CODES
         )
+        stopped_end_findings = self._list_stopped_end_findings(parsed_text)
+        other_findings = [finding for finding in parsed_text.findings if finding not in stopped_end_findings]
         return ParsedAnswer(
             calls,
             parsed_text.text,
             "template" if calls else "text",
-            (*self._select_findings(parsed_text), *parse_error_findings),
+            (*other_findings, *parse_error_findings),
+            token_limit_findings=stopped_end_findings,
             has_unexecuted_call=bool(parse_error_findings) and not calls,
             message={**add_reasoning(message, parsed_text.reasoning), "content": parsed_text.text},
             parsed_arguments=tuple(call.arguments for call in parsed_text.calls),
         )
 
-    def _select_findings(self, parsed_text: ParsedText) -> list[Finding]:
-        """Return the findings, without a missing end marker if it is a stop text, which endpoints leave out."""
+    def _list_stopped_end_findings(self, parsed_text: ParsedText) -> tuple[Finding, ...]:
+        """Return the findings about missing end markers that are stop texts.
+
+        Endpoints leave stop texts out, so such a marker is missing only if the answer ended at the token limit.
+        """
         is_end_stopped = self._has_stopped_ends and not any(
             call.raw_text.startswith(self._unstopped_starts) for call in parsed_text.calls
         )
-        return [
-            finding for finding in parsed_text.findings if not (is_end_stopped and finding.code == "closer_missing")
-        ]
+        return tuple(finding for finding in parsed_text.findings if is_end_stopped and finding.code == "closer_missing")
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
