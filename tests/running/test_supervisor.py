@@ -1,5 +1,6 @@
 """Supervision of children that end, fail or send no heartbeat."""
 
+import errno
 import os
 import shutil
 import signal
@@ -375,3 +376,21 @@ def test_supervisor_empties_a_long_log_of_a_running_child(
 
     harness.tick_until(lambda: child.log.read_text() == "The end.\n")
     assert child.log.with_suffix(".log.1").read_text() == "x" * 200 + "\n"
+
+
+def test_limit_log_empties_the_log_although_the_disk_is_full(
+    harness: SupervisorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_disk(source: Path, copy: Path) -> None:
+        copy.write_bytes(source.read_bytes()[:50])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(child_process, "_MAX_RUNNING_LOG_BYTES", 100)
+    monkeypatch.setattr(shutil, "copyfile", fill_disk)
+    child = harness.add("worker", "print('x' * 200, flush=True)\n" + _SLEEP)
+    harness.tick_until(lambda: child.log.stat().st_size > 100)
+
+    child.limit_log()
+
+    assert child.log.stat().st_size == 0
+    assert not child.log.with_suffix(".log.1").exists()

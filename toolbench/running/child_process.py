@@ -87,11 +87,22 @@ class ChildProcess:
         return self.process.poll()
 
     def limit_log(self) -> None:
-        """Copy a log of more than `_MAX_RUNNING_LOG_BYTES` to `.log.1` and empty it, while the process writes to it."""
-        with suppress(OSError):  # the disk may be full, or the log deleted
+        """Copy a log of more than `_MAX_RUNNING_LOG_BYTES` to `.log.1` and empty it, while the process writes to it.
+
+        Without space for the copy, the log is emptied all the same.
+        """
+        with suppress(OSError):  # the log may be deleted
             if self.log.stat().st_size > _MAX_RUNNING_LOG_BYTES:
-                shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                self._copy_log(self.log.with_suffix(".log.1"))
                 os.truncate(self.log, 0)
+
+    def _copy_log(self, copy: Path) -> None:
+        """Copy the log, or delete an incomplete copy, such as on a full disk."""
+        try:
+            shutil.copyfile(self.log, copy)
+        except OSError:
+            with suppress(OSError):
+                copy.unlink()
 
     def read_last_log_line(self) -> str:
         """Return the last line of the log that is not blank, at most `_MAX_LINE_BYTES` of it; "" without a log."""
