@@ -1,4 +1,8 @@
+import asyncio
 import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -6,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.conftest import RunInThread
@@ -13,11 +18,19 @@ from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints import probe_job
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
-from toolbench.lab.endpoints.probe_storage import ProbeLeaseLostError, claim_probe, requeue_lost_probes, store_exchanges
+from toolbench.lab.endpoints.probe_storage import (
+    ClaimedProbe,
+    ProbeLeaseLostError,
+    claim_probe,
+    renew_lease,
+    requeue_lost_probes,
+    store_exchanges,
+)
 from toolbench.lab.models import Model, Probe, ProbeExchange, Provider, Trial
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.worker import claims
 from toolbench.providers.probing.check_result import ProbeCheck
+from toolbench.providers.probing.prober import Prober, ProbeRequest
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -169,6 +182,32 @@ def test_run_probe_asked_to_stop_stores_exchanges_of_unfinished_check(model: Mod
         assert len(provider.seen) == 1
     probe.refresh_from_db()
     assert (probe.state, probe.exchanges.count()) == ("queued", 1)
+
+
+def test_run_probe_out_of_time_stores_exchanges_of_unfinished_check(
+    model: Model, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """The time ends while the exchange waits for the database thread, which renews the lease."""
+    is_renewing, may_renew = threading.Event(), threading.Event()
+
+    def renew_slowly(claimed: ClaimedProbe) -> bool:
+        is_renewing.set()
+        return may_renew.wait(10) and renew_lease(claimed)
+
+    async def probe_briefly(prober: Prober) -> AsyncIterator[ProbeCheck]:
+        await prober.ask(ProbeRequest("", "Hello."))
+        await asyncio.to_thread(is_renewing.wait, 10)
+        asyncio.get_running_loop().call_later(0.2, may_renew.set)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await prober.ask(ProbeRequest("", "Hello again."))
+        yield ProbeCheck("tools", "unknown", "Inconclusive: the probe ran out of time.")
+
+    settings.HEARTBEAT_SECONDS = 0.01
+    monkeypatch.setattr(probe_job, "renew_lease", renew_slowly)
+    monkeypatch.setattr(probe_job, "probe_first_use", probe_briefly)
+    probe = run_model_probe(model, lambda seen: text_reply("Hello."))
+    assert (probe.state, probe.exchanges.count()) == ("done", 1)
 
 
 def test_run_probe_asked_to_stop_requeues_probe(model: Model) -> None:

@@ -292,8 +292,14 @@ class _ProbeRun:
             await self._check_may_continue()
 
     async def _store_exchanges(self) -> None:
+        """Store the exchanges. A cancellation takes effect once they are stored, so that none is lost."""
         exchanges, self._unstored_exchanges = self._unstored_exchanges, []
-        await self._database.run(store_exchanges, self.claimed, exchanges, self._checks)
+        task = asyncio.create_task(self._database.run(store_exchanges, self.claimed, exchanges, self._checks))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await task
+            raise
 
     def _record_exchange(self, check: str, step: ExchangeStep) -> None:
         self._unstored_exchanges.append((check, step))
