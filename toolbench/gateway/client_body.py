@@ -21,13 +21,14 @@ async def read_body(request: web.Request) -> bytes:
     """Return the body of a request.
 
     Raises:
-        GatewayError: the body has more than MAX_BODY_BYTES, or does not have the coding that its headers name.
+        GatewayError: the body has more than MAX_BODY_BYTES, or does not match its headers.
     """
     try:
         return await request.read()
     except web.RequestPayloadError:
         raise refuse(
-            "The body does not have the coding that Content-Encoding or Transfer-Encoding names. Correct it."
+            "The body does not match its Content-Encoding or Transfer-Encoding header. Encode it as the header says, "
+            "or leave the header out."
         ) from None
     except web.HTTPRequestEntityTooLarge:
         raise GatewayError(

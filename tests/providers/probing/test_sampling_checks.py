@@ -40,12 +40,15 @@ def test_check_temperature_compares_only_answers_with_text(
     assert (found.capabilities.honours or None) == honoured
 
 
-def test_check_max_tokens_skips_a_name_that_the_endpoint_refuses() -> None:
+@pytest.mark.parametrize(
+    ("accepted", "refused"), [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")]
+)
+def test_check_max_tokens_skips_a_name_that_the_endpoint_refuses(accepted: str, refused: str) -> None:
     def respond(seen: ReceivedRequest) -> ScriptedReply:
         body = seen.json()
-        if "max_completion_tokens" in body:
-            return error_reply(400, "Unknown parameter: max_completion_tokens")
-        return text_reply("one two three four five six seven eight nine ten" if body["max_tokens"] == 4 else "Kestrel")
+        if refused in body:
+            return error_reply(400, f"Unsupported parameter: '{refused}'. Use '{accepted}' instead.")
+        return text_reply("one two three four five six seven eight nine ten" if body[accepted] == 4 else "Kestrel")
 
     async def run_checks(prober: Prober) -> AsyncIterator[ProbeCheck]:
         yield await check_max_tokens(prober)
@@ -54,5 +57,7 @@ def test_check_max_tokens_skips_a_name_that_the_endpoint_refuses() -> None:
     with ScriptedServer(respond) as provider:
         found = run_probe(provider.endpoint(), run_checks)
 
-    assert (found.checks["max_tokens"].outcome, found.capabilities.ignores) == ("failed", ("max_tokens",))
+    check = found.checks["max_tokens"]
+    assert (check.outcome, found.capabilities.ignores) == ("failed", ("max_tokens",))
+    assert check.sentence == f"{accepted} is accepted and has no effect."
     assert found.checks["temperature"].outcome == "passed"

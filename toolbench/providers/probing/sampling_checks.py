@@ -1,6 +1,7 @@
 """Checks of whether sampling options have an effect."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.transforms.requests import TOKEN_LIMIT_KEYS
@@ -24,6 +25,7 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     refusals: list[ExchangeError] = []
+    ignored_names: list[str] = []
     for name in names:
         result = await prober.ask(
             ProbeRequest("", "Count from one to fifty in words.", options=_build_limit_options(name, prober))
@@ -41,9 +43,10 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
         if len(result.turn.text.split()) <= max_tokens:
             message = "Inconclusive: the answer was shorter than the limit."
             return ProbeCheck("max_tokens", "unknown", message, exchanges=numbers)
-    if len(refusals) == len(names):
+        ignored_names.append(name)
+    if not ignored_names:
         return build_inconclusive("max_tokens", refusals[0], numbers)
-    return _build_ignored("max_tokens", numbers)
+    return replace(_build_ignored("max_tokens", numbers), sentence=f"{ignored_names[0]} is accepted and has no effect.")
 
 
 def _build_limit_options(name: str, prober: Prober) -> JsonObject:
