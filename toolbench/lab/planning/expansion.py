@@ -107,7 +107,7 @@ def _list_choices(request: RunRequest, lookup: LookupResult) -> tuple[list[Confi
             if name not in applicable
         ]
         lists = (applicable or [DEFAULT_PROFILE], strategies, methods, examples, streams)
-        _check_size(len(choices) + math.prod(map(len, lists)))
+        _check_size(len(choices) + math.prod(len(values) for values in lists))
         choices += [ConfigChoice(pk, *combination) for combination in product(*lists)]
     return choices, skipped
 
