@@ -172,6 +172,7 @@ def test_run_probe_counts_paid_requests_of_lost_executions(model: Model, price: 
         assert len(provider.seen) == sent
     probe.refresh_from_db()
     assert (probe.state, probe.ok, "interrupted" in probe.sentence) == ("done", sent == 2, sent < 2)
+    assert probe.exchanges.count() == earlier + sent
 
 
 def test_run_probe_asked_to_stop_stores_exchanges_of_unfinished_check(model: Model) -> None:

@@ -255,7 +255,11 @@ class _ProbeRun:
     _is_lease_lost: bool = False
 
     async def run(self) -> None:
-        """Send the requests of all checks, and store every check and the result."""
+        """Send the requests of all checks, and store every check and the result.
+
+        Raises:
+            ProbeLimitReachedError: the probe may not send a request that it needs; its exchanges are stored.
+        """
         try:
             async with HttpClient() as client, self._keep_lease():
                 if self.address is not None:
@@ -273,10 +277,14 @@ class _ProbeRun:
                     sent_requests=self.earlier_requests,
                 )
                 is_conformance = self.claimed.kind == Probe.Kind.CONFORMANCE
-                async for check in probe_conformance(prober) if is_conformance else probe_first_use(prober):
-                    await self._check_server()
-                    self._checks.append(check)
+                try:
+                    async for check in probe_conformance(prober) if is_conformance else probe_first_use(prober):
+                        await self._check_server()
+                        self._checks.append(check)
+                        await self._store_exchanges()
+                except ProbeLimitReachedError:
                     await self._store_exchanges()
+                    raise
             address = self.endpoint.build_url("")
             await self._database.run(
                 finish_probe, self.claimed, self._checks, exchanges=prober.exchanges, address=address
