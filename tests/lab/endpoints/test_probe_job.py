@@ -159,7 +159,9 @@ def test_run_probe_after_lost_execution_keeps_its_exchanges(model: Model) -> Non
     assert list(probe.exchanges.values_list("execution", "ordinal")) == [(1, 1), (2, 1), (2, 2)]
 
 
-@pytest.mark.parametrize(("price", "earlier", "sent"), [(1.0, 3, 2), (1.0, 4, 1), (1.0, 5, 0), (0.0, 5, 2)])
+@pytest.mark.parametrize(
+    ("price", "earlier", "sent"), [(1.0, 5, 2), (1.0, 8, 2), (1.0, 9, 1), (1.0, 10, 0), (0.0, 10, 2)]
+)
 def test_run_probe_counts_paid_requests_of_lost_executions(model: Model, price: float, earlier: int, sent: int) -> None:
     Model.objects.update(price={"input": price, "output": price, "date": "2026-01-01", "source": "entered"})
     probe = queue_probe(model, "first_use")

@@ -2,6 +2,8 @@
 
 A probe whose worker has stopped is queued again when its lease expires. Its next execution sends all requests again.
 The exchanges of earlier executions are kept. If they may have cost money, they count against the limit of the probe.
+That limit counts retries, because stored exchanges do not say whether they were retries: for a probe at first use, it
+is `MAX_FIRST_USE_REQUESTS` times the attempts of a request.
 """
 
 import asyncio
@@ -49,7 +51,7 @@ from toolbench.providers.http.client import HttpClient
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.prober import ProbeLimitReachedError, Prober
 from toolbench.providers.probing.probes import (
-    MAX_FIRST_USE_REQUESTS,
+    MAX_FIRST_USE_ATTEMPTS,
     MAX_REQUESTS,
     probe_conformance,
     probe_first_use,
@@ -227,7 +229,7 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
 
 
 def _count_paid_requests(claimed: ClaimedProbe) -> int:
-    """Return the number of requests that earlier executions have stored; 0 if requests to the model cost nothing."""
+    """Return the number of requests, with retries, of earlier executions; 0 if requests to the model cost nothing."""
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
     return count_earlier_exchanges(claimed) if may_cost_money(model.provider, model.name, model.price) else 0
 
@@ -273,7 +275,7 @@ class _ProbeRun:
                     self._check_may_continue,
                     time.perf_counter,
                     code_word,
-                    max_requests=MAX_FIRST_USE_REQUESTS if self.earlier_requests else None,
+                    max_requests=MAX_FIRST_USE_ATTEMPTS if self.earlier_requests else None,
                     sent_requests=self.earlier_requests,
                 )
                 is_conformance = self.claimed.kind == Probe.Kind.CONFORMANCE

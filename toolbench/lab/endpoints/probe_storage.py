@@ -87,7 +87,7 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
 
 
 def count_earlier_exchanges(claimed: ClaimedProbe) -> int:
-    """Return the number of stored exchanges of earlier executions of the probe."""
+    """Return the number of stored exchanges of earlier executions of the probe, with retries."""
     return ProbeExchange.objects.filter(probe=claimed.id, execution__lt=claimed.execution).count()
 
 

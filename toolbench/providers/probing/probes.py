@@ -15,12 +15,19 @@ from toolbench.providers.probing import (
 from toolbench.providers.probing.answer_shape import check_ids, check_shape
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.first_use_checks import check_round_trip, check_tools
-from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, ProbeLimitReachedError, Prober, ProbeResult
+from toolbench.providers.probing.prober import (
+    DEFAULT_LIMIT_NAME,
+    MAX_ATTEMPTS,
+    ProbeLimitReachedError,
+    Prober,
+    ProbeResult,
+)
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
 MAX_REQUESTS = 60  # of one execution of a conformance probe, with retries
 MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use; retries are not counted
+MAX_FIRST_USE_ATTEMPTS = MAX_FIRST_USE_REQUESTS * MAX_ATTEMPTS  # with retries
 
 RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
