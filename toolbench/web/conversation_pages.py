@@ -109,7 +109,7 @@ def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
         trial_id: primary key of one of its trials.
 
     Raises:
-        CaseNotCreatedError: there is no such trial.
+        CaseNotCreatedError: no test case can be created from the trial.
         DraftError: a test case cannot expect the trial's calls.
     """
     form = CaseTrialsForm(request.POST)

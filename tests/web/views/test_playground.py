@@ -277,6 +277,32 @@ def test_playground_run_button_saves_case_and_runs_it_20_times(owner_client: Cli
     assert AuditEntry.objects.filter(subject=f"test case {case.slug}").count() == 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"outcome": "infra"}, "neither passed nor failed"),
+        ({"outcome": "cancelled"}, "neither passed nor failed"),
+        ({"bodies_removed_at": timezone.now(), "bodies_rule": "After 1 day"}, "removed by the rule “After 1 day”"),
+        ({"state": "running", "outcome": ""}, "has not ended"),
+    ],
+)
+def test_playground_saves_no_case_of_trial_without_answer(
+    owner_client: Client, send: SendMessage, changes: dict[str, Any], sentence: str
+) -> None:
+    address = send()
+    trial = Trial.objects.get()
+    Trial.objects.update(**changes)
+    pressed = owner_client.post(f"{address}{trial.pk}/run/", {"trials": "20"}, follow=True)
+    assert pressed.redirect_chain == [(f"{address}{trial.pk}/", 302)]
+    assert sentence in read_html(pressed)
+    assert "Correct the test case" not in read_html(pressed)
+    assert "Save as test case" not in read_html(pressed)
+    form = owner_client.get(f"/cases/new/?trial={trial.pk}")
+    assert (form.status_code, sentence in read_html(form)) == (404, True)
+    assert Case.objects.count() == Run.objects.count() == 1
+    assert owner_client.get(f"/playground/?trial={trial.pk}").status_code == 200
+
+
 def test_playground_edits_trial_and_sends_it_five_times(owner_client: Client, model: Model) -> None:
     launch_run(model, scenarios=("happy_path",), strategies=("raw",), trials=1, tool_failure_policy="fatal")
     run_worker_session(model)

@@ -220,7 +220,7 @@ def build_draft_to_send_again(trial_id: int, trials: int) -> tuple[CaseDraft, Me
         except ScenarioNotCopiedError as error:
             raise CaseNotCreatedError(str(error)) from None
     else:
-        draft = replace(build_draft_from_trial(trial_id)[0], expect="")
+        draft = replace(build_draft_from_trial(trial_id, needs_calls=False)[0], expect="")
     return draft, copy_settings(trial.config, trials), note
 
 
@@ -231,13 +231,11 @@ def save_as_case(trial_id: int) -> tuple[Case, bool]:
         The case, and whether it is new.
 
     Raises:
-        CaseNotCreatedError: there is no such trial, it has not ended, or no case can be created from it.
+        CaseNotCreatedError: as in `build_draft_from_trial`.
         DraftError: the trial's calls cannot be expected, for example because a called tool is not a tool of the case.
     """
     existing = Case.objects.filter(from_trial=trial_id, deleted_at=None, set__kind=CaseSet.Kind.OWN).first()
     if existing is not None:
         return existing, False
-    if Trial.objects.filter(pk=trial_id).exclude(state=Trial.State.DONE).exists():
-        raise CaseNotCreatedError(f"Trial {trial_id} has not ended. Save it when it has an answer.")
     title, definition = parse_draft(build_draft_from_trial(trial_id)[0])
     return add_case(title, definition, NewCaseOptions(from_trial=trial_id)), True

@@ -34,14 +34,28 @@ COPY_NOTE = (
 ANY_ANSWER: JsonObject = {"checks": [{"answer_given": True}]}
 NO_CALL: JsonObject = {"no_call": True}
 _ANY_EXPECTATIONS = (CaseExpectation(checks=({"answer_given": True},)), CaseExpectation(no_call=True))
+_NOT_ENDED = "Trial {id} has not ended. Save it when it has an answer."
+_NOT_JUDGED = (
+    "Trial {id} neither passed nor failed, so no test case can expect its calls. Send its message again, and save the "
+    "trial of that message."
+)
+_REMOVED = (
+    "The answer of trial {id} was removed by the rule “{rule}”, so no test case can expect its calls. Send its message "
+    "again, and save the trial of that message."
+)
 
 
 class CaseNotCreatedError(Exception):
     """Case that cannot be created from a trial or a scenario; the message gives the reason."""
 
 
-def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
+def build_draft_from_trial(trial_id: int, *, needs_calls: bool = True) -> tuple[CaseDraft, str]:
     """Return the draft of a new case, and a note about its origin.
+
+    Args:
+        trial_id: the trial.
+        needs_calls: whether the trial must have ended and, if its calls become the expected calls, have calls that a
+            case can expect; False if the caller drops the expectation.
 
     Raises:
         CaseNotCreatedError: no case can be created from the trial.
@@ -49,6 +63,8 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
     if trial is None:
         raise CaseNotCreatedError(f"There is no trial {trial_id}.")
+    if needs_calls and trial.state != Trial.State.DONE:
+        raise CaseNotCreatedError(_NOT_ENDED.format(id=trial_id))
     scenario = load_trial_scenario(trial)
     tool_steps = [step for step in list_steps(trial) if step.is_tool]
     note = _choose_note(trial, tool_steps)
@@ -56,6 +72,8 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     if isinstance(scenario, UserCaseScenario):
         draft = build_draft(title, scenario.case)
         if scenario.case.expect in _ANY_EXPECTATIONS and _is_of_playground(trial):  # the user expected nothing
+            if needs_calls:
+                _check_calls(trial)
             return replace(draft, expect=_render_calls(tool_steps)), note
         return draft, COPY_NOTE.format(id=trial_id)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
@@ -68,7 +86,21 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
             "one message can become a test case. Write one for the message that matters, with the messages before it "
             "as its history."
         )
+    if needs_calls:
+        _check_calls(trial)
     return _build_draft_with_calls(title, instance, tool_steps), note
+
+
+def _check_calls(trial: Trial) -> None:
+    """Check that a case can expect the calls of a trial that has ended: it passed or failed, and has its bodies.
+
+    Raises:
+        CaseNotCreatedError: it cannot; without this check, a trial without an answer becomes a case without a call.
+    """
+    if trial.outcome not in (Trial.Outcome.PASS, Trial.Outcome.FAIL):
+        raise CaseNotCreatedError(_NOT_JUDGED.format(id=trial.pk))
+    if trial.bodies_removed_at is not None:
+        raise CaseNotCreatedError(_REMOVED.format(id=trial.pk, rule=trial.bodies_rule))
 
 
 def load_trial_scenario(trial: Trial) -> Scenario:

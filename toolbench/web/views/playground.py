@@ -49,7 +49,10 @@ def run_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
     _find_conversation(slug, trial_id)
     try:
         return launch_case(request, slug, trial_id)
-    except (CaseNotCreatedError, DraftError) as error:
+    except CaseNotCreatedError as error:
+        messages.error(request, f"No run was started. {error}")
+        return redirect("conversation-trial", slug, trial_id)
+    except DraftError as error:
         messages.error(request, f"No run was started. Correct the test case first. {error}")
         return redirect(f"{reverse('case-new')}?trial={trial_id}")
 
