@@ -81,6 +81,13 @@ def test_edit_schedule_refuses_too_few_requests_for_a_run() -> None:
     assert schedule.requests_per_run == 1000
 
 
+def test_edit_schedule_renames_a_schedule_with_too_few_requests() -> None:
+    schedule = make_schedule(make_model(), requests_per_run=2)
+    edit_schedule(schedule, replace(NIGHTLY, name="Renamed", requests_per_run=2))
+    schedule.refresh_from_db()
+    assert (schedule.name, schedule.requests_per_run) == ("Renamed", 2)
+
+
 def test_edit_schedule_of_a_deleted_model_is_not_compared_with_the_plan() -> None:
     model = make_model()
     schedule = make_schedule(model)

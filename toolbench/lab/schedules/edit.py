@@ -66,15 +66,16 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
 def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
     """Change the settings of a schedule, and its next due time if the rhythm has changed; return the saved schedule.
 
-    The requests of a run are compared with the plan only if the plan can be launched now.
+    The requests of a run are compared with the plan only if they change and the plan can be launched now.
 
     Raises:
         ScheduleError: a setting is wrong, or the schedule was deleted.
     """
     _check_settings(chosen)
-    with suppress(LaunchError):
-        request = RunRequest.from_json(schedule.request)
-        _check_run_budget(chosen, request, build_plan(request))
+    if chosen.requests_per_run != schedule.requests_per_run:
+        with suppress(LaunchError):
+            request = RunRequest.from_json(schedule.request)
+            _check_run_budget(chosen, request, build_plan(request))
     with transaction.atomic():
         row = Schedule.objects.select_for_update().filter(pk=schedule.pk).first()
         if row is None:
