@@ -277,6 +277,16 @@ def test_playground_run_button_saves_case_and_runs_it_20_times(owner_client: Cli
     assert AuditEntry.objects.filter(subject=f"test case {case.slug}").count() == 1
 
 
+def test_playground_shows_no_form_after_removed_answer(owner_client: Client, send: SendMessage) -> None:
+    address = send()
+    Trial.objects.update(bodies_removed_at=timezone.now(), bodies_rule="After 1 day")
+    shown = read_html(owner_client.get(address))
+    trial = Trial.objects.get()
+    assert f"cannot go on after trial {trial.pk}: its answer was removed by the rule “After 1 day”." in shown
+    assert f'href="/playground/?trial={trial.pk}">Start a new conversation</a>' in shown
+    assert 'name="message"' not in shown
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

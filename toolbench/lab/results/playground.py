@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from toolbench.evals.user_cases.scenario import UserCaseScenario
-from toolbench.lab.cases.conversations import MessageSettings, copy_settings, load_transcript
+from toolbench.lab.cases.conversations import REMOVED_TEXT, MessageSettings, copy_settings, load_transcript
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
 from toolbench.lab.cases.edit import UnknownCaseError, get_case
 from toolbench.lab.models import Case, CaseSet, Cell, Run, Trial
@@ -67,6 +67,13 @@ class ConversationPage:
     def is_waiting(self) -> bool:
         """Return whether a trial has not ended, so that no message can be sent yet."""
         return any(trial.mark in (Trial.State.QUEUED, Trial.State.RUNNING) for trial in self.trials)
+
+    @property
+    def removed_text(self) -> str:
+        """Return why no message can follow the shown trial, whose bodies were removed; "" if one can."""
+        if self.shown is None or self.shown.bodies_removed_at is None:
+            return ""
+        return REMOVED_TEXT.format(id=self.shown.pk, rule=self.shown.bodies_rule)
 
 
 def get_conversations() -> tuple[ConversationRow, ...]:
