@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
@@ -92,6 +93,22 @@ def test_launch_due_schedules_continues_after_an_error(monkeypatch: pytest.Monke
     assert Run.objects.get().pk == run_id
     assert Run.objects.get().schedule_id == intact.pk
     assert JobFailure.objects.get().job == "launching scheduled runs"
+    broken.refresh_from_db()
+    assert broken.skip_reason == "Toolbench itself failed (RuntimeError). See the worker's log for details."
+    assert broken.skipped_at is not None
+    assert broken.next_due_at > timezone.now()
+
+
+def test_launch_due_schedules_stays_due_without_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = make_schedule(make_model())
+
+    def raise_outage(*_: object, **named: object) -> None:
+        raise OperationalError("the database restarts")
+
+    monkeypatch.setattr("toolbench.lab.schedules.launching.launch", raise_outage)
+    assert launch_due_schedules() == ()
+    schedule.refresh_from_db()
+    assert (schedule.skip_reason, schedule.next_due_at < timezone.now()) == ("", True)
 
 
 def test_launch_due_schedules_skips_at_the_budget_of_the_provider() -> None:

@@ -14,7 +14,8 @@ from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.schedules.edit import compute_next_due, limit_request
-from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.database_thread import is_unavailable
+from toolbench.lab.worker.job_failures import describe_internal_error, record_failures
 
 MAX_REASON_CHARACTERS = 300
 
@@ -27,12 +28,17 @@ def launch_due_schedules() -> tuple[int, ...]:
     """Launch a run of every schedule that is due, and return the ids of the new runs.
 
     If a run cannot be launched, the schedule stores why it was skipped. An error for one schedule is logged and
-    counted, and the others are still processed.
+    counted too, and the others are still processed.
     """
     run_ids = []
     for schedule_id in _list_due_ids(timezone.now()):
         with record_failures("launching scheduled runs"):
-            run = _launch_if_due(schedule_id)
+            try:
+                run = _launch_if_due(schedule_id)
+            except Exception as error:
+                if not is_unavailable(error):  # otherwise the schedule stays due, and the next call launches its run
+                    _skip_after_error(schedule_id, error)
+                raise
             if run is not None:
                 run_ids.append(run.pk)
     return tuple(run_ids)
@@ -71,20 +77,45 @@ def _launch_if_due(schedule_id: int) -> Run | None:
     """
     with transaction.atomic():
         now = timezone.now()
-        due = Schedule.objects.select_for_update(skip_locked=True).filter(active=True, next_due_at__lte=now)
-        schedule = due.filter(pk=schedule_id).first()
+        schedule = _lock_if_due(schedule_id, now)
         if schedule is None:
             return None
-        schedule.next_due_at = compute_next_due(schedule, now)
-        schedule.skip_reason, schedule.skipped_at = "", None
-        run = None
+        run, reason = None, ""
         try:
             with transaction.atomic():
                 run = _launch_run(schedule)
         except SkippedError as error:
-            schedule.skip_reason, schedule.skipped_at = str(error)[:MAX_REASON_CHARACTERS], now
-        schedule.save(update_fields=["next_due_at", "skip_reason", "skipped_at"])
+            reason = str(error)
+        _set_next_due(schedule, now, reason)
         return run
+
+
+def _skip_after_error(schedule_id: int, error: Exception) -> None:
+    """Store the error of a launch that was rolled back, and the next due time, if the schedule is still due."""
+    with transaction.atomic():
+        now = timezone.now()
+        schedule = _lock_if_due(schedule_id, now)
+        if schedule is not None:
+            _set_next_due(schedule, now, describe_internal_error(error))
+
+
+def _lock_if_due(schedule_id: int, now: datetime) -> Schedule | None:
+    """Return the schedule and lock its row; None if another process has locked it, or if it is not due."""
+    due = Schedule.objects.select_for_update(skip_locked=True).filter(active=True, next_due_at__lte=now)
+    return due.filter(pk=schedule_id).first()
+
+
+def _set_next_due(schedule: Schedule, now: datetime, skip_reason: str) -> None:
+    """Store the next due time of a locked schedule, and why its run was skipped.
+
+    Args:
+        schedule: the schedule.
+        now: the current time.
+        skip_reason: the reason; "" if the run was launched.
+    """
+    schedule.next_due_at = compute_next_due(schedule, now)
+    schedule.skip_reason, schedule.skipped_at = skip_reason[:MAX_REASON_CHARACTERS], now if skip_reason else None
+    schedule.save(update_fields=["next_due_at", "skip_reason", "skipped_at"])
 
 
 def _launch_run(schedule: Schedule) -> Run:
