@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from tests.lab.scripted_runs import make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
 from tests.locks import is_other_connection_blocked
 from tests.wait import wait_until
+from toolbench.evals.user_cases.definition import render_case
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import (
     DRAFT_SET_NAME,
@@ -20,6 +22,7 @@ from toolbench.lab.cases.edit import (
     UnknownCaseError,
     add_case,
     build_run_request,
+    build_slug,
     delete_case,
     edit_case,
     get_case,
@@ -28,6 +31,7 @@ from toolbench.lab.cases.example import EXAMPLE_DRAFT
 from toolbench.lab.cases.from_trial import build_draft_from_trial
 from toolbench.lab.cases.pages import get_case_page
 from toolbench.lab.errors import InvalidFieldsError
+from toolbench.lab.interchange.bundled_cases import BundledCase, create_cases
 from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
 from toolbench.lab.planning.launch_form import get_launch_choices, list_choices
 from toolbench.lab.replays.rejudge import rejudge_trials
@@ -79,8 +83,16 @@ def test_add_case_equal_long_titles_get_numbered_slugs() -> None:
     assert slugs[1:] == [f"{slugs[0][:43]}-{number}" for number in (2, 3)]
 
 
+def save_in_bundle() -> str:
+    """Save the case of DRAFT as an import of a bundle does, and return its slug."""
+    title, definition = parse_draft(DRAFT)
+    create_cases([BundledCase(build_slug(title), 1, title, "own", False, render_case(definition))], [])
+    return build_slug(title)
+
+
 @pytest.mark.django_db(transaction=True)
-def test_add_case_at_the_same_time_gets_another_slug() -> None:
+@pytest.mark.parametrize("save_first", [lambda: saved().slug, save_in_bundle])
+def test_add_case_at_the_same_time_gets_another_slug(save_first: Callable[[], str]) -> None:
     def save_second() -> str:
         try:
             return saved().slug
@@ -89,7 +101,7 @@ def test_add_case_at_the_same_time_gets_another_slug() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            first = saved().slug
+            first = save_first()
             second = pool.submit(save_second)
             wait_until(is_other_connection_blocked)
         assert second.result(timeout=30) == f"{first}-2"

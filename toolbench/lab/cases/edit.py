@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.text import slugify
 
@@ -87,16 +87,9 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
         _lock_slugs()
         kinds = {name: options.kind for name, (_, _, options) in zip(set_names, new_cases, strict=True)}
         sets = {name: _get_or_create_set(name, kind) for name, kind in kinds.items()}
-        slugs = find_free_slugs(
-            [options.slug or build_slug(title) for title, (_, _, options) in zip(titles, new_cases, strict=True)]
-        )
-        cases = Case.objects.bulk_create(
-            (
-                Case(set=sets[set_name], title=title, slug=slug, from_trial_id=options.from_trial)
-                for set_name, title, slug, (_, _, options) in zip(set_names, titles, slugs, new_cases, strict=True)
-            ),
-            batch_size=ROWS_PER_INSERT,
-        )
+        slugs = [options.slug or build_slug(title) for title, (_, _, options) in zip(titles, new_cases, strict=True)]
+        trial_ids = [options.from_trial for _, _, options in new_cases]
+        cases = _insert_cases([sets[name] for name in set_names], titles, slugs, trial_ids)
         versions = (
             CaseVersion(case=case, number=1, definition=render_case(definition))
             for case, (_, definition, _) in zip(cases, new_cases, strict=True)
@@ -105,8 +98,27 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
     return tuple(cases)
 
 
+def _insert_cases(
+    sets: Sequence[CaseSet], titles: Sequence[str], preferred_slugs: Sequence[str], trial_ids: Sequence[int | None]
+) -> list[Case]:
+    """Insert cases with free slugs in the transaction that holds the lock of slugs; return them in the same order.
+
+    If an import of a bundle, which does not lock slugs, takes one of them meanwhile, free slugs are found again.
+    """
+    while True:
+        slugs = find_free_slugs(preferred_slugs)
+        rows = zip(sets, titles, slugs, trial_ids, strict=True)
+        cases = [Case(set=row[0], title=row[1], slug=row[2], from_trial_id=row[3]) for row in rows]
+        try:
+            with transaction.atomic():
+                return Case.objects.bulk_create(cases, batch_size=ROWS_PER_INSERT)
+        except IntegrityError:
+            if not Case.objects.filter(slug__in=slugs).exists():
+                raise
+
+
 def _lock_slugs() -> None:
-    """Acquire the advisory lock of slugs until the transaction ends, so that no two cases get the same free slug."""
+    """Acquire the advisory lock of slugs until the transaction ends, so that users' new cases get different slugs."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SLUG_LOCK_ID])
 
