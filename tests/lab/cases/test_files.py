@@ -110,7 +110,7 @@ def test_render_cases_masks_known_secrets(kind: str) -> None:
 
 
 @pytest.mark.django_db
-def test_import_cases_of_2000_equal_titles_takes_20_queries(
+def test_import_cases_of_2000_equal_titles_takes_21_queries(
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     first = saved(replace(DRAFT, title="Cancel"))
@@ -118,7 +118,7 @@ def test_import_cases_of_2000_equal_titles_takes_20_queries(
     line = json.dumps(
         {"title": "Cancel", "set": "Many", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}}
     )
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(21):
         cases = import_cases(f"{line}\n" * 2000).new
     slugs = [case.slug for case in cases]
     assert (first.slug, slugs[0], slugs[1], slugs[-1]) == (
