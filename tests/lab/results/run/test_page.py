@@ -215,15 +215,6 @@ def test_run_page_failure_group_names_its_models(owner_client: Client) -> None:
     assert "vendor/a, vendor/b" in text
 
 
-def test_run_page_names_four_models_of_a_failure_group(owner_client: Client) -> None:
-    run = make_run()
-    for number in range(6):
-        make_trials(make_cell(make_config(run, make_model(f"vendor/{number}"))), **{"fail": 1})
-    text = " ".join(read_html(owner_client.get(f"/runs/{run.pk}/")).split())
-    assert "vendor/0, vendor/1, vendor/2, vendor/3" in text
-    assert "and 2 more" in text
-
-
 def test_run_page_names_no_scenario_of_a_group_with_several(owner_client: Client) -> None:
     config = make_config(make_run())
     for scenario in ("happy_path", "weather"):
