@@ -142,7 +142,7 @@ def test_decide_page_keeps_scope_and_ticked_runs_at_enter(browser_page: Page) ->
     browser_page.wait_for_url("**within=**")
     expect(browser_page.locator("main")).to_contain_text("vendor/sim")
     browser_page.locator("summary", has_text="Runs").click()
-    browser_page.get_by_label(f"{run.pk}").check()
+    browser_page.get_by_role("checkbox", name=f"{run.pk} ·").check()
     browser_page.get_by_label("and a p95 of at most").press("Enter")
     browser_page.wait_for_url(f"**run={run.pk}**")
     expect(browser_page.locator(".warn")).to_have_count(0)
