@@ -3,14 +3,12 @@
 -- They belong to earlier executions, or to the present one if the columns have no requests, because the trial runs, was
 -- requeued or ended with an internal error.
 --
--- The steps are looked up for each trial: without statistics of `trials`, the planner would compare all with all steps.
 -- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py.
 -- Parts: step_cost: the cost of a step, NULL if it is out of range.
-    SELECT trial.id, lost.* FROM trials AS trial CROSS JOIN LATERAL (
-        SELECT count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
-            sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
-            sum({step_cost}) AS cost
-        FROM lab_step AS step WHERE step.trial_id = trial.id AND step.kind = 'exchange'
-            AND (step.execution < trial.execution OR trial.requests = 0)
-    ) AS lost
-    WHERE (trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)) AND lost.requests > 0
+    SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
+        sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
+        sum({step_cost}) AS cost
+    FROM trials AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
+        AND (step.execution < trial.execution OR trial.requests = 0)
+    WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
+    GROUP BY trial.id
