@@ -5,7 +5,8 @@ from django.utils import timezone
 
 from tests.factories import make_config, make_run
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
-from toolbench.lab.results.decide.promotion import find_promotable, get_promotion_source
+from toolbench.lab.results.decide.page import find_promotable
+from toolbench.lab.results.decide.promotion import get_promotion_source
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from toolbench.evals.decisions.choice import Decision, choose_config
 from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Cell, Run
+from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.results.decide.candidates import (
     Candidate,
     CandidatePool,
@@ -75,6 +75,7 @@ class DecidePage:
         rows: all candidates, the best first.
         runs_in_progress: primary keys, ascending, of the runs with queued or running trials of a candidate that lacks
             trials.
+        promotable: result of `find_promotable` for the configurations of all rows.
         runs: the runs to choose from.
     """
 
@@ -83,6 +84,7 @@ class DecidePage:
     decision: Decision
     rows: tuple[DecideRow, ...]
     runs_in_progress: tuple[int, ...]
+    promotable: frozenset[int]
     runs: tuple[Run, ...]
 
     @property
@@ -144,7 +146,13 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
         _build_row(number, assessment, by_key[assessment.measured.key], decision)
         for number, assessment in enumerate(decision.assessments, start=1)
     )
-    return DecidePage(query, pool, decision, rows, _find_runs_in_progress(rows, decision), ())
+    promotable = find_promotable(row.candidate.config_id for row in rows)
+    return DecidePage(query, pool, decision, rows, _find_runs_in_progress(rows, decision), promotable, ())
+
+
+def find_promotable(config_ids: Iterable[int]) -> frozenset[int]:
+    """Return those of the configurations whose model is connected here, so that it can be promoted, with one query."""
+    return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
 
 
 def _find_runs_in_progress(rows: Iterable[DecideRow], decision: Decision) -> tuple[int, ...]:

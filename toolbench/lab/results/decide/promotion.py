@@ -1,6 +1,5 @@
 """Configuration to promote to a gateway alias, with its decision record and the plan of its canary."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
@@ -10,6 +9,7 @@ from toolbench.lab.results.decide.new_trials import (
     NewTrialsRequest,
     build_new_trials_request,
 )
+from toolbench.lab.results.decide.page import find_promotable
 from toolbench.lab.results.decide.records import find_leader_row
 
 
@@ -33,11 +33,6 @@ class PromotionSource:
     def baseline(self) -> Run:
         """Return the run of the configuration, with which canary runs are compared."""
         return self.config.run
-
-
-def find_promotable(config_ids: Collection[int]) -> frozenset[int]:
-    """Return those of the configurations whose model is connected here, so that it can be promoted, with one query."""
-    return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
 
 
 def is_promotable(record: DecisionRecord) -> bool:

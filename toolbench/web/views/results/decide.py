@@ -14,7 +14,6 @@ from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.new_trials import NewTrialsError
 from toolbench.lab.results.decide.page import get_decide_page
-from toolbench.lab.results.decide.promotion import find_promotable
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import get_records
 from toolbench.lab.results.filter_chips import get_filter_chips
@@ -35,7 +34,6 @@ def show(request: HttpRequest) -> HttpResponse:
     page = get_decide_page(DecideQuery.from_query(request.GET))
     context: dict[str, object] = {"page": page, "query": page.query, "scatters": build_scatters(page)}
     context |= {
-        "promotable": find_promotable([row.candidate.config_id for row in page.shown]),
         "offer": get_missing_trials_plan(page),
         "records": get_records(MAX_SHOWN_RECORDS),
         "scope_links": list_page_scopes(page.query, DECIDE_SCOPES, group=""),
