@@ -107,8 +107,8 @@ def test_mask_value_masks_subclass_of_dict_and_keeps_class(value: object, masked
 
 
 def test_mask_known_secrets_knows_secrets_that_threads_add_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = secrets._MaskerRegistry()
-    other = Thread(target=registry.add, args=(frozenset({"sk-other-123456"}),))
+    known = secrets._MaskerRegistry()
+    other = Thread(target=known.add, args=(frozenset({"sk-other-123456"}),))
 
     def build_slowly(added: Iterable[str]) -> Masker:
         if not other.ident:
@@ -117,7 +117,7 @@ def test_mask_known_secrets_knows_secrets_that_threads_add_together(monkeypatch:
         return Masker(added)
 
     monkeypatch.setattr(secrets, "Masker", build_slowly)
-    registry.add(frozenset({"sk-first-123456"}))
+    known.add(frozenset({"sk-first-123456"}))
     other.join()
 
-    assert registry.masker.mask_text("sk-first-123456 sk-other-123456") == "*" * 15 + " " + "*" * 15
+    assert known.masker.mask_text("sk-first-123456 sk-other-123456") == "*" * 15 + " " + "*" * 15
