@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from datetime import timedelta
 from unittest import mock
 
@@ -29,6 +28,8 @@ from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMEOUT_SECONDS = 60
+ANSWER_SECONDS = 0.02
+LIMIT = 6  # concurrency limit of the provider
 
 
 def add_other_worker(provider: Provider, name: str = "worker@other:1", *, age: float = 0.0) -> None:
@@ -127,21 +128,27 @@ def test_slot_sharing_asks_for_worker_while_busy_and_ends(monkeypatch: pytest.Mo
 
 
 class CountingProvider:
-    """Answers that take 20 ms, and first wait for `is_open`. `in_flight` has the requests in flight at each request."""
+    """Answers that first wait for `is_open`, and then ANSWER_SECONDS for a request above `limit`.
 
-    def __init__(self) -> None:
+    Attributes:
+        in_flight: the number of requests in flight at each request.
+    """
+
+    def __init__(self, limit: int) -> None:
         self.in_flight: list[int] = []
         self.is_open = threading.Event()
-        self._lock = threading.Lock()
+        self._limit = limit
+        self._changed = threading.Condition()
         self._unanswered = 0
 
     def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
-        with self._lock:
+        with self._changed:
             self._unanswered += 1
             self.in_flight.append(self._unanswered)
+            self._changed.notify_all()
         assert self.is_open.wait(TIMEOUT_SECONDS)
-        time.sleep(0.02)
-        with self._lock:
+        with self._changed:
+            self._changed.wait_for(lambda: self._unanswered > self._limit, timeout=ANSWER_SECONDS)
             self._unanswered -= 1
         return answer_correctly(seen)
 
@@ -149,7 +156,7 @@ class CountingProvider:
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> CountingProvider:
     """Return a provider that answers once a session has a share of its slots."""
-    provider, set_share = CountingProvider(), Slots.set_share
+    provider, set_share = CountingProvider(LIMIT), Slots.set_share
 
     def set_share_and_open(slots: Slots, share: int | None) -> None:
         set_share(slots, share)
@@ -165,12 +172,14 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> CountingProvider:
 def test_session_holds_its_share_and_gives_it_up(provider: CountingProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot_shares, "SHARE_TIMEOUT_SECONDS", 1000.0)
     with ScriptedServer(provider) as server:
-        model = make_scripted_model(server, concurrency=4)
+        model = make_scripted_model(server, concurrency=LIMIT)
         add_other_worker(Provider.objects.get())
         run = launch_run(model, scenarios=("chat_only",), trials=20)
         assert run_worker_session(model) == 20
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
-    assert max(provider.in_flight[4:]) <= 2  # the first claim takes all slots, since the session has no share yet
+    assert (
+        max(provider.in_flight[LIMIT:]) <= LIMIT // 2
+    )  # the first claim takes all slots, since the session has no share yet
     assert list(ClaimingWorker.objects.values_list("worker", flat=True)) == ["worker@other:1"]
 
 
@@ -186,12 +195,12 @@ def test_two_workers_share_the_slots_within_the_limit(
         return run_worker_session(model)
 
     with ScriptedServer(provider) as server:
-        model = make_scripted_model(server, concurrency=6)
+        model = make_scripted_model(server, concurrency=LIMIT)
         run = launch_run(model, scenarios=("chat_only",), trials=80)
         sessions = [elsewhere(run_session_as, name) for name in ("first", "second")]
         assert sum(session.result(timeout=TIMEOUT_SECONDS) for session in sessions) == 80
     assert set(run.trials.values_list("outcome", flat=True)) == {"pass"}
-    assert max(provider.in_flight) <= 6
+    assert max(provider.in_flight) <= LIMIT
     assert {name: run.trials.filter(worker=name).count() >= 20 for name in ("first", "second")} == {
         "first": True,
         "second": True,
