@@ -56,6 +56,14 @@ def test_repeat_page_says_why_run_cannot_be_repeated(owner_client: Client) -> No
     assert "Start 3 trials" not in page
 
 
+@pytest.mark.parametrize("page", ["repeat", "missing"])
+def test_pages_that_plan_trials_of_a_run_label_simulated_models(owner_client: Client, page: str) -> None:
+    for is_simulated in (True, False):
+        run = make_run(state=Run.State.FINISHED, simulated=is_simulated)
+        text = read_html(owner_client.get(f"/runs/{run.pk}/{page}/"))
+        assert ("Simulated models have known faults" in text) == is_simulated
+
+
 def test_repeat_page_of_unknown_run_is_404(owner_client: Client) -> None:
     assert owner_client.get("/runs/999999/repeat/").status_code == 404
 
