@@ -107,13 +107,14 @@ def test_pacer_pauses_when_headers_report_nothing_remaining(remaining_name: str,
 
 
 def test_pacer_ends_long_pause_when_adaptive_is_switched_off(elsewhere: RunInThread) -> None:
-    count = itertools.count()
+    count, is_held = itertools.count(), threading.Event()
 
     def answer(seen: ReceivedRequest) -> ScriptedReply:
-        reply = error_reply(429, "Too many requests")
-        return (
-            answer_correctly(seen) if next(count) else replace(reply, headers=reply.headers | {"retry-after": "5000"})
-        )
+        if next(count) == 0:
+            reply = error_reply(429, "Too many requests")
+            return replace(reply, headers=reply.headers | {"retry-after": "5000"})
+        assert is_held.wait(60)  # so the other trial cannot end before the pause begins
+        return answer_correctly(seen)
 
     with ScriptedServer(answer) as limited:
         model = make_scripted_model(limited, adaptive=True, max_attempts=1)
@@ -123,6 +124,7 @@ def test_pacer_ends_long_pause_when_adaptive_is_switched_off(elsewhere: RunInThr
         assert claiming_ended.wait(60)
         wait_until(lambda: ProviderPace.objects.exists() and read_state(run).held_until > time.time() + 3000)
         assert read_state(run).held_until < time.time() + 3600
+        is_held.set()
         assert run.trials.filter(state="running").exists()
         Provider.objects.update(adaptive=False)
         assert session.result(60) == 2
