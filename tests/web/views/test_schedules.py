@@ -150,10 +150,20 @@ def test_test_of_alert_rule_without_address_is_an_error(owner_client: Client) ->
 )
 def test_alert_rule_form_refuses_wrong_values(sent: dict[str, str], words: str, owner_client: Client) -> None:
     schedule = make_schedule(make_model())
-    page = read_html(owner_client.post("/schedules/rules/new/", sent | {"schedule": str(schedule.pk)}, follow=True))
+    response = owner_client.post("/schedules/rules/new/", sent | {"schedule": str(schedule.pk)})
+    page = read_html(response)
+    assert response.status_code == 422
     assert "The rule was not saved." in page
     assert words in page
     assert not AlertRule.objects.exists()
+
+
+def test_alert_rule_form_keeps_values_after_an_error(owner_client: Client) -> None:
+    sent = {"kind": "below_target", "threshold": "150", "webhook": "https://hooks.example.test/a", "email": "nobody"}
+    for target in ({}, {"schedule": str(make_schedule(make_model()).pk)}):
+        page = read_html(owner_client.post("/schedules/rules/new/", sent | target))
+        assert all(f'value="{sent[name]}"' in page for name in ("threshold", "webhook", "email"))
+        assert ('value="below_target" selected' in page) == bool(target)
 
 
 def test_alert_rule_form_refuses_unknown_schedule(owner_client: Client) -> None:

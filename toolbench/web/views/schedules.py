@@ -23,7 +23,7 @@ from toolbench.web.requests import Action, find_user, record
 @require_safe
 def list_schedules(request: HttpRequest) -> HttpResponse:
     """Show the schedules and the alert rules for all runs."""
-    return render_page(request, "schedules/list.html", {"page": get_schedules_page()})
+    return _render_list(request, RuleForm())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -79,8 +79,7 @@ def show(request: HttpRequest, schedule_id: int) -> HttpResponse:
             return redirect("schedule", schedule_id)
         except ScheduleError as error:
             add_form_errors(form, error)
-    context = {"form": form, "page": get_schedule_page(schedule)}
-    return render_page(request, "schedules/show.html", context, status=422 if form.errors else 200)
+    return _render_schedule(request, schedule, form, RuleForm())
 
 
 @require_POST
@@ -99,7 +98,7 @@ def act(request: HttpRequest, schedule_id: int) -> HttpResponse:
 
 @require_POST
 def add_rule(request: HttpRequest) -> HttpResponse:
-    """Add an alert rule for a schedule, or for all runs."""
+    """Add an alert rule for a schedule, or for all runs; on errors, show its page with the values that were sent."""
     form = RuleForm(request.POST)
     is_valid, schedule_id = form.is_valid(), form.cleaned_data.get("schedule")
     schedule = get_object_or_404(Schedule, pk=schedule_id) if schedule_id else None
@@ -110,9 +109,12 @@ def add_rule(request: HttpRequest) -> HttpResponse:
             _announce_rule(request, Action.ADDED, schedule, sentence)
     except RuleError as error:
         add_form_errors(form, error)
-    if form.errors:
-        messages.error(request, f"The rule was not saved. {form.sentence}")
-    return _redirect_to_rules(schedule)
+    if not form.errors:
+        return _redirect_to_rules(schedule)
+    messages.error(request, f"The rule was not saved. {form.sentence}")
+    if schedule is None:
+        return _render_list(request, form)
+    return _render_schedule(request, schedule, ScheduleForm.from_schedule(schedule), form)
 
 
 @require_POST
@@ -159,6 +161,19 @@ def _announce(
 
 def _announce_rule(request: HttpRequest, action: Action, schedule: Schedule | None, sentence: str) -> None:
     _announce(request, action, schedule, sentence, name=name_rule(schedule))
+
+
+def _render_list(request: HttpRequest, rule_form: RuleForm) -> HttpResponse:
+    context = {"page": get_schedules_page(), "rule_form": rule_form}
+    return render_page(request, "schedules/list.html", context, status=422 if rule_form.errors else 200)
+
+
+def _render_schedule(
+    request: HttpRequest, schedule: Schedule, form: ScheduleForm, rule_form: RuleForm
+) -> HttpResponse:
+    context = {"form": form, "page": get_schedule_page(schedule), "rule_form": rule_form}
+    has_errors = bool(form.errors or rule_form.errors)
+    return render_page(request, "schedules/show.html", context, status=422 if has_errors else 200)
 
 
 def _redirect_to_rules(schedule: Schedule | None) -> HttpResponse:
