@@ -1,6 +1,7 @@
 """Paid requests: what a model costs, which requests may cost money, when a user has to confirm them."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -76,6 +77,7 @@ def find_model_price(provider: Provider, model_name: str, price: Mapping[str, An
     return Price(provider.template, model_name, 0.0, 0.0, "", PRIVATE_ADDRESS_ORIGIN) if is_free else None
 
 
+@lru_cache(maxsize=256)
 def is_private_address(url: str) -> bool:
     """Return whether the host of a URL is this machine or in a private network, by its text alone.
 

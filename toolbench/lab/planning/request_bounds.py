@@ -5,12 +5,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from django.db.models import Prefetch
+
 from toolbench.engine.capabilities.method_choice import AUTO
 from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
-from toolbench.lab.models import Cell, Provider
+from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.scenarios.catalogue import load_scenario
 
@@ -54,10 +56,13 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
 
 
 def load_frozen_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
-    """Return cells with their configurations, models and providers, without figures, by id."""
-    figures = [field.name for field in Cell._meta.concrete_fields if field.name not in _PLANNED_COLUMNS]
-    cells = Cell.objects.select_related("config__provider", "config__model__provider")
-    return cells.defer(*figures).in_bulk(cell_ids)
+    """Return cells with their configurations, models and providers, without figures, by id, with two queries.
+
+    The cells of a configuration share one object, so that its layers are parsed once.
+    """
+    configs = RunConfig.objects.select_related("provider", "model__provider")
+    cells = Cell.objects.only(*_PLANNED_COLUMNS).prefetch_related(Prefetch("config", configs))
+    return cells.in_bulk(cell_ids)
 
 
 def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
@@ -69,17 +74,33 @@ def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
         KeyError: a scenario no longer exists.
         PolicyError: the installed engine does not accept the layers.
     """
-    policies_by_layers: dict[str, Policy] = {}
+    cells = tuple(cells)
+    instances = _draw_published_instances(cells)
+    layers_by_config = {cell.config_id: cell.config.layers for cell in cells}
+    layer_texts = {config_id: json.dumps(layers) for config_id, layers in layers_by_config.items()}
+    policies_by_layers: dict[tuple[str, str], Policy] = {}
     policies = {}
     for cell in cells:
-        scenario = load_scenario(cell.scenario, cell.scenario_version)
-        scenario_layer = scenario.draw_instance(0, kind=PUBLISHED_WORDING).layer
-        layers = (*((name, patch) for name, patch in cell.config.layers), ("scenario", scenario_layer))
-        key = json.dumps(layers)
+        scenario_layer = instances[cell.scenario, cell.scenario_version].layer
+        key = layer_texts[cell.config_id], json.dumps(scenario_layer)
         if key not in policies_by_layers:
+            layers = (*((name, patch) for name, patch in cell.config.layers), ("scenario", scenario_layer))
             policies_by_layers[key] = resolve_policy(layers).policy
         policies[cell.pk] = policies_by_layers[key]
     return policies
+
+
+def _draw_published_instances(cells: Iterable[Cell]) -> dict[tuple[str, int], Instance]:
+    """Return the instance in published wording of each cell's scenario, by its name and version.
+
+    Raises:
+        KeyError: a scenario no longer exists.
+    """
+    versions = {(cell.scenario, cell.scenario_version) for cell in cells}
+    return {
+        (name, version): load_scenario(name, version).draw_instance(0, kind=PUBLISHED_WORDING)
+        for name, version in versions
+    }
 
 
 def check_paid_requests(
@@ -101,13 +122,14 @@ def check_paid_requests(
         PaidRequestsUnconfirmedError: more paid requests may be sent than were confirmed.
     """
     paid_requests: dict[str, int] = defaultdict(int)
+    trials = tuple(trials)
+    instances = _draw_published_instances(cell for cell, _, _ in trials)
     for cell, policy, count in trials:
         config = cell.config
         if config.provider is None or not may_cost_money(config.provider, config.model_name, config.price):
             continue
-        scenario = load_scenario(cell.scenario, cell.scenario_version)
-        if is_applicable(policy, scenario):
-            instance = scenario.draw_instance(0, kind=PUBLISHED_WORDING)
+        if is_applicable(policy, load_scenario(cell.scenario, cell.scenario_version)):
+            instance = instances[cell.scenario, cell.scenario_version]
             max_requests = count_max_requests(policy, config.provider, instance, stream=config.stream)
             paid_requests[config.provider_name] += count * max_requests
     limited = {name: count if cap_left is None else min(count, cap_left) for name, count in paid_requests.items()}

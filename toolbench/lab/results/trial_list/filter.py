@@ -289,8 +289,8 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
     return condition & _build_cell_condition(trial_filter.cells) if trial_filter.cells else condition
 
 
-def _build_alike_condition(config_id: int) -> Q:
-    """Return the condition of the field `alike`, with one SQL query.
+def _build_alike_condition(config_id: int, run_id: int | None) -> Q:
+    """Return the condition of the field `alike`, with one SQL query; only configurations of `run_id` if it is set.
 
     No trial matches an unknown configuration.
     """
@@ -298,6 +298,8 @@ def _build_alike_condition(config_id: int) -> Q:
     if settings is None:
         return Q(pk=None)
     same_configs = RunConfig.objects.filter(**settings)
+    if run_id is not None:
+        same_configs = same_configs.filter(run=run_id)
     return Q(config__in=same_configs) & ~Q(run__purpose=CONFIRMATION_PURPOSE)
 
 
@@ -343,7 +345,7 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
         if (value := getattr(trial_filter, name)) not in (None, ""):
             trials = trials.filter(**{column: value})
     if trial_filter.alike is not None:
-        trials = trials.filter(_build_alike_condition(trial_filter.alike))
+        trials = trials.filter(_build_alike_condition(trial_filter.alike, trial_filter.run))
     if trial_filter.examples:
         trials = trials.filter(config__examples="" if trial_filter.examples == NO_EXAMPLES else trial_filter.examples)
     if trial_filter.stream:
