@@ -1,8 +1,8 @@
 """Screenshots of every page at two widths in both themes: `python -m benchmarks.shots LINK`.
 
-LINK is a sign-in link of a running Toolbench (`make link`). Writes one PNG for each page, width and theme, and prints
-the pages that are wider than their window. Without named paths, it takes every page of the navigation and one page of
-each kind to which a list links, if there is one.
+LINK is a sign-in link of a running Toolbench (`make link`). Writes one PNG of each whole page, width and theme, and
+prints the pages that are wider than their window. Without named paths, it takes every page of the navigation and one
+page of each kind to which a list links, if there is one.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def list_pages(page: Page, base: str) -> list[str]:
 def _take_shot(page: Page, url: str, file: Path) -> None:
     response = page.goto(url)
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=file)
+    page.screenshot(path=file, full_page=True)
     excess = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     status = response.status if response else 0
     if status >= 400 or excess > 0:

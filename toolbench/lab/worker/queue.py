@@ -119,7 +119,11 @@ def forward_replay(replay_id: int) -> bool:
 
 
 def _forward(task: str, argument: int, host: str) -> bool:
-    """Send the task to the workers of a host, whether or not the broker answers; return False for no host ("")."""
+    """Send the task to the workers of a host.
+
+    Returns:
+        False if `host` is "", so that nothing is sent; else True, even if the broker does not answer.
+    """
     if not host:
         return False
     _send_task(task, [argument], expires=settings.SESSION_SECONDS, queue=build_host_queue(host))

@@ -1,7 +1,7 @@
 """Full plan of a trial, built from stored rows: the loop's input with a hash of it, and the endpoint.
 
-Settings that are frozen at the launch of a run are read once for each configuration. The provider is read again with
-later claims, so that a corrected key or address takes effect from the next trial on.
+Settings that are frozen at the launch of a run are read once for each configuration. The provider is read again at a
+claim if it was read more than ACCESS_CACHE_SECONDS ago, so a corrected key or address applies to later claims.
 """
 
 import hashlib

@@ -122,7 +122,8 @@ def _convert_call(block: JsonObject) -> JsonObject:
 def _convert_user_turn(blocks: Sequence[JsonObject]) -> Iterator[Message]:
     """Yield the results of a turn, then its text.
 
-    If a turn has both, a blank answer is put between them, because a chat has no user message right after results.
+    If a turn has both, a blank answer is put between them: the text is then the re-prompt after a blank answer, which a
+    conversation of the Messages API cannot contain.
     """
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:

@@ -22,7 +22,7 @@ from toolbench.lab.serving.aliases import AliasChoice, promote_config, save_alia
 from toolbench.lab.serving.bindings import BindingChange, Cause
 from toolbench.web.forms.errors import add_form_errors
 
-_PROMOTION_FIELDS = {"name": "alias"}  # field of PromotionForm by the field that an error of `promote_config` names
+_PROMOTION_FIELDS = {"name": "alias"}  # errors that name the field on the left appear at the field on the right
 _SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
 
 

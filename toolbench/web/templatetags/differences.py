@@ -59,8 +59,12 @@ def _format_signed(number: float, min_places: int) -> str:
 
 @register.filter
 def signed_money(dollars: float | None) -> str:
-    """Return a difference of dollars with its sign; empty for None."""
-    return "" if dollars is None else f"{MINUS if dollars < 0 else '+'}{money(abs(dollars))}"
+    """Return a difference of dollars with its sign, without one if it rounds to 0; empty for None."""
+    if dollars is None:
+        return ""
+    amount = money(abs(dollars))
+    sign = MINUS if dollars < 0 else "+"
+    return f"{sign}{amount}" if set(amount) & set("123456789") else amount
 
 
 @register.filter
@@ -71,7 +75,10 @@ def instance_kind(kind: str) -> str:
 
 @register.inclusion_tag("_difference.html")
 def difference(compared: RateComparison) -> dict[str, object]:
-    """Show a difference with its interval, and a bar on an axis from -100 to 100 points; without one, the reason."""
+    """Show a difference with its interval and a bar on an axis from -100 to 100 points.
+
+    If there is no difference, show why.
+    """
     estimate = compared.difference
     return {
         "compared": compared,

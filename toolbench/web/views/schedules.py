@@ -168,9 +168,7 @@ def _render_list(request: HttpRequest, rule_form: RuleForm) -> HttpResponse:
     return render_page(request, "schedules/list.html", context, status=422 if rule_form.errors else 200)
 
 
-def _render_schedule(
-    request: HttpRequest, schedule: Schedule, form: ScheduleForm, rule_form: RuleForm
-) -> HttpResponse:
+def _render_schedule(request: HttpRequest, schedule: Schedule, form: ScheduleForm, rule_form: RuleForm) -> HttpResponse:
     context = {"form": form, "page": get_schedule_page(schedule), "rule_form": rule_form}
     has_errors = bool(form.errors or rule_form.errors)
     return render_page(request, "schedules/show.html", context, status=422 if has_errors else 200)

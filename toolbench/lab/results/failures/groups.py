@@ -35,8 +35,8 @@ class FailureGroup:
         exemplar: primary key of the first trial.
         sentence: what went wrong first in the exemplar.
         is_infra: whether all trials had an infrastructure error.
-        nearest: primary key of the passed trial to compare the exemplar with; None if no trial of its scenario passed
-            in its run.
+        nearest: primary key of the passed trial to compare the exemplar with; None if its run has no passed trial of
+            its scenario with stored bodies.
         query: query string that lists the trials.
     """
 
@@ -139,7 +139,8 @@ def _build_group(
         counts: all counts of the page.
         lines: the counts of the group.
         trial: its example.
-        nearest: primary key of the nearest passed trial by that of the example.
+        nearest: primary key of the nearest passed trial for the primary key of each example; examples without one are
+            missing.
     """
     first = lines[0]
     code, place = _select_code(query, first), _find_place(query, first)

@@ -17,7 +17,8 @@ from toolbench.lab.traces.gateway_steps import unpack_steps
 class GatewayTraceView:
     """Steps of a gateway trace, with the attributes that the templates of the trial page read.
 
-    Those of the attributes that only a trial can have are constant.
+    `steps_truncated`, `can_be_compared`, `can_be_replayed` and `earlier` keep their defaults, since only a trial can
+    have them.
 
     Attributes:
         trial: unsaved trial with the duration of the request, since the templates read a trial.

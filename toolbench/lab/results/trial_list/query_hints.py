@@ -7,7 +7,7 @@ from toolbench.lab.results.trial_list.query_text import FIELDS, NUMBER_FIELDS, O
 from toolbench.lab.results.trial_list.text_search import MIN_PART_CHARS, list_ignored_parts
 
 _QUOTED = re.compile(r'"[^"]*"?')
-_LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)(==?|:|>=|<=|>|<)([^\s\"/]\S*)")
+_LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)([=<>:]+)([^\s\"/]\S*)")
 _SEARCHABLE = f"a search needs a letter or a digit, and in quotes {MIN_PART_CHARS} characters or more."
 # Field of the query bar, by another word that users may write for it.
 _OTHER_NAMES = {
@@ -22,14 +22,16 @@ _OTHER_NAMES = {
     "id": "trial",
     "date": "started",
 }
-# What a field takes, by field; all other fields take a text after a colon.
+# What a field takes, by field. The fields of NUMBER_FIELDS take a number, all others a text after a colon.
 _TAKEN_VALUES: Mapping[str, str] = {
-    "outcome": f"one of {', '.join(OUTCOME_WORDS)}",
-    "human": "one of wrong, right, any",
-    "run": "the number of a run",
-    "trial": "the number of a trial",
+    "outcome": f"one of {', '.join(OUTCOME_WORDS)} after a colon",
+    "human": "one of wrong, right, any after a colon",
+    "run": "the number of a run after a colon",
+    "trial": "the number of a trial after a colon",
     "started": "a time such as started>2h, or a day such as started:2026-11-20",
 }
+
+_COMPARED_FIELDS = (*NUMBER_FIELDS, "started")
 
 
 def list_query_hints(text: str) -> tuple[str, ...]:
@@ -52,10 +54,18 @@ def _iter_word_hints(words: str) -> Iterator[str]:
     for name, operator, value in _LOOKALIKE.findall(_QUOTED.sub(" ", words)):
         field = name.lower()
         if field in FIELDS:
-            advice = f"write {field}{operator if operator[0] in '<>:' else ':'}{value} to filter"
+            advice = f"write {field}{_correct_operator(field, operator)}{value} to filter"
         elif field in _OTHER_NAMES:
             example = "ms>5000 for more than 5 s" if _OTHER_NAMES[field] == "ms" else f"{_OTHER_NAMES[field]}:"
             advice = f"the filter is {example}"
         else:
             advice = f"there is no filter {name}"
         yield f"“{name}{operator}{value}” is searched as text; {advice}."
+
+
+def _correct_operator(field: str, operator: str) -> str:
+    """Return the operator of the query bar that is closest to the one that a user wrote after a field."""
+    comparison = next((sign for sign in "<>" if sign in operator), "")
+    if not comparison or field not in _COMPARED_FIELDS:
+        return ":"
+    return comparison + "=" * ("=" in operator)
