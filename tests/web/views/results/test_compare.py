@@ -159,6 +159,10 @@ def test_compare_page_suggests_comparisons(owner_client: Client) -> None:
     assert f"/compare/?run={run.pk}&amp;a_method=native&amp;b_method=text_json" in text
     assert f"method text_json against native, run {run.pk}" in text
     assert f"Run {repeat.pk} against run {run.pk}, which it repeats" in text
+    Run.objects.update(simulated=True)
+    text = read_html(owner_client.get("/compare/"))
+    assert f"method text_json against native, run {run.pk} (simulated)" in text
+    assert f"Run {repeat.pk} against run {run.pk}, which it repeats (simulated)" in text
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
     assert "which it repeats" not in read_html(owner_client.get("/compare/"))
 

@@ -1,7 +1,7 @@
 """Choices for the sides of a comparison, and suggested comparisons."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -56,7 +56,8 @@ def get_compare_choices() -> CompareChoices:
         name: name for name in ("profile", "strategy", "method")
     }
     values = {axis: _sort_distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
-    suggestions = (*_suggest_repeats(runs), *_suggest_providers(configs), *_suggest_within_run(configs))
+    names = {run.pk: f"run {run.pk}{' (simulated)' if run.simulated else ''}" for run in runs}
+    suggestions = (*_suggest_repeats(runs), *_suggest_providers(configs, names), *_suggest_within_run(configs, names))
     return CompareChoices(runs, values, suggestions[:MAX_SUGGESTIONS])
 
 
@@ -76,10 +77,12 @@ def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
     for run in runs:
         if run.repeat_of and run.repeat_of.deleted_at is None and run.purpose != MORE_TRIALS_PURPOSE:
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
-            yield SuggestedComparison(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
+            simulated = " (simulated)" if run.simulated else ""
+            title = f"Run {run.pk} against run {run.repeat_of_id}, which it repeats{simulated}"
+            yield SuggestedComparison(title, query)
 
 
-def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
+def _suggest_providers(configs: Iterable[RunConfig], run_names: Mapping[int, str]) -> Iterable[SuggestedComparison]:
     """Yield comparisons of one canonical model at two providers within one run."""
     providers_by_model: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
@@ -89,10 +92,12 @@ def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompar
         if len(providers) > 1:
             first, second = sorted(providers)[:2]
             parameters = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
-            yield SuggestedComparison(f"{canonical} at {first} and at {second}, run {run}", urlencode(parameters))
+            yield SuggestedComparison(
+                f"{canonical} at {first} and at {second}, {run_names[run]}", urlencode(parameters)
+            )
 
 
-def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
+def _suggest_within_run(configs: Iterable[RunConfig], run_names: Mapping[int, str]) -> Iterable[SuggestedComparison]:
     """Yield comparisons of two values of an axis within one run."""
     values_by_column: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
@@ -105,4 +110,4 @@ def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompa
             first, second = sorted(values)[:2]
             axis = AXIS_BY_COLUMN.get(column, column)
             parameters = {"run": run, f"a_{axis}": first, f"b_{axis}": second}
-            yield SuggestedComparison(f"{axis} {second} against {first}, run {run}", urlencode(parameters))
+            yield SuggestedComparison(f"{axis} {second} against {first}, {run_names[run]}", urlencode(parameters))
