@@ -102,19 +102,24 @@ def add_rule(request: HttpRequest) -> HttpResponse:
     form = RuleForm(request.POST)
     is_valid, schedule_id = form.is_valid(), form.cleaned_data.get("schedule")
     schedule = get_object_or_404(Schedule, pk=schedule_id) if schedule_id else None
-    try:
-        rule = create_rule(schedule, form.build_settings()) if is_valid else None
-        if rule is not None:
-            sentence = "The rule is saved. It applies to runs that end from now on."
-            _announce_rule(request, Action.ADDED, schedule, sentence)
-    except RuleError as error:
-        add_form_errors(form, error)
-    if not form.errors:
+    if is_valid and _save_rule(form, schedule):
+        sentence = "The rule is saved. It applies to runs that end from now on."
+        _announce_rule(request, Action.ADDED, schedule, sentence)
         return _redirect_to_rules(schedule)
     messages.error(request, f"The rule was not saved. {form.sentence}")
     if schedule is None:
         return _render_list(request, form)
     return _render_schedule(request, schedule, ScheduleForm.from_schedule(schedule), form)
+
+
+def _save_rule(form: RuleForm, schedule: Schedule | None) -> bool:
+    """Save the rule of a valid form; return False, with errors in the form, if it is refused."""
+    try:
+        create_rule(schedule, form.build_settings())
+    except RuleError as error:
+        add_form_errors(form, error)
+        return False
+    return True
 
 
 @require_POST
