@@ -93,6 +93,11 @@ def test_constrained_answer_excludes_reasoning() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["<think>\n\n</think>\n\n{}", "<think></think>{}", "{}</think>"])
+def test_constrained_answer_excludes_empty_reasoning(text: str) -> None:
+    assert parse_text(text.format('{"name": "f", "arguments": {}}')) == (1, "", "constrained", [], False)
+
+
 @pytest.mark.parametrize(
     "text", ['{"name": "f", "arguments": {"a": "cut', '{"name": "nope", "arguments": {}}', '{"final": 1}']
 )

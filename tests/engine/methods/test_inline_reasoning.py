@@ -32,6 +32,10 @@ def test_split_text_reasoning_keeps_object_in_reasoning() -> None:
         ("<think>Perhaps {}</think>No", "No"),
         ("Perhaps {}", "Perhaps {}"),
         ('{"a": "<think>"} and', '{"a": "<think>"} and'),
+        ("<think>Hm.</think>Yes.\n<think>Done", "Yes."),
+        ("<think>Hm.</think>Yes.\n[THINK]Hm.[/THINK]\nNo. <think>Done", "Yes.\n\nNo."),
+        ("word<think>Hm.</think>", "word<think>Hm.</think>"),
+        ("`<think>` begins it. <think>Hm", "`<think>` begins it. "),
     ],
 )
 def test_remove_partial_reasoning_hides_open_reasoning(partial_text: str, expected: str) -> None:
@@ -63,3 +67,50 @@ def test_call_before_stray_end_tag_is_no_reasoning(text: str, shape: str) -> Non
 def test_call_inside_reasoning_stays_in_reasoning() -> None:
     assert split_text_reasoning(f"<think>{CALL}</think>Hello") == ("Hello", CALL)
     assert split_text_reasoning(f"Hm: {CALL}</think>Hello") == ("Hello", f"Hm: {CALL}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>a</think>Yes. <think>b", ("Yes. <think>b", "a")),
+        ("<think>a</think>\n<think>b", ("<think>b", "a")),
+        ("<think>a</think>Yes.\n[THINK]b[/THINK]\nNo. <think>c", ("Yes.\n\nNo. <think>c", "ab")),
+        ("Perhaps</think>Yes.\n<think>b", ("Yes.\n<think>b", "Perhaps")),
+        ("Yes. <think>b\n[THINK]c[/THINK]", ("Yes. <think>b\n[THINK]c[/THINK]", "")),
+        ("<think>a</think>word<think>b</think>end", ("word<think>b</think>end", "a")),
+    ],
+)
+def test_split_text_reasoning_removes_closed_reasoning(text: str, expected: tuple[str, str]) -> None:
+    assert split_text_reasoning(text) == expected
+
+
+def test_call_before_open_reasoning_is_read() -> None:
+    text = f"<think>Perhaps {render_call('draft')}.</think>{render_call('real')}\n\n<think>Done"
+    assert TextJsonMethod().parse_answer({"content": text}, TOOLS).parsed_arguments == ({"a": "real"},)
+    assert remove_partial_reasoning(text) == render_call("real")
+
+
+@pytest.mark.parametrize(
+    "text_before",
+    [
+        'I think {"a":1} isn\'t it.',
+        "In {it's so",
+        'First {"a: 1}, then',
+        'Not {"a": "b {"',
+        f"{{note: {render_call('x</think>y')}}}",
+        '{"a": NaN, "b": 1' + "0" * 5000 + "}",
+        '{"a":' * 200 + "1" + "}" * 200,
+    ],
+)
+def test_text_before_an_object_does_not_change_its_arguments(text_before: str) -> None:
+    call = render_call("x</think>y")
+    assert split_text_reasoning(f"<think>Hm.</think>{text_before}\n{call}") == (f"{text_before}\n{call}", "Hm.")
+
+
+@pytest.mark.parametrize(
+    "part", ['{"a":', '{"', "{", '{"a":[1,', "<think>a</think> ", "<think>", '{"{', '{"a":{"b":1},']
+)
+def test_split_text_reasoning_reads_long_text(part: str) -> None:
+    text = f"<think>Hm.</think>{part * 20_000}"
+    text_left, reasoning = split_text_reasoning(text)
+    assert (text_left.endswith(part.strip()), reasoning[:3]) == ("</think>" not in part, "Hm.")

@@ -31,6 +31,7 @@ __all__ = [
     "render_conversation",
     "render_results",
     "render_tools",
+    "split_open_reasoning",
     "split_reasoning",
     "stream",
 ]
@@ -65,14 +66,33 @@ def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_un
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Return the text without its reasoning, and the reasoning, both trimmed.
+    """Return the text without its closed reasoning, and this reasoning, both trimmed.
 
-    The reasoning may be in the tags of any model family. Without an end tag of reasoning, or if the last reasoning has
-    no end, the result is the unchanged text and "": a call may follow a start tag without an end.
+    The reasoning may be in the tags of any model family. Tags in code and tags that are only mentioned are text; a
+    start tag that directly follows a word on its line counts as mentioned. Reasoning that is not closed stays in the
+    text with its start tag, since it may contain calls. A text without end tags is returned unchanged.
     """
-    if not any(end_marker in text for _, end_marker in REASONING_FORMAT.reasoning_markers):
+    closed_text, open_text = split_open_reasoning(text)
+    if not any(end_marker in closed_text for _, end_marker in REASONING_FORMAT.reasoning_markers):
         return text, ""
+    parsed_text, _ = _parse_reasoning(closed_text)
+    blank_end = closed_text[len(closed_text.rstrip()) :]
+    return f"{parsed_text.text}{blank_end}{open_text}".strip(), parsed_text.reasoning
+
+
+def split_open_reasoning(text: str) -> tuple[str, str]:
+    """Return the text before reasoning that is not closed, and the rest; "" if all reasoning is closed."""
+    if all(text.rfind(start) <= text.rfind(end) for start, end in REASONING_FORMAT.reasoning_markers):
+        return text, ""
+    parsed_text, last_reasoning_start = _parse_reasoning(text)
+    return (text[:last_reasoning_start], text[last_reasoning_start:]) if parsed_text.findings else (text, "")
+
+
+def _parse_reasoning(text: str) -> tuple[ParsedText, int]:
+    """Return the parsed text, and the offset of the last start tag that began reasoning; -1 for none.
+
+    The parsed text has a finding if this reasoning has no end.
+    """
     decoder = TextDecoder(REASONING_FORMAT, ToolSchemas())
     decoder.feed(text)
-    parsed_text = decoder.close()
-    return (text, "") if parsed_text.findings else (parsed_text.text, parsed_text.reasoning)
+    return decoder.close(), decoder.last_reasoning_start

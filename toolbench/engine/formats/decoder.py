@@ -32,6 +32,9 @@ class TextDecoder:
 
     The decoder is a state machine. Its state is the method `_read_next`, which reads on from the current position,
     chooses the next state and returns True; it returns False if it needs more text, or at the end of the text.
+
+    Attributes:
+        last_reasoning_start: the offset in the whole text of the last start marker that began reasoning; -1 for none.
     """
 
     def __init__(self, text_format: TextFormat, offered_tools: ToolSchemas) -> None:
@@ -56,6 +59,7 @@ class TextDecoder:
         self._expects_bare_blocks = True
         self._read_next = self._read_text
         self._parsed_text: ParsedText | None = None
+        self.last_reasoning_start = -1
 
     def feed(self, chunk: str) -> tuple[DecoderEvent, ...]:
         """Read a chunk and return the events that became certain; after `close` the chunk is ignored."""
@@ -117,6 +121,7 @@ class TextDecoder:
                 self._state.add_text(token)
             else:
                 self._awaited_end, self._read_next = end_marker, self._read_reasoning
+                self.last_reasoning_start = self._buffer.position - len(token)
         elif token in self._mentioned_end_markers or (is_mentioned and is_reasoning_end_mentioned(previous_character)):
             self._state.add_text(token)
         elif not self._state.has_reasoning:
@@ -322,7 +327,6 @@ class TextDecoder:
         if block.is_bare:
             self._finish_bare_block(block, parsed_block, raw_text, is_truncated=is_truncated)
             return
-        # Both markers without a body are mentions in a sentence.
         are_markers_mentioned = block.is_end_marker_optional and end_marker != "" and not body.strip()
         if are_markers_mentioned or self._counts_as_text(block, parsed_block, body, is_truncated=is_truncated):
             self._state.add_text(raw_text)

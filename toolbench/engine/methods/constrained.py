@@ -70,17 +70,13 @@ class ConstrainedMethod(TextCallMethod):
     def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod.
 
-        Reasoning is removed from the text only if the whole text is not an answer of the schema.
+        Reasoning, also empty reasoning, is removed from the text only if the whole text is not an answer of the schema.
         """
         parsed_answer = self._parse_text(message, get_message_text(message), tools)
         if parsed_answer.method_used == "constrained":
             return parsed_answer
         text, separated_message = split_message_reasoning(message)
-        return (
-            replace(self._parse_text(message, text, tools), message=separated_message)
-            if separated_message
-            else parsed_answer
-        )
+        return replace(self._parse_text(message, text, tools), message=separated_message)
 
     def _parse_text(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls or the final text in the text of an answer, with or without its reasoning."""

@@ -1,35 +1,41 @@
 """Reasoning inside an answer's text, separated from the answer and its calls."""
 
 import re
+from collections.abc import Iterator
 
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.formats import REASONING_FORMAT, split_reasoning
-from toolbench.engine.repairs.tokens import find_objects
-from toolbench.engine.strict_json import read_json
+from toolbench.engine.formats import REASONING_FORMAT, split_open_reasoning, split_reasoning
+from toolbench.engine.strict_json import MAX_DEPTH, read_json
 from toolbench.engine.types import Message
 from toolbench.engine.wire_formats.parse_answer import add_reasoning, get_message_text
 
 _START_TAGS = tuple(start_tag for start_tag, _ in REASONING_FORMAT.reasoning_markers)
 _TAGS = (*_START_TAGS, *(end_tag for _, end_tag in REASONING_FORMAT.reasoning_markers))
 _PRIVATE_USE_CODES = range(0xE000, 0xF900)  # code points without a meaning in Unicode
+_OPENING_BRACE = re.compile(r"\{")
+# Inside braces: a string, an escape, a brace, or the quote of a string that does not end on its line.
+_TOKEN_IN_BRACES = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|\\.|["{}]')
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
-    """Return the text of a message without its closed reasoning, so that no call is read from reasoning.
+    """Return the text of a message without its closed reasoning, so that no call is read from it.
 
     Returns:
-        The text, and a copy of the message with this text and the reasoning in `reasoning_content`. The copy is None if
-        the text has no closed reasoning, or only an empty one.
+        The text, as `split_text_reasoning` returns it, and a copy of the message with this text and the reasoning in
+        `reasoning_content`. The copy is None if no reasoning was removed, or only empty reasoning; the text may then
+        still be shorter than that of the message.
     """
     text, reasoning = split_text_reasoning(get_message_text(message))
     return text, {**add_reasoning(message, reasoning), "content": text} if reasoning else None
 
 
 def split_text_reasoning(text: str) -> tuple[str, str]:
-    """Return the text without the reasoning between the tags of any text format, and the reasoning.
+    """Return the text without the closed reasoning between the tags of any text format, and this reasoning.
 
-    Tags inside a JSON object are part of a value. Reasoning that is not closed stays in the text, since it may
-    contain calls. So does a single JSON object before an end tag without a start tag, since it may be a call.
+    Tags inside a JSON object are part of a value. Other tags count as in `split_reasoning`: a start tag that directly
+    follows a word on its line is text, as is the end tag after it. Reasoning that is not closed stays in the text,
+    since it may contain calls. So does a single JSON object before an end tag without a start tag, since it may be a
+    call.
     """
     if not any(tag in text for tag in _TAGS):
         return text, ""
@@ -43,14 +49,14 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
 def remove_partial_reasoning(text: str) -> str:
     """Return the text of a streaming answer, as received so far, without its reasoning.
 
-    Open reasoning is removed too, since it may be closed later.
+    Tags count as in `split_text_reasoning`. Open reasoning is removed too, since it may be closed later.
     """
     if not any(tag in text for tag in _TAGS):
         return text
     masked_json = _MaskedJson(text)
-    visible_text, _ = split_reasoning(masked_json.text)
-    start_offsets = [offset for start_tag in _START_TAGS if (offset := visible_text.find(start_tag)) >= 0]
-    return masked_json.unmask(visible_text[: min(start_offsets, default=len(visible_text))])
+    closed_text, _ = split_open_reasoning(masked_json.text)
+    visible_text, _ = split_reasoning(closed_text)
+    return masked_json.unmask(visible_text)
 
 
 class _MaskedJson:
@@ -65,15 +71,16 @@ class _MaskedJson:
 
     def __init__(self, text: str) -> None:
         self._mask_character = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
-        self._masked_objects = (
-            [json_text for json_text in find_objects(text)[0] if _is_json(json_text)] if self._mask_character else []
-        )
-        text_parts, end = [], 0
-        for index, json_text in enumerate(self._masked_objects):
-            start = text.index(json_text, end)
-            text_parts += [text[end:start], f"{self._mask_character}{index}{self._mask_character}"]
-            end = start + len(json_text)
-        self.text = "".join([*text_parts, text[end:]])
+        self._masked_objects: list[str] = []
+        text_parts, last_end = [], 0
+        for start, end in _find_objects(text) if self._mask_character else ():
+            text_parts += [
+                text[last_end:start],
+                f"{self._mask_character}{len(self._masked_objects)}{self._mask_character}",
+            ]
+            self._masked_objects.append(text[start:end])
+            last_end = end
+        self.text = "".join([*text_parts, text[last_end:]])
 
     def is_single_object(self, text: str) -> bool:
         """Return whether a masked text is one JSON object, with or without a fence."""
@@ -92,6 +99,41 @@ class _MaskedJson:
             lambda match: self._masked_objects[int(match[1])],
             text,
         )
+
+
+def _find_objects(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each JSON object that is not inside another one.
+
+    The time is proportional to the length of the text. Single quotes are plain text. A double quote after an opening
+    brace begins a string.
+    """
+    last_end = 0
+    for start, end in sorted(_find_brace_pairs(text)):
+        if start >= last_end and _is_json(text[start:end]):
+            yield start, end
+            last_end = end
+
+
+def _find_brace_pairs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each pair of braces with at most MAX_DEPTH levels, inner pairs before outer ones.
+
+    A string that does not end on its line is not JSON: the braces that are open there have no end.
+    """
+    open_braces: list[tuple[int, int]] = []  # (start, levels of braces so far)
+    index = 0
+    while token := (_TOKEN_IN_BRACES if open_braces else _OPENING_BRACE).search(text, index):
+        index = token.end()
+        if token[0] == "{":
+            open_braces.append((token.start(), 1))
+        elif token[0] == "}":
+            start, levels = open_braces.pop()
+            if levels <= MAX_DEPTH:
+                yield start, index
+            if open_braces:
+                outer_start, outer_levels = open_braces.pop()
+                open_braces.append((outer_start, max(outer_levels, levels + 1)))
+        elif token[0] == '"':
+            open_braces.clear()
 
 
 def _is_json(text: str) -> bool:
