@@ -36,7 +36,7 @@ def build_fenced_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_whole_fence_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return the block of `build_fenced_json_blocks`, which counts only if it is the whole answer."""
+    """Return the block of `build_fenced_json_blocks`, restricted to a fence that is the whole answer."""
     return tuple(replace(block, must_be_whole_answer=True) for block in build_fenced_json_blocks(names))
 
 
