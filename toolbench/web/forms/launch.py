@@ -25,7 +25,7 @@ TOOL_FAILURE_POLICY_CHOICES = [
 ]
 STREAM_CHOICES = [("none", "whole"), ("streamed", "streamed"), ("both", "both, as two configurations")]
 STOPPING_CHOICES = [
-    ("", "the number of trials above"),
+    ("", "a fixed number of trials"),
     ("threshold", "until decided against the target"),
     ("width", "until the interval is narrow enough"),
     ("best", "until one configuration is the best"),
@@ -109,8 +109,8 @@ class LaunchForm(forms.Form):
         required=False,
         label="Stopping rule",
         help_text=(
-            "Sequential stopping: each cell starts with 10 trials; undecided cells get 5 more at a time, up to the "
-            "number above."
+            "Sequential stopping: each cell starts with 10 trials; undecided cells get 5 more at a time, up to “Trials "
+            "for each scenario”."
         ),
     )
     until_rate = forms.ChoiceField(
