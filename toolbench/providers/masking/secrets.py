@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from toolbench.engine.types import JsonObject
-from toolbench.providers.masking.body_texts import extract_texts, join_split_texts
+from toolbench.providers.masking.body_texts import extract_texts
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS, SecretSpellings, overwrite
+from toolbench.providers.masking.split_texts import join_split_texts
 from toolbench.providers.masking.url_keys import find_url_secrets
 from toolbench.providers.masking.values import collect_texts, map_texts
 
