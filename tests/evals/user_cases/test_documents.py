@@ -56,6 +56,13 @@ def test_read_document_accepts_a_lone_surrogate() -> None:
     assert read_error('half: "\\ud83d"\nday: *x').line == 2
 
 
+def test_read_document_joins_surrogate_pairs_in_yaml_as_in_json() -> None:
+    for value in ('"\\ud83d\\ude00 \\ude00\\ud83d"', '"\\ud83d\\\n  \\ude00 \\ude00\\ud83d"'):
+        assert read_document(f"a: {value}") == {"a": "\U0001f600 \ude00\ud83d"}
+    assert read_document('{"a": "\\ud83d\\ude00"}') == read_document('a: "\\ud83d\\ude00"')
+    assert read_error('"\\ud83d\\ude00": 1\n\U0001f600: 2').message == "the key \U0001f600 occurs twice."
+
+
 def test_read_document_refuses_long_yaml() -> None:
     assert "write this as JSON" in read_error("- 1\n" * 100_000).message
     assert find_line("[1]" + " " * 300_000, (0,)) is None
@@ -69,7 +76,15 @@ def test_read_document_repeated_key_in_long_json_has_line_and_column() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 129 + "]" * 129, "a: " + "[" * 129, "- " * 200 + "1", '{"a":' * 129 + "1" + "}" * 129]
+    "text",
+    [
+        "[" * 129 + "]" * 129,
+        "a: " + "[" * 128 + "]" * 128,
+        "a: " + "[" * 127 + "{}" + "]" * 127,
+        "- " * 129 + "1",
+        "- " * 129 + "{}",
+        '{"a":' * 129 + "1" + "}" * 129,
+    ],
 )
 def test_read_document_refuses_nesting_over_128_levels(text: str) -> None:
     assert "nested deeper than 128 levels" in read_error(text).message
@@ -78,6 +93,9 @@ def test_read_document_refuses_nesting_over_128_levels(text: str) -> None:
 def test_read_document_accepts_nesting_to_the_limit() -> None:
     for before in ("", "a: "):
         assert read_document(before + "[" * 127 + "1" + "]" * 127)
+        assert read_document(before + "[" * 127 + "]" * 127)
+    assert read_document("[" * 128 + "]" * 128)
+    assert read_document("- " * 128 + "1")
 
 
 def test_read_document_refuses_long_yaml_with_a_lone_surrogate() -> None:
