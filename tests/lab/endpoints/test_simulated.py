@@ -9,6 +9,9 @@ from toolbench.lab.endpoints.simulated import get_simulated_models
 @pytest.mark.django_db
 def test_get_simulated_models_have_true_rates() -> None:
     builtin_data.load_builtin_data()
-    personas = get_simulated_models()
-    assert personas
-    assert all(persona.provider.kind == "simulated" and persona.true_rates for persona in personas)
+    rows = get_simulated_models()
+    assert rows
+    assert all(row.model.provider.kind == "simulated" and row.model.true_rates for row in rows)
+    rates = {row.model.name: row.scenario_rates for row in rows}
+    assert rates["perfect"] == {}
+    assert rates["chatty-control"] == {"chat_only": {"raw": 0.0, "baseline": 0.0, "production": 0.0}}

@@ -3,6 +3,11 @@
 All of them are labelled as simulated.
 """
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.endpoints.urls import is_same_origin
 from toolbench.lab.models import Model, Provider, ServiceAddress
 from toolbench.providers.simulated.personas import load_personas
@@ -50,10 +55,29 @@ def build_simulated_models(provider: Provider) -> dict[str, Model]:
     }
 
 
-def get_simulated_models() -> tuple[Model, ...]:
+@dataclass(frozen=True, slots=True)
+class SimulatedModelRow:
+    """A simulated model on the page that lists them.
+
+    Attributes:
+        scenario_rates: true rates by strategy, by the name of each scenario whose rates differ from those of its group.
+    """
+
+    model: Model
+    scenario_rates: Mapping[str, Mapping[str, float]]
+
+
+def get_simulated_models() -> tuple[SimulatedModelRow, ...]:
     """Return the simulated models of every provider with the wire format of chat completions, with one query.
 
     Providers with another wire format have some of the same models; their rows and retired models are omitted.
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
-    return tuple(Model.objects.filter(**chat_only, retired=False).select_related("provider"))
+    models = Model.objects.filter(**chat_only, retired=False).select_related("provider")
+    names = {scenario.slug for scenario in list_scenarios()}
+    return tuple(SimulatedModelRow(model, _find_scenario_rates(model.true_rates, names)) for model in models)
+
+
+def _find_scenario_rates(true_rates: Mapping[str, Any], names: Collection[str]) -> Mapping[str, Mapping[str, float]]:
+    group_rates = [true_rates.get(group) for group in ("tools", "control")]
+    return {name: rates for name, rates in true_rates.items() if name in names and rates not in group_rates}

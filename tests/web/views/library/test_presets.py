@@ -61,6 +61,7 @@ def test_personas_page_says_models_are_not_real(owner_client: Client) -> None:
     text = read_html(owner_client.get("/demo/personas/"))
     assert "Nothing here is a real model." in text
     assert "reliable-90" in text
+    assert "True rates of <code>chat_only</code>: 0.0 raw, 0.0 production." in " ".join(text.split())
 
 
 @pytest.mark.django_db
