@@ -236,4 +236,4 @@ def test_models_page_explains_invalid_model_list(
     page = read_page(owner_client, f"/providers/{model.provider_id}/models/")
 
     assert sentence in page
-    assert "Or by name, one per line" in page
+    assert "Or enter model names, one per line" in page

@@ -74,6 +74,7 @@ class OfferedModels:
         error: why the last list could not be read, and what to do; "" without an error.
         listed_at: when the list was requested; None if no list was requested with these settings since the web server
             started.
+        added_count: the number of models that are added to the provider, retired ones not counted.
     """
 
     provider: Provider
@@ -82,6 +83,7 @@ class OfferedModels:
     search: str = ""
     error: str = ""
     listed_at: datetime | None = None
+    added_count: int = 0
 
 
 def request_models(provider_id: int) -> None:
@@ -112,7 +114,7 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
     provider = Provider.objects.get(pk=provider_id)
     model_list: ModelList | None = cache.get(_build_cache_key(provider))
     if model_list is None:
-        return OfferedModels(provider, search=search)
+        return OfferedModels(provider, search=search, added_count=provider.models.filter(retired=False).count())
     added_names = set(provider.models.values_list("name", flat=True))
     names = [name for name in model_list.names if search.lower() in name.lower()]
     models = tuple(OfferedModel(name, name in added_names) for name in names[:MAX_MODELS_OFFERED])

@@ -1,0 +1,34 @@
+"""Pages of providers: what they offer and say in each state of the key and of the models."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_model
+from tests.page_html import read_html
+from toolbench.lab.models import Provider
+
+pytestmark = pytest.mark.django_db
+
+
+def test_provider_delete_page_names_stored_key_only_if_one_is_stored(owner_client: Client) -> None:
+    provider = make_model().provider
+    page = f"/providers/{provider.pk}/delete/"
+    assert "Its 1 model is deleted." in read_html(owner_client.get(page))
+    form = {"name": provider.name, "base_url": provider.base_url, "key": "sk-secret-of-mine"}
+    owner_client.post(f"/providers/{provider.pk}/", form)
+    assert "Its 1 model and its stored key are deleted." in read_html(owner_client.get(page))
+
+
+def test_provider_page_without_its_key_offers_no_plan(owner_client: Client) -> None:
+    provider = make_model().provider
+    page = f"/providers/{provider.pk}/"
+    assert "Plan a run of its models" in read_html(owner_client.get(page))
+    Provider.objects.update(key_source="environment", key_env="UNSET_PROVIDER_KEY")
+    assert "Plan a run of its models" not in read_html(owner_client.get(page))
+
+
+def test_models_page_counts_added_models_before_first_list(owner_client: Client) -> None:
+    provider = make_model().provider
+    text = read_html(owner_client.get(f"/providers/{provider.pk}/models/"))
+    assert "1 model is added. Listing what the provider offers sends one request" in text
+    assert text.split("<main")[1].count("btn primary") == 1
