@@ -17,6 +17,7 @@ from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.types import Finding, Usage
 from toolbench.evals import scenarios
+from toolbench.evals.judging.case_study_rule import DONE_CHECK
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.evals.user_cases.copying import is_copyable
 from toolbench.lab.query_params import parse_whole_number
@@ -79,6 +80,11 @@ class ScenarioPage:
     is_case: bool
     versions: tuple[int, ...]
     is_copyable: bool
+
+    @property
+    def case_study_check(self) -> str:
+        """The name of the check that counts only for the case study pass; "" for controls."""
+        return "" if self.scenario.control else DONE_CHECK
 
     @property
     def copy_query(self) -> str:

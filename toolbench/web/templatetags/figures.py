@@ -123,6 +123,12 @@ def word_parts(text: str) -> list[str]:
 
 
 @register.filter
+def title_of(name: str) -> str:
+    """Return the title of a named group, such as `Tool count` for `tool_count`."""
+    return name.replace("_", " ").capitalize()
+
+
+@register.filter
 def code_parts(text: str) -> list[str]:
     """Return the parts of a text, alternately plain text and code, which stands between backticks in the text."""
     return re.split(r"`([^`]+)`", text)

@@ -21,6 +21,11 @@ def test_scenario_page_shows_wording_and_drawn_instance(owner_client: Client, sl
     assert "drawn from seed 12" in read_html(owner_client.get(f"/scenarios/{slug}/?seed=12"))
 
 
+def test_scenario_page_marks_check_of_case_study_only(owner_client: Client) -> None:
+    assert "counts only for the case study pass" in read_html(owner_client.get("/scenarios/happy_path/"))
+    assert "counts only for" not in read_html(owner_client.get("/scenarios/chat_only/"))
+
+
 def test_scenario_page_names_keywords_that_constraints_omit(owner_client: Client) -> None:
     text = read_html(owner_client.get("/scenarios/classify_intent/"))
     rows = text.split("What constraints do not enforce")[1].split('row">')
