@@ -44,8 +44,8 @@ class ModelSettingsForm(VersionForm):
         widget=forms.Textarea({"rows": 5, "spellcheck": "false", "placeholder": '{"supports_tool_use": true}'}),
         help_text="A JSON object. Probes and measured results override what you declare.",
     )
-    input = _build_price_field("Dollars per million input tokens")
-    output = _build_price_field("Dollars per million output tokens")
+    input = _build_price_field("Input")
+    output = _build_price_field("Output")
     date = forms.DateField(
         label="Price as of", required=False, widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d")
     )

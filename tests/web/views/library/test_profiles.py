@@ -70,8 +70,15 @@ def test_profile_page_says_that_no_model_matches(owner_client: Client) -> None:
     narrow = read_html(owner_client.post("/profiles/new/", COOL | {"applies_to": "glm-*"}, follow=True))
     assert "No connected model matches glm-*" in narrow
     wide = read_html(owner_client.post("/profiles/new/", COOL | {"name": "wide"}, follow=True))
-    assert "Applies to 1 model of" in wide
+    assert "Applies to 1 model by name." in wide
     assert "No connected model matches" not in wide
+
+
+def test_profile_page_of_built_in_profile_without_options(owner_client: Client) -> None:
+    SamplingProfile.objects.create(name="plain", builtin=True)
+    text = read_html(owner_client.get("/profiles/plain/"))
+    assert "Nothing: the provider’s defaults apply." in text
+    assert "built in" in text.split("Versions</h2>")[1]
 
 
 def test_profile_form_edit_adds_version_with_difference(owner_client: Client) -> None:
