@@ -26,9 +26,9 @@ def test_traffic_owner_imports_10000_lines_as_drafts_and_cases(
     page = browser_page
     write_log(tmp_path / "log.jsonl")
     page.goto("/cases/")
-    page.get_by_role("link", name="From traffic").click()
+    page.get_by_role("link", name="Import traffic").click()
     page.get_by_label("File").set_input_files(tmp_path / "log.jsonl")
-    page.get_by_role("button", name="Read drafts").click()
+    page.get_by_role("button", name="Create drafts from file").click()
     expect(page.get_by_role("status")).to_have_text(
         "Records read: 10,000; drafts added: 2,000; drafts with a masked secret: 1."
     )
