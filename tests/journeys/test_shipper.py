@@ -25,7 +25,7 @@ def test_shipper_token_made_in_browser_reads_api(
     page.goto("/settings/tokens/")
     page.get_by_label("Name", exact=True).fill("ci")
     page.locator('input[name="scopes"][value="read"]').check()
-    page.get_by_role("button", name="Make token").click()
+    page.get_by_role("button", name="Create token").click()
     secret = re.search(r"tb_[\w-]{43}", page.locator("main").inner_text())
     assert secret is not None
     request = urllib.request.Request(f"{live_server.url}/api/v1/runs", headers={"Authorization": f"Bearer {secret[0]}"})
