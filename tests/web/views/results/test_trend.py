@@ -23,7 +23,9 @@ def schedule() -> Schedule:
 
 
 def test_trend_page_without_schedule_explains_schedules(owner_client: Client) -> None:
-    assert "No schedule yet" in read_html(owner_client.get("/trend/"))
+    page = read_html(owner_client.get("/trend/"))
+    assert "No schedule yet" in page
+    assert "Plan a run</a>" in page
 
 
 def test_trend_page_shows_drop_in_chart_and_table(owner_client: Client, schedule: Schedule) -> None:
