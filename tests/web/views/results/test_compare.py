@@ -66,7 +66,17 @@ def test_compare_page_shows_no_success_for_cost_without_success(owner_client: Cl
 
 
 def test_compare_page_without_sides_asks_for_them(owner_client: Client) -> None:
-    assert "Compare sides" in read_html(owner_client.get("/compare/"))
+    make_run()
+    page = read_html(owner_client.get("/compare/"))
+    assert "Compare sides" in page
+    assert "Choose the sides" in page
+
+
+def test_compare_page_without_runs_offers_new_run(owner_client: Client) -> None:
+    page = read_html(owner_client.get("/compare/"))
+    assert "No runs to compare yet" in page
+    assert "Choose the sides" not in page
+    assert 'href="/compare/?scope=published"' in page
 
 
 def test_compare_page_names_ignored_filters(owner_client: Client) -> None:
