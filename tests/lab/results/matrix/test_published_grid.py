@@ -81,3 +81,4 @@ def test_published_summary_counts_every_row_that_overlaps_the_best() -> None:
     best_low = max(rate.low for rate in rates)
     assert matrix.summary.overlapping == sum(rate.high >= best_low for rate in rates) - 1
     assert matrix.summary.overlapping > published.perfect
+    assert matrix.summary.ranked + matrix.summary.not_applicable == len(published.rows)

@@ -238,6 +238,10 @@ def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Clie
     assert "Scenario × strategy" not in text
     for view in ("profile", "strategy"):
         assert owner_client.get(f"/matrix/?scope=published&view={view}&sort=-overall").status_code == 200
+    by_profile = read_html(owner_client.get("/matrix/?scope=published&view=profile"))
+    assert "Configurations:" in by_profile
+    assert "<b>1</b> with tools off" in by_profile
+    assert "Configurations:" not in text
     assert "deepseek" not in read_html(owner_client.get("/matrix/?scope=published&q=glm"))
 
 
@@ -325,7 +329,7 @@ def test_matrix_page_counts_ranked_rows(owner_client: Client) -> None:
     for name, version in (("a", 2), ("b", 2), ("c", 1)):
         cell = make_cell(make_config(make_run(), make_model(name)), scenario_version=version)
         make_trials(cell, **{"pass": 9, "fail": 1})
-    assert "1 other row overlaps with the best" in read_html(owner_client.get("/matrix/"))
+    assert "1 other configuration overlaps with the best" in read_html(owner_client.get("/matrix/"))
     text = read_html(owner_client.get("/matrix/?view=bars"))
     assert "2 rows are compared: confirm the best one on new trials." in text
     assert "no clear winner: 1 other row overlaps with the best" in text

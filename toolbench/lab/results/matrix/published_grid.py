@@ -52,6 +52,7 @@ def _build_matrix(published: PublishedMatrix, query: MatrixQuery) -> Matrix:
         overlapping=count_overlapping([row.tool for row in published.rows if not row.not_applicable]),
         control_success=published.control,
         infra=0,
+        not_applicable=sum(row.not_applicable for row in published.rows),
     )
     warning = "Timeouts count as failures, as published. p50, retries, tokens and cost were not published."
     return Matrix(

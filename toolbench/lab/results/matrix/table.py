@@ -47,6 +47,7 @@ class MatrixSummary:
             their interval overlaps with that of the best or is withheld.
         control_success: answered success of controls, pooled over their newest versions.
         infra: number of tool trials that ended with an infrastructure error.
+        not_applicable: number of published rows whose tools were off; 0 for measured rows.
     """
 
     trials: int
@@ -57,6 +58,7 @@ class MatrixSummary:
     overlapping: int
     control_success: Rate
     infra: int
+    not_applicable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
