@@ -46,7 +46,7 @@ async function search() {
   }
   forgetPeek();
   // Links and forms outside the list have the query, too.
-  for (const part of ["#found", "#scope-switch", ".table-tools", ".tabs", ".tab-tools"]) {
+  for (const part of ["#found", "#clear-filters", "#scope-switch", ".table-tools", ".tabs", ".tab-tools"]) {
     document.querySelector(part).replaceChildren(...page.querySelector(part).childNodes);
   }
   history.replaceState(null, "", address);

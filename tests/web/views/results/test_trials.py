@@ -340,7 +340,12 @@ def test_trial_list_says_which_words_it_cannot_search(owner_client: Client) -> N
 
 
 def test_trial_list_empty_offers_run_or_clearing_of_filters(owner_client: Client) -> None:
-    assert "No trial yet" in read_html(owner_client.get("/trials/"))
+    empty = read_html(owner_client.get("/trials/"))
+    assert "No trial yet" in empty
+    for text in ("Clear the filters", "0 trials match.", "Narrow the list"):
+        assert text not in empty, text
     filtered = read_html(owner_client.get("/trials/?outcome=fail"))
     assert "No trial matches" in filtered
     assert "Clear the filters" in filtered
+    assert "0 trials match." in filtered
+    assert "Narrow the list" in filtered
