@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MAX_PAGES = 400
 MAX_SIMILAR_PAGES = 3  # pages of one path pattern and one set of parameter names
 STARTS = ("/", "/matrix/?scope=demo", "/failures/?scope=demo", "/decide/?scope=demo", "/demo/", "/trials/?demo=1")
-NAMED_LISTS = ("All trials", "failed", "seen")
+NAMED_LISTS = ("All trials", "failed", "occurred")
 NOT_PAGES = re.compile(r"/(export|record|trials|report|bundle)\.|/steps/|/health/live|/sign-|/settings/|/theme/")
 TOOLS = """[{"type": "function", "function": {"name": "cancel_order", "description": "",
 "parameters": {"type": "object", "properties": {"reason": {"type": "string"}}}}}]"""

@@ -310,6 +310,7 @@ def test_failures_pages_have_a_heat_map_and_every_cause(runs: tuple[Run, Run], o
     codes = read_html(owner_client.get("/failures/codes/"))
     assert all(f'id="{code}"' in codes for code in load_causes())
     assert sum(map(len, get_causes_by_group().values())) == len(load_causes())
+    assert 'href="/policy/">Effective settings<' in codes
 
 
 def test_trial_page_links_its_cause_to_the_table(runs: tuple[Run, Run], owner_client: Client) -> None:

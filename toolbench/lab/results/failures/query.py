@@ -9,7 +9,7 @@ from toolbench.lab.metrics.cause_pools import CauseScope
 from toolbench.lab.query_params import QueryParams
 from toolbench.lab.results.scoped_query import ScopedQuery
 
-COUNTED_PROBLEMS = {"": "Decisive", "first": "First"}  # by the value of the URL parameter `look`
+COUNTED_PROBLEMS = {"": "Decisive problem", "first": "First problem"}  # by the value of the URL parameter `look`
 GROUPINGS = ("", "scenario", "model")
 
 

@@ -9,8 +9,11 @@ from toolbench.lab.results.failures.published import build_published_failures
 from toolbench.lab.results.failures.query import COUNTED_PROBLEMS, FailuresQuery
 from toolbench.lab.results.filter_chips import get_filter_chips
 from toolbench.lab.results.published import get_published_matrix
+from toolbench.web.context_processors import SECTIONS
 from toolbench.web.rendering import render_page
 from toolbench.web.result_scope import list_page_scopes
+
+PAGE_LABELS = {tab.url: tab.label for section in SECTIONS for tab in section.tabs} | {"/health/": "Health"}
 
 
 @require_safe
@@ -31,6 +34,5 @@ def show(request: HttpRequest) -> HttpResponse:
 @require_safe
 def show_codes(request: HttpRequest) -> HttpResponse:
     """Show the table of causes (GET /failures/codes/). Each cause has an anchor."""
-    return render_page(
-        request, "failures/codes.html", {"groups": get_causes_by_group(), "version": read_taxonomy_version()}
-    )
+    context = {"groups": get_causes_by_group(), "version": read_taxonomy_version(), "page_labels": PAGE_LABELS}
+    return render_page(request, "failures/codes.html", context)
