@@ -217,10 +217,11 @@ def check_loaded_repeat(
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: a provider was deleted, or as in `check_trials`.
+        RunActionError: the provider of one of the cells was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
-    deleted_provider = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
+    configs = (cell.config for cell in cells.values())
+    deleted_provider = next((config.provider_name for config in configs if config.provider_id is None), None)
     if deleted_provider is not None:
         raise RunActionError(f"The run cannot be repeated: the provider {deleted_provider} was deleted.")
     check_budgets(cells.values())
