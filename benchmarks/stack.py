@@ -45,11 +45,20 @@ class Stack(TemporaryServers):
     def measure_stored_run(self, base_url: str, *, trials: int, concurrency: int) -> LayerFigures:
         """Launch a run, wait for its end, and return its figures.
 
-        CPU is that of the workers. PostgreSQL's is that of all its processes, also for the launch and for polling.
+        CPU is that of the workers. PostgreSQL's is that of all its processes, also for the launch and for polling, but
+        not for the check of the stored bytes, which is part of no run.
+
+        Raises:
+            subprocess.CalledProcessError: a trial, a step or a byte is missing.
         """
+        command = [sys.executable, "-m", "benchmarks.stored_run", base_url, str(trials), str(concurrency)]
         worker, postgres = self.read_worker_ms(), self.read_postgres_ms()
-        printed = self.run_module("benchmarks.stored_run", base_url, str(trials), str(concurrency))
-        worker, postgres = self.read_worker_ms() - worker, self.read_postgres_ms() - postgres
+        with subprocess.Popen(command, cwd=ROOT, env=self._environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            printed = process.stdout.readline()
+            worker, postgres = self.read_worker_ms() - worker, self.read_postgres_ms() - postgres
+            if process.wait():
+                raise subprocess.CalledProcessError(process.returncode, command)
         seconds = json.loads(printed)["seconds"]
         return LayerFigures(worker / trials, trials / seconds, postgres / trials)
 

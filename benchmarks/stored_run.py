@@ -1,8 +1,8 @@
 """Process that launches a run in the database of the environment and waits until it is finished.
 
 `python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY [MODELS]` prints {"seconds": …}, from the first claim to
-the last end. Each of MODELS cells gets the same number of trials; a remainder is left out. It fails if a trial did not
-pass or if a byte that was sent or received is not stored.
+the last end. Each of MODELS cells gets the same number of trials; a remainder is left out. Afterwards it checks the run:
+it fails if a trial did not pass or if a byte that was sent or received is not stored.
 """
 
 import json
@@ -84,9 +84,8 @@ def check_run(run: Run, trials: int) -> None:
 def main() -> None:
     base_url, (trials, concurrency, models) = sys.argv[1], (int(text) for text in (*sys.argv[2:], "1")[:3])
     run = launch_run(base_url, trials, concurrency, models=models)
-    seconds = wait_for_end(run)
+    print(json.dumps({"seconds": wait_for_end(run)}), flush=True)
     check_run(run, trials // models * models)
-    print(json.dumps({"seconds": seconds}))
 
 
 if __name__ == "__main__":
