@@ -42,3 +42,19 @@ def test_frame_without_sign_in_has_no_navigation() -> None:
     request = RequestFactory().get("/sign-in/")
     request.user = AnonymousUser()
     assert frame(request)["frame"].nav == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "late"),
+    [
+        ("/matrix/", ["Latency", "Compare", "Decide", "Trend"]),
+        ("/compare/", ["Failures", "Latency", "Decide", "Trend"]),
+        ("/what-if/", ["Playground", "Schedules"]),
+        ("/providers/", []),
+        ("/", []),
+    ],
+)
+def test_frame_leaves_current_tab_out_of_phone_menu(path: str, late: list[str]) -> None:
+    request = RequestFactory().get(path)
+    request.user = User(username="owner")
+    assert [link.label for link in frame(request)["frame"].late_tabs] == late

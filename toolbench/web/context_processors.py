@@ -16,6 +16,7 @@ from toolbench.web.result_scope import ResultSelection
 # Paths of the pages that can show only runs up to a given one.
 _FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
 THEMES = ("system", "light", "dark")
+_TABS_OF_A_PHONE = 3  # a phone has room for so many tabs beside the menus
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,12 @@ class Frame:
     def current_tab(self) -> NavigationLink | None:
         """Return the link of the tab that has the page; None outside all tabs."""
         return next((tab for tab in self.tabs if tab.current), None)
+
+    @property
+    def late_tabs(self) -> tuple[NavigationLink, ...]:
+        """Return the tabs that a phone shows in the menu "More": all but the current one and the first of the others."""
+        others = tuple(tab for tab in self.tabs if not tab.current)
+        return others[_TABS_OF_A_PHONE - len(self.tabs) + len(others) :]
 
     @property
     def is_operator(self) -> bool:
