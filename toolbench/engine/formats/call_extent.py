@@ -1,7 +1,8 @@
 """Detection of the end of a call in a text that arrives in chunks.
 
-A scanner gets the text so far and continues where its last scan stopped. It reads every character once, except a few
-at the end of the text that may begin a marker, and at most MAX_LOOKAHEAD characters of a value that is not JSON.
+A scanner gets the text so far and continues where its last scan stopped. It reads every character once. Only a few
+characters at the end of the text that may begin a marker, and at most MAX_LOOKAHEAD characters of a value that is not
+JSON, are read again.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writers of calls, tools and results, from which the text formats are composed."""
+"""Writers of calls, tools and results for the text formats."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ def build_tool_list_writer(
         prefix: the text before the list.
         suffix: the text after the list.
         is_flat: write the functions alone, without OpenAI's wrapper around them.
-        indent_spaces: spaces by which a level of the JSON is indented; None for JSON on one line.
+        indent_spaces: spaces of indentation for each level of the JSON; None for JSON on one line.
     """
 
     def write(tools: Sequence[JsonObject]) -> str:

@@ -42,7 +42,7 @@ class AllowedValues:
     """The values that a schema allows.
 
     Attributes:
-        types: JSON types of which any value is allowed.
+        types: JSON types; every value of these types is allowed.
         listed_values: single values that enums and constants allow.
     """
 
@@ -271,7 +271,7 @@ def _get_json_type(value: object) -> str:
 
 
 def resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
-    """Return the part of `root` to which a local reference refers; None if there is none."""
+    """Return the part of `root` that a local reference names; None if there is none."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     value: object = root

@@ -50,8 +50,8 @@ class TextDecoder:
         self._begins_in_line = False  # whether other text stands before the start marker on its line
         self._mentioned_end_markers: set[str] = set()  # of reasoning whose start marker was only mentioned
         self._awaited_end = ""  # the marker or backticks that end the current reasoning or code
-        # By backticks, such as "``": the position up to which they open no inline code, since they do not close on
-        # their line.
+        # For each run of backticks, such as "``": the position up to which it opens no inline code, because no equal
+        # run follows it on its line.
         self._plain_backticks_until: dict[str, float] = {}
         self._absent_end_markers: set[str] = set()  # end markers of reasoning that do not occur in the remaining text
         # Whether end markers between quotes or `Block.value_markers` are plain text; False after a block had no end.
@@ -232,7 +232,7 @@ class TextDecoder:
         if is_mentioned is None:
             return False
         for block in self._markers.blocks.get(self._marker, ()):
-            is_never_mentioned = block.is_certain or block.body_starts  # a text that must follow excludes a mention
+            is_never_mentioned = block.is_certain or block.body_starts  # the text after a mention is no body start
             if (is_mentioned and not is_never_mentioned) or not self._may_begin_here(block):
                 continue
             begins_here = block.may_begin_with(next_text, is_all_text=is_all_text)
@@ -296,9 +296,9 @@ class TextDecoder:
     def _finish_unended_block(self, text: str) -> None:
         """Finish a block when the answer has ended.
 
-        The block ends at the first end or next marker in its text, which quotes or value markers had hidden; from then
-        on, quotes and value markers hide no marker. Without such a marker, or if they hid no marker any more, the
-        block is truncated. A bare block is always truncated, and no bare block is expected after it.
+        If quotes or value markers hid end or next markers in its text, the block ends at the first of these markers.
+        From then on, nothing hides markers. In any other case the block is truncated. A bare block is always
+        truncated, and no bare block is expected after it.
         """
         block = self._block
         assert block is not None

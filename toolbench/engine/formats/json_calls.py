@@ -197,7 +197,7 @@ def _read_value(text: str, index: int, deviation_codes: set[str]) -> tuple[Any, 
     Raises:
         BrokenValueError: the value cannot be read.
     """
-    if not deviation_codes:  # after a first value that was not JSON, JSON is not tried again: its errors take time
+    if not deviation_codes:  # once a value was not JSON, this is not tried again: an error takes time for all of `text`
         with suppress(InvalidJsonError):
             return read_json_at(text, index)
     end = _get_value_end(text, index)

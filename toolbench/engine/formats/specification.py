@@ -1,4 +1,4 @@
-"""Types of which a text format consists. The format of each model family is a value of these types."""
+"""The types that make up a text format. The format of each model family is a value of these types."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -83,8 +83,8 @@ class Block:
         reader: reads the calls.
         end_markers: end markers that belong to the block.
         next_markers: markers of other parts, before which the block ends.
-        body_starts: texts of which one must follow `start_marker` and `skipped_pattern`; () if any text may follow.
-        skipped_pattern: text that may stand between `start_marker` and `body_starts`.
+        body_starts: one of these texts must follow `start_marker` and `skipped_pattern`; () if any text may follow.
+        skipped_pattern: text that may stand between `start_marker` and the text of `body_starts`.
         ends_after_values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
         allows_many_values: whether several values may follow one another.
         skipped_markers: markers that contain brackets, and may occur before the first value.

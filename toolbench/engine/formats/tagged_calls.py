@@ -27,7 +27,7 @@ from toolbench.engine.formats.specification import (
 )
 from toolbench.engine.formats.types import ToolSchemas
 
-# JSON types by an attribute such as `string="true"`, which says whether the value is a string.
+# JSON types by the value of an attribute such as `string`, which says whether the argument is a string.
 TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
 _WRAPPER_KEYS = ("arguments", "input")  # parameters in which models wrap all arguments
 ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]  # of text, tool name, key and schemas

@@ -1,4 +1,4 @@
-"""What every method of requesting calls has: build requests, parse answers, render the history."""
+"""Interface of the methods of requesting calls: they build requests, parse answers and render the history."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

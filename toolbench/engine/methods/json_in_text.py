@@ -19,7 +19,7 @@ MAX_LINES = 32  # lines with a call in code form, such as `name(…)`, whose arg
 UNREADABLE_CODES = ("call_cut", "call_unreadable")  # codes of findings about an attempted call that cannot be read
 
 _CALL_CHARACTERS = "<[{("  # a call in any text format has one of these
-# Schema with which positional arguments of a call in code form can be read.
+# Schema that gives names to the positional arguments of a call in code form, so that they can be read.
 _PLACEHOLDER_SCHEMA: JsonObject = {"properties": {f"value_{position}": {} for position in range(32)}}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 # The start of JSON that may be a call: an object, a list of objects, or a list that ends before its first item.

@@ -16,8 +16,8 @@ from toolbench.engine.types import JsonObject, Message, TransformChange, get_cal
 class NativeStrictMethod(NativeMethod):
     """Method that sends strict tools by one of TOOL_CONSTRAINTS.
 
-    A strict schema of OpenAI requires all keys, so that the model gives null for optional ones. These nulls are removed
-    from the arguments, since the tool's own schema may not allow them.
+    A strict schema of OpenAI requires all keys, so the model gives null for optional ones. These nulls are removed from
+    the arguments, since the tool's own schema may not allow them.
     """
 
     method = "constrained"

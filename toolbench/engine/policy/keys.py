@@ -178,5 +178,5 @@ def build_set_kind(*names: str) -> KeyKind:
 
 
 def build_metadata(kind: KeyKind, doc: str) -> dict[str, Any]:
-    """Return the metadata by which a field of Policy becomes a key."""
+    """Return the metadata that makes a field of Policy a key."""
     return {"kind": kind, "doc": doc}

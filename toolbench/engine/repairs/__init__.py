@@ -1,7 +1,6 @@
 """Repairs of arguments that are almost JSON.
 
-Each repair has a name, under which it is requested and recorded. Arguments whose missing end was invented are shown but
-never executed.
+Repairs are requested and recorded by name. Arguments whose missing end was invented are shown but never executed.
 """
 
 from toolbench.engine.repairs.registry import (

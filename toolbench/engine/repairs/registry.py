@@ -42,7 +42,7 @@ class RepairedArguments:
     """Arguments that were made readable: the object, its JSON text and the repairs used.
 
     Attributes:
-        text: the JSON text of `value`, without white space around it.
+        text: the JSON text of `value`.
         repair_names: names of the repairs that changed the text, in the order of use.
         is_truncated: whether the end of the text was missing and was invented, so that the call must not be executed.
     """

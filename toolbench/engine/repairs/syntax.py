@@ -83,9 +83,10 @@ def trailing_commas(text: str) -> str:
 
 
 def missing_closers(text: str) -> str:
-    """Add missing closing brackets if the last value is complete.
+    """Add missing closing brackets if the text ends with a complete value.
 
-    After a number, a comma or a key, more text may have followed, so nothing is added.
+    After anything else, such as a number, a comma or a key, more text may have followed, so no bracket is added at the
+    end.
     """
     tokens = tokenise(text)
     balanced_text, missing_brackets = _balance_brackets(tokens)

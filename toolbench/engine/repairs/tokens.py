@@ -28,7 +28,7 @@ _TOKEN = re.compile(
     |(?P<word>[^\s{}\[\]:,"'“”„‟‘’‚‛/]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
-# By opening quote, the characters of which each can close the string.
+# The characters that can close a string, by its opening quote.
 _CLOSING_QUOTES = {'"': '"', "'": "'", **dict.fromkeys("“”„‟", "“”"), **dict.fromkeys("‘’‚‛", "‘’")}
 
 

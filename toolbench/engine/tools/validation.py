@@ -59,8 +59,8 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
     Arguments that cannot be checked get one error of the kind `other`.
 
     Raises:
-        ValueError, TypeError, RecursionError: the tool's parameters are no usable JSON Schema, for which `check_schema`
-            raises PlanError.
+        ValueError, TypeError, RecursionError: the tool's parameters are no usable JSON Schema; `check_schema` raises
+            PlanError for them.
     """
     validator = _get_validator(IdentityKey(tool))
     try:

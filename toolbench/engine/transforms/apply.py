@@ -1,7 +1,7 @@
 """Functions that apply transforms, one for each kind of value.
 
-Each function applies the named transforms in the given order. It returns the value after them, which is equal to the
-argument if nothing changes, and the changes; it never changes its argument. Unknown names are ignored; call
+Each function applies the named transforms in the given order. It returns the new value, which is equal to the argument
+if nothing changes, and the changes. It never changes its argument. Unknown names are ignored; call
 `check_names` first to refuse them. Names are normalised with `normalise_name`.
 """
 

@@ -22,7 +22,7 @@ def _read_body(body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> 
     return TRUNCATED_BLOCK if is_truncated else ParsedBlock((ParsedCall("tag", {}),))
 
 
-# A tag after a backslash is a quotation. It stays text, because its block could begin only before NUL (`body_starts`).
+# A tag after a backslash is a quotation. It stays text, because its block begins only if NUL follows (`body_starts`).
 _ESCAPED_TAG_BLOCK = Block(f"\\{START_MARKER}", _read_body, body_starts=("\0",), skipped_pattern=re.compile(""))
 _TAG_FORMAT = TextFormat(
     "tags",
@@ -91,7 +91,7 @@ def _iterate_events(content: str) -> Iterator[DecoderEvent]:
 
 
 def _build_call(position: int, payload: str) -> JsonObject | None:
-    """Return the call in the text between two tags, which is trimmed; None if it is unreadable."""
+    """Return the call in the trimmed text between two tags; None if it is unreadable."""
     name, arguments = _parse_json_payload(payload) if payload.startswith("{") else _parse_name_payload(payload)
     if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
         return None

@@ -151,7 +151,7 @@ def _insert_tools(
 
 
 def _insert_tools_before_user(messages: list[PromptMessage], tools_text: str) -> list[PromptMessage]:
-    """Put the tools before the text of the first user message, or into one at the end if there is none."""
+    """Put the tools before the text of the first user message, or into a new user message at the end."""
     index = next((position for position, message in enumerate(messages) if message.author == "user"), len(messages))
     text = f"{tools_text}\n\n{messages[index].text}" if index < len(messages) else tools_text
     return [*messages[:index], PromptMessage("user", text), *messages[index + 1 :]]

@@ -12,8 +12,9 @@ Some families have several templates. The versions used are: granite3: 3.0, giga
 hunyuan_v3: Hy3, xlam: the one for Qwen, functools: Phi-4-mini, dots: dots3.
 
 No system text of a vendor is included. No value begins with the token that opens every sequence (`<s>`,
-`<|begin_of_text|>`, `<bos>` …), because servers add it to a prompt. A model may reason at the beginning of its turn;
-the prompts of DeepSeek from 3.1 on, Hunyuan 3, Kimi K3, Cohere, Apertus and mistral_v15 turn reasoning off.
+`<|begin_of_text|>`, `<bos>` …), because servers add it to a prompt. A model may reason at the beginning of its turn.
+Exceptions: the prompts of deepseek_v31 and later, hunyuan_v3, kimi_k3 and cohere turn reasoning off, and those of
+apertus and mistral_v15 do if there are tools.
 """
 
 from dataclasses import replace

@@ -23,8 +23,8 @@ from toolbench.engine.formats.tagged_calls import TYPES_BY_STRING_FLAG, TaggedRe
 from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
-# Characters for the bar and for the space in a token: the first is that of the models, the others are those by which
-# some gateways replace it.
+# Characters for the bar and for the space in a token. Models write the first one; some gateways replace it by one of
+# the others.
 _BAR_SPELLINGS = ("｜", "|")
 _SPACE_SPELLINGS = ("▁", "_", " ")
 _SEPARATOR_PATTERN = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")

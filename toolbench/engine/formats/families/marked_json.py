@@ -38,7 +38,7 @@ _PLAIN_RESULT_WRITER = build_enclosed_result_writer("", "")
 
 @dataclass(frozen=True, slots=True)
 class PseudoToolFilter:
-    """A reader of JSON calls that drops pseudo tools, by which models express that they call no tool.
+    """A reader of JSON calls that drops calls of pseudo tools, with which models say that they call no tool.
 
     Attributes:
         pseudo_tools: names of the pseudo tools; a tool with such a name that is offered is not dropped.

@@ -21,7 +21,7 @@ _OBJECT_START = ("{",)
 
 
 def _build_line_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a builder of one block per tool, which begins a line with the name between two texts."""
+    """Return a function that builds one block per tool: a line that begins with the name between two texts."""
 
     def build_blocks(names: Sequence[str]) -> tuple[Block, ...]:
         return tuple(_build_line_block(f"{name_prefix}{name}{name_suffix}", name) for name in names)
@@ -30,7 +30,7 @@ def _build_line_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence
 
 
 def _build_anywhere_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a builder of the blocks of `_build_line_blocks` that may also begin within a line."""
+    """Return a function that builds the blocks of `_build_line_blocks`, which may here begin within a line, too."""
     build_line_blocks = _build_line_blocks(name_prefix, name_suffix)
     return lambda names: tuple(replace(block, must_begin_line=False) for block in build_line_blocks(names))
 
