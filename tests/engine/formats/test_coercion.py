@@ -78,12 +78,23 @@ from toolbench.engine.tools.definitions import ToolDefinition
         ({"type": "array", "enum": ["a", "b"]}, '["a"]', ["a"]),
         ({"$ref": "#/$defs/count"}, "3", 3),
         ({"$ref": "#/$defs/loop"}, "3", "3"),
+        ({"$ref": "#/$defs/a~1b%25"}, "3", 3),
+        ({"$ref": "#/$defs/numbers/anyOf/1"}, "3", 3),
+        ({"$ref": "#/$defs/numbers/anyOf/2"}, "3", "3"),
+        ({"$ref": "#"}, '{"x": 1}', {"x": 1}),
+        ({"$ref": "#/$defs/many"}, "3", 3),
         ({"properties": {"a": {}}}, '{"a": 1}', {"a": 1}),
         ({}, "3", "3"),
     ],
 )
 def test_convert_value_returns_the_type_of_the_schema(schema: dict[str, Any], text: str, value: object) -> None:
-    definitions = {"count": {"type": "integer"}, "loop": {"$ref": "#/$defs/loop"}}
+    definitions = {
+        "count": {"type": "integer"},
+        "loop": {"$ref": "#/$defs/loop"},
+        "a/b%": {"type": "integer"},
+        "numbers": {"anyOf": [{"type": "null"}, {"type": "integer"}]},
+        "many": {"anyOf": [*[{"$ref": "#/$defs/many"} for _ in range(40)], {"type": "integer"}]},
+    }
     tool_schemas = build_tool_schemas(
         [{"name": "f", "parameters": {"properties": {"x": schema}, "$defs": definitions}}]
     )
@@ -124,3 +135,8 @@ def test_parse_converts_type_names_of_vendors() -> None:
 def test_find_subschema_of_empty_property_schema_is_empty(key: str, subschema: dict[str, Any]) -> None:
     schema = {"properties": {"any": {}, "date": {"type": "string"}}, "additionalProperties": {"type": "integer"}}
     assert find_subschema(schema, key, {}) == subschema
+
+
+def test_find_subschema_finds_property_in_the_last_of_many_branches() -> None:
+    branches = [{"properties": {f"key_{number}": {"type": "integer"}}} for number in range(40)]
+    assert find_subschema({"oneOf": branches}, "key_39", {}) == {"type": "integer"}

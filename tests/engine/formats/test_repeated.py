@@ -106,6 +106,12 @@ def test_repeated_parameter_that_is_no_list_has_a_finding(text_format: str, sche
             ["parameter_repeated"],
         ),
         (f'{MARKER}<tags>["a"]{MARKER}</tags>{MARKER}<tags>["b"]{MARKER}</tags>', ARRAY, {"tags": ["a", "b"]}, []),
+        (
+            f"{MARKER}<tags>{MARKER}<any>a{MARKER}</any>{MARKER}</tags>",
+            {"type": "array", "items": {"type": "object", "properties": {"any": {}}}},
+            {"tags": [{"any": "a"}]},
+            [],
+        ),
     ],
 )
 def test_repeated_nested_tags_of_minimax_m3_become_lists(

@@ -4,10 +4,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.types import ToolSchemas
+from toolbench.engine.json_paths import find_list_index
 from toolbench.engine.strict_json import read_json
 
 Occurrence = TypeVar("Occurrence")
@@ -33,7 +35,6 @@ _TYPE_WORDS = {
 _TYPE_BY_WORD = {word: json_type for json_type, words in _TYPE_WORDS.items() for word in words.split()}
 _FIRST_WORD = re.compile(r"[a-z]+")
 _UNION_KEYS = ("anyOf", "oneOf", "allOf")
-_MAX_HOPS = 16  # levels of references and unions that are followed; in `find_subschema`, schemas that are visited
 _MAX_WHOLE_FLOAT = 2.0**63  # whole floats nearer to 0 than this become integers where a schema requires them
 
 
@@ -171,21 +172,13 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
     References and unions are followed. A property that is not listed has the schema of `additionalProperties`. The
     result is None if there is no such schema.
     """
-    schemas, remaining_hops = [schema], _MAX_HOPS
-    while schemas and remaining_hops:
-        subschema, remaining_hops = schemas.pop(0), remaining_hops - 1
-        if not isinstance(subschema, Mapping):
-            continue
+    for subschema in iterate_subschemas(schema, root):
         properties = subschema.get("properties")
         other_schema = subschema.get("additionalProperties")
         property_schema = properties.get(key, other_schema) if isinstance(properties, Mapping) else other_schema
         found_schema = property_schema if key else subschema.get("items")
         if isinstance(found_schema, Mapping):
             return found_schema
-        schemas += [
-            resolve_reference(subschema.get("$ref"), root),
-            *(branch for union_key in _UNION_KEYS for branch in _get_list(subschema, union_key)),
-        ]
     return None
 
 
@@ -239,17 +232,15 @@ def _get_allowed_values(schema: object, root: Mapping[str, Any]) -> AllowedValue
     return AllowedValues(frozenset(any_value_types), tuple(listed_values))
 
 
-def iterate_subschemas(
-    schema: object, root: Mapping[str, Any], remaining_hops: int = _MAX_HOPS
-) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema, the branches of its unions and the schemas that it refers to."""
-    if not isinstance(schema, Mapping) or remaining_hops == 0:
-        return
-    yield schema
-    for union in _UNION_KEYS:
-        for branch in _get_list(schema, union):
-            yield from iterate_subschemas(branch, root, remaining_hops - 1)
-    yield from iterate_subschemas(resolve_reference(schema.get("$ref"), root), root, remaining_hops - 1)
+def iterate_subschemas(schema: object, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema, the schemas that it refers to and the branches of its unions, each object once."""
+    subschemas, visited_ids = [schema], set[int]()
+    for subschema in subschemas:  # the list grows in the loop
+        if isinstance(subschema, Mapping) and id(subschema) not in visited_ids:
+            visited_ids.add(id(subschema))
+            yield subschema
+            subschemas.append(resolve_reference(subschema.get("$ref"), root))
+            subschemas += [branch for union_key in _UNION_KEYS for branch in _get_list(subschema, union_key)]
 
 
 def _list_type_words(schema: Mapping[str, Any]) -> list[str]:
@@ -272,9 +263,13 @@ def _get_json_type(value: object) -> str:
 
 def resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
     """Return the part of `root` that a local reference names; None if there is none."""
-    if not isinstance(reference, str) or not reference.startswith("#/"):
+    if not isinstance(reference, str) or not f"{reference}/".startswith("#/"):
         return None
     value: object = root
-    for key in reference[2:].split("/"):
-        value = value.get(key) if isinstance(value, Mapping) else None
+    for part in reference.split("/")[1:]:
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and (index := find_list_index(value, key)) is not None:
+            value = value[index]
+        else:
+            value = value.get(key) if isinstance(value, Mapping) else None
     return value

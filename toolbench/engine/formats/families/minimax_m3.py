@@ -134,7 +134,7 @@ class _ElementConverter:
             "array" in types or (not types and all(child.key == ITEM for child in element.children))
         ):
             item_schema = find_subschema(schema, "", self.root)
-            if all(find_subschema(item_schema, child.key, self.root) for child in element.children):
+            if all(find_subschema(item_schema, child.key, self.root) is not None for child in element.children):
                 return [self.convert_by_key(element.children, item_schema)]
             return [self._convert_value(child, item_schema) for child in element.children]
         if element.children:
