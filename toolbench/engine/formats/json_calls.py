@@ -78,7 +78,7 @@ class CallKeys:
         if arguments_key is None and value.keys() - _LABEL_KEYS - {name_key, *self.id_keys}:
             return None
         arguments = parse_object(value[arguments_key] if arguments_key else {})
-        call_id = next((value[key] for key in self.id_keys if isinstance(value.get(key), str | int)), "")
+        call_id = next((value[key] for key in self.id_keys if type(value.get(key)) in (str, int)), "")
         return None if arguments is None else ParsedCall(clean_name(value[name_key]), arguments, str(call_id))
 
 

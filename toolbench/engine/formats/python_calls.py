@@ -56,13 +56,11 @@ class PythonCallReader:
                 is_name_begun = name_match is not None or _NAME_START.fullmatch(body, index) is not None
                 problem_code = "call_cut" if is_truncated and is_name_begun else "call_unreadable"
                 break
-            arguments = _read_arguments(
-                body[name_match.end() : end - 1], name_match["name"], offered_tools, deviation_codes
-            )
+            name = name_match["name"].removesuffix(self.suffix)
+            arguments = _read_arguments(body[name_match.end() : end - 1], name, offered_tools, deviation_codes)
             if arguments is None:
                 problem_code = "call_unreadable"
             else:
-                name = name_match["name"].removesuffix(self.suffix)
                 calls.append(ParsedCall(name, arguments, raw_text=body[index:end]))
             index = _skip_separators(body, end)
         return ParsedBlock(tuple(calls), problem_code, tuple(sorted(deviation_codes)))
@@ -104,14 +102,15 @@ def _build_call(node: ast.expr, raw_text: str, suffix: str, offered_tools: ToolS
         or not _is_dotted_name(node.func, name_match["name"].split("."))
     ):
         raise InvalidJsonError("no_call", "no call of a plain name")
-    names = _get_parameter_names(offered_tools, name_match["name"])
+    tool_name = name_match["name"].removesuffix(suffix)
+    names = _get_parameter_names(offered_tools, tool_name)
     if len(node.args) > len(names) or any(keyword.arg is None for keyword in node.keywords):
         raise InvalidJsonError("no_name", "a value without a name")
     arguments = {name: evaluate_literal(value) for name, value in zip(names, node.args, strict=False)}
     arguments |= {str(keyword.arg): evaluate_literal(keyword.value) for keyword in node.keywords}
     if len(arguments) < len(node.args) + len(node.keywords):
         raise InvalidJsonError("repeated_name", "a name that is given twice")
-    return ParsedCall(name_match["name"].removesuffix(suffix), arguments, raw_text=raw_text)
+    return ParsedCall(tool_name, arguments, raw_text=raw_text)
 
 
 def _is_dotted_name(node: ast.expr, parts: list[str]) -> bool:

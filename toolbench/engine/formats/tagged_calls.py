@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from xml.sax.saxutils import unescape
 
@@ -70,19 +70,22 @@ class TaggedReader:
         name = self.decode_attribute(clean_name(heading["name"])) if heading else ""
         if heading is None or not name:
             return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
+        call_id = heading.groupdict().get("id") or ""
         remaining_text = body[heading.end() :]
         if remaining_text.lstrip().startswith("{"):
-            return _read_json_arguments(name, remaining_text.lstrip(), self.value_end, is_truncated=is_truncated)
+            call = ParsedCall(name, {}, call_id)
+            return _read_json_arguments(call, remaining_text.lstrip(), self.value_end, is_truncated=is_truncated)
         if is_truncated:
             return TRUNCATED_BLOCK
         deviation_codes: set[str] = set()
         arguments = self._read_arguments(name, remaining_text, offered_tools, deviation_codes)
         if arguments is None:
             return UNREADABLE_BLOCK
-        if inner_arguments := _unwrap_arguments(arguments, name, offered_tools):
-            return ParsedBlock((ParsedCall(name, inner_arguments),), deviation_codes=("arguments_wrapped",))
-        call = ParsedCall(name, arguments, heading.groupdict().get("id") or "")
-        return ParsedBlock((call,), deviation_codes=tuple(sorted(deviation_codes)))
+        inner_arguments = _unwrap_arguments(arguments, name, offered_tools)
+        if inner_arguments is not None:
+            arguments = inner_arguments
+            deviation_codes.add("arguments_wrapped")
+        return ParsedBlock((ParsedCall(name, arguments, call_id),), deviation_codes=tuple(sorted(deviation_codes)))
 
     def _read_arguments(
         self, tool_name: str, text: str, offered_tools: ToolSchemas, deviation_codes: set[str]
@@ -243,8 +246,8 @@ def _strip_quotes(value: str) -> str:
     return value[1:-1] if value[0] in "\"'" else value
 
 
-def _read_json_arguments(name: str, text: str, value_end: str, *, is_truncated: bool) -> ParsedBlock:
-    """Read arguments that are written as JSON.
+def _read_json_arguments(call: ParsedCall, text: str, value_end: str, *, is_truncated: bool) -> ParsedBlock:
+    """Read the arguments of `call`, which are written as JSON.
 
     If `value_end`, the end tag of a value, follows the object, the start tag of a value is lost and the call is
     unreadable.
@@ -258,7 +261,7 @@ def _read_json_arguments(name: str, text: str, value_end: str, *, is_truncated: 
         arguments = parse_object(read_value(text[:end]))
     except InvalidJsonError:
         return UNREADABLE_BLOCK
-    return UNREADABLE_BLOCK if arguments is None else ParsedBlock((ParsedCall(name, arguments),))
+    return UNREADABLE_BLOCK if arguments is None else ParsedBlock((replace(call, arguments=arguments),))
 
 
 def _unwrap_arguments(arguments: dict[str, Any], tool_name: str, offered_tools: ToolSchemas) -> dict[str, Any] | None:

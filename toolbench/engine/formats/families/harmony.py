@@ -39,8 +39,10 @@ class HarmonyReader:
         recipient = _RECIPIENT.search(heading)
         if not message_marker and not recipient and len(heading.split()) > _MAX_HEADING_WORDS:
             return UNREADABLE_BLOCK
+        if not message_marker and not recipient:
+            return ParsedBlock()
         if not message_marker:
-            return TRUNCATED_BLOCK if is_truncated and recipient else ParsedBlock(text="" if is_truncated else content)
+            return TRUNCATED_BLOCK if is_truncated else UNREADABLE_BLOCK
         if recipient:
             return _read_call(clean_name(recipient["name"]), content, is_truncated=is_truncated)
         return ParsedBlock(reasoning=content) if _ANALYSIS.search(heading) else ParsedBlock(text=content)
