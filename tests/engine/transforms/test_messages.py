@@ -145,6 +145,17 @@ def test_ids_that_break_pattern_change_in_call_and_result(pattern: str, kept_id:
     assert [change.path for change in changes] == ["$[2].tool_calls[0].id", "$[3].tool_call_id"]
 
 
+def test_replacing_id_is_not_the_id_of_another_call() -> None:
+    messages: list[JsonObject] = [
+        {"role": "assistant", "tool_calls": [{"id": call_id, "function": {"name": "f"}}]}
+        for call_id in ("functions.f:0", "call_1", "call_2", "functions.f:2")
+    ]
+    changed, _ = apply_message(
+        messages, ["tool_call_ids_fit_pattern"], TransformContext(id_pattern=r"functions\..+:\d+")
+    )
+    assert [message["tool_calls"][0]["id"] for message in changed] == [f"functions.f:{index}" for index in (0, 1, 3, 2)]
+
+
 def test_id_without_fitting_candidate_is_kept() -> None:
     messages = [{"role": "tool", "tool_call_id": "?"}]
     assert apply_message(messages, ["tool_call_ids_fit_pattern"], TransformContext(id_pattern="zzz")) == (messages, ())

@@ -2,23 +2,27 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import count
 
 from toolbench.engine.types import JsonObject, Message, get_called_function
+from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 
 
 class IdRewriter:
-    """A replacer of call ids that do not match a pattern; equal ids get equal replacements.
+    """A replacer of call ids that do not match a pattern; equal ids get equal replacements, others different ones.
 
     An id stays unchanged if no candidate of `_iterate_candidates` matches the pattern.
 
     Args:
         pattern: regular expression that the endpoint's ids must match as a whole.
+        messages: the messages whose ids are replaced; a replacement is not equal to the id of one of their calls.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, messages: Iterable[Message]) -> None:
         self._pattern = re.compile(pattern)
         self._replacement_by_id: dict[str, str] = {}
+        self._used_ids = {str(call.get("id")) for message in messages for call in list_structured_calls(message)}
 
     def rewrite_message(self, message: Message) -> Message:
         """Return a copy with fitting ids, or the same object if no id of the message has to change."""
@@ -45,14 +49,18 @@ class IdRewriter:
         if self._pattern.fullmatch(original_id):
             return original_id
         if original_id not in self._replacement_by_id:
-            candidates = _iterate_candidates(original_id, tool_name, len(self._replacement_by_id))
-            self._replacement_by_id[original_id] = next(
+            candidates = _iterate_candidates(original_id, tool_name, len(self._replacement_by_id), self._used_ids)
+            replacement = next(
                 (candidate for candidate in candidates if self._pattern.fullmatch(candidate)), original_id
             )
+            self._replacement_by_id[original_id] = replacement
+            self._used_ids.add(replacement)
         return self._replacement_by_id[original_id]
 
 
-def _iterate_candidates(original_id: str, tool_name: str, replacement_index: int) -> Iterator[str]:
+def _iterate_candidates(
+    original_id: str, tool_name: str, replacement_index: int, used_ids: Collection[str]
+) -> Iterator[str]:
     """Yield candidates for an id: ids of the forms that known endpoints require.
 
     These are nine hexadecimal digits, `functions.NAME:INDEX` (Kimi), then a known prefix or none with 24, 32 or 64
@@ -61,11 +69,14 @@ def _iterate_candidates(original_id: str, tool_name: str, replacement_index: int
     Args:
         original_id: the id that does not match the pattern.
         tool_name: the tool's name in the call; "" for a result whose call did not precede it.
-        replacement_index: the number of unfitting ids before this one; Kimi's form ends with it.
+        replacement_index: the number of unfitting ids before this one. Kimi's form ends with this number, or with a
+            larger one if that id is used.
+        used_ids: the ids of the other calls.
     """
     digest = hashlib.sha256(original_id.encode("utf-8", "surrogatepass")).hexdigest()
     yield digest[:9]
-    yield f"functions.{tool_name}:{replacement_index}"
+    kimi_ids = (f"functions.{tool_name}:{index}" for index in count(replacement_index))
+    yield next(kimi_id for kimi_id in kimi_ids if kimi_id not in used_ids)
     for prefix in ("call_", "toolu_", "chatcmpl-tool-", ""):
         for length in (24, 32, 64):
             yield prefix + digest[:length]

@@ -140,7 +140,7 @@ def tool_call_ids_fit_pattern(messages: list[Message], context: TransformContext
     """
     if not context.id_pattern:
         return messages
-    rewriter = IdRewriter(context.id_pattern)
+    rewriter = IdRewriter(context.id_pattern, messages)
     changed_messages = [rewriter.rewrite_message(message) for message in messages]
     return changed_messages if _is_changed(messages, changed_messages) else messages
 

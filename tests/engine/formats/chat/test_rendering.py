@@ -1,6 +1,7 @@
 import itertools
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -214,6 +215,12 @@ def test_kimi_ids_count_over_the_complete_conversation() -> None:
     ]
     prompt = render_conversation(messages, format="kimi_k2")
     assert prompt.count("functions.get_weather:0") == prompt.count("functions.get_weather:1") == 2
+
+
+def test_kimi_id_that_the_model_used_is_not_given_to_another_call() -> None:
+    calls = (replace(CALL, id="functions.get_weather:1"), OTHER)
+    prompt = render_conversation([PromptMessage("assistant", "", calls=calls)], format="kimi_k2")
+    assert re.findall(r"functions\.get_weather:(\d)", prompt) == ["1", "2"]
 
 
 @pytest.mark.parametrize("name", ["kimi_k2", "cohere", "mistral_v11"])

@@ -83,12 +83,16 @@ def _assign_ids(messages: Sequence[PromptMessage], turn_spec: TurnSpec) -> list[
 def _build_ids(calls: Sequence[TextCall], build_id: Callable[[TextCall, int], str], used_ids: list[str]) -> list[str]:
     """Return one id for each call, and append them to `used_ids`.
 
-    An id that `used_ids` has already is replaced by an id made from the call's position.
+    An id that `used_ids` has already is replaced by an id made from the call's position or a later one.
     """
     count_before = len(used_ids)
     for call in calls:
-        call_id = build_id(call, len(used_ids))
-        used_ids.append(build_id(replace(call, id=""), len(used_ids)) if call_id in used_ids else call_id)
+        position = len(used_ids)
+        call_id = build_id(call, position)
+        while call_id in used_ids:
+            call_id = build_id(replace(call, id=""), position)
+            position += 1
+        used_ids.append(call_id)
     return used_ids[count_before:]
 
 
