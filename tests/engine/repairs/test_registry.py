@@ -25,6 +25,7 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     "text_around_object": [
         ('好的，参数如下：{"city": "北京"}。', {"city": "北京"}),
         ('Here\'s it: {"a": "}"} Done.', {"a": "}"}),
+        ('{"a": [1]} as in [2].', {"a": [1]}),
     ],
     "comments": [('{"a": 1, // one\n "b": /* two */ "http://x"}', {"a": 1, "b": "http://x"})],
     "smart_quotes": [("{“城市”: “北京 \"首都\"”}", {"城市": '北京 "首都"'}), ("{‘a’: ‘b’}", {"a": "b"})],

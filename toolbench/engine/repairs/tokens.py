@@ -104,7 +104,7 @@ def find_objects(text: str) -> tuple[list[str], str]:
     object_texts: list[str] = []
     outside_parts, object_parts, depth = [text[:start]], [""], 0
     for token in tokenise(text[start:]):
-        depth += token.kind == PUNCTUATION and token.text in CLOSING_BRACKETS
+        depth += token.kind == PUNCTUATION and token.text in (CLOSING_BRACKETS if depth else "{")
         (object_parts if depth else outside_parts).append(token.text)
         if token.kind == PUNCTUATION and token.text in "}]" and depth:
             depth -= 1
