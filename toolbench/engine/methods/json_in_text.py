@@ -178,13 +178,11 @@ def _find_call_as_code(text: str, names: Collection[str]) -> str | None:
 
 def _iterate_code_calls(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each call in code form as (text, tool name): first the whole text, then its lines."""
-    stripped_text = text.strip().strip("[]` \n")
-    lines = (stripped_text, *(line.strip() for line in stripped_text.splitlines()))
-    yield from ((line, name) for line in lines for name in names if _is_code_call(line, name))
-
-
-def _is_code_call(line: str, name: str) -> bool:
-    return line.startswith((f"{name}(", f"{name} {{")) and line.endswith((")", "}"))
+    stripped_text, known_names = text.strip().strip("[]` \n"), frozenset(names)
+    for line in (stripped_text, *(line.strip() for line in stripped_text.splitlines())):
+        if line.endswith((")", "}")):
+            names_in_line = [line.partition(separator)[0] for separator in ("(", " {") if separator in line]
+            yield from ((line, name) for name in names_in_line if name in known_names)
 
 
 def _has_readable_arguments(line: str, name: str) -> bool:
