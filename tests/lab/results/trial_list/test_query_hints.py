@@ -9,6 +9,7 @@ from toolbench.lab.results.trial_list.query_hints import list_query_hints
     ("text", "advice"),
     [
         ("model=glm", "“model=glm” is searched as text; write model:glm to filter."),
+        ('model="glm 4"', '“model="glm 4"” is searched as text; write model:"glm 4" to filter.'),
         ("Model>glm", "“Model>glm” is searched as text; write model:glm to filter."),
         ("ms=>5", "“ms=>5” is searched as text; write ms>=5 to filter."),
         ("ms==5", "“ms==5” is searched as text; write ms:5 to filter."),

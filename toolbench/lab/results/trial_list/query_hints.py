@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from toolbench.lab.results.trial_list.query_text import FIELDS, NUMBER_FIELDS, OUTCOME_WORDS, parse_query_text
 from toolbench.lab.results.trial_list.text_search import MIN_PART_CHARS, list_ignored_parts
 
-_QUOTED = re.compile(r'"[^"]*"?')
-_LOOKALIKE = re.compile(r"(?<!\S)([A-Za-z_]+)([=<>:]+)([^\s\"/]\S*)")
+# A word like a term, whose value may be in quotes, or a text in quotes.
+_LOOKALIKE_OR_QUOTED = re.compile(
+    r'(?<!\S)(?P<name>[A-Za-z_]+)(?P<operator>[=<>:]+)(?P<value>"[^"]+"?|[^\s"/][^\s"]*)|"[^"]*"?'
+)
 _SEARCHABLE = f"a search needs a letter or a digit, and in quotes {MIN_PART_CHARS} characters or more."
 # Field of the query bar, by another word that users may write for it.
 _OTHER_NAMES = {
@@ -50,8 +52,11 @@ def _describe_taken_values(term: str) -> str:
 
 
 def _iter_word_hints(words: str) -> Iterator[str]:
-    """Yield a sentence for each word with an operator that is searched as text, except quoted ones."""
-    for name, operator, value in _LOOKALIKE.findall(_QUOTED.sub(" ", words)):
+    """Yield a sentence for each word with an operator that is searched as text, except in quotes."""
+    for match in _LOOKALIKE_OR_QUOTED.finditer(words):
+        name, operator, value = match["name"], match["operator"], match["value"]
+        if name is None:
+            continue
         field = name.lower()
         if field in FIELDS:
             advice = f"write {field}{_correct_operator(field, operator)}{value} to filter"
