@@ -80,3 +80,8 @@ def test_list_tool_problems_reads_schema_of_property_named_properties() -> None:
     assert list_tool_problems((ToolDefinition("save", "", schema),), capabilities) == (
         "The endpoint refuses schemas with pattern, such as that of save.",
     )
+
+
+@pytest.mark.parametrize("pattern", ["[a", "a{9999999999}"])
+def test_list_tool_problems_ignores_pattern_that_is_no_regular_expression(pattern: str) -> None:
+    assert list_tool_problems((ToolDefinition("fine"),), Capabilities(name_pattern=pattern)) == ()

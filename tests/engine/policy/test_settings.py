@@ -104,6 +104,8 @@ def test_resolve_policy_lists_every_error_with_layer_key_and_hint() -> None:
         ("paths", ["telepathy"]),
         ("method", ["native"]),
         ("tool_choice", 7),
+        ("tool_id_pattern", "[a"),
+        ("tool_id_pattern", "a{9999999999}"),
     ],
 )
 def test_resolve_policy_refuses_value_of_wrong_type_or_range(key: str, value: Any) -> None:

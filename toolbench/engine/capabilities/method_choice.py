@@ -189,7 +189,7 @@ def list_tool_problems(tools: Sequence[ToolDefinition], capabilities: Capabiliti
 def _compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern) if pattern else None
-    except re.error:
+    except (re.error, OverflowError):
         return None
 
 

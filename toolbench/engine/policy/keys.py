@@ -98,7 +98,7 @@ def _parse_pattern(value: Any) -> str | None:
     text = _parse_text(value)
     try:
         re.compile(text or "")
-    except re.error:
+    except (re.error, OverflowError):
         raise ValueError from None
     return text
 
