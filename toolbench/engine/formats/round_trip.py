@@ -20,7 +20,7 @@ def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterabl
         PlanError: the format is unknown.
     """
     limits, offered_tools = get_format(format).round_trip_limits, build_tool_schemas(tools)
-    return len(calls) <= limits.max_calls and all(_is_call_safe(limits, call, offered_tools) for call in calls)
+    return all(_is_call_safe(limits, call, offered_tools) for call in calls)
 
 
 def _is_call_safe(limits: RoundTripLimits, call: TextCall, offered_tools: ToolSchemas) -> bool:

@@ -183,7 +183,6 @@ class RoundTripLimits:
         name_pattern: a pattern that matches the whole name of the tool.
         key_pattern: a pattern that matches the whole key of each argument.
         forbidden_texts: texts that no string and no key in the arguments may contain.
-        max_calls: the largest number of calls in an answer.
         needs_schema: whether values need a schema to get their types back.
         keeps_ids: whether the format keeps the ids of calls.
         checks_nested_keys: whether `key_pattern` applies to the keys of nested objects, too.
@@ -194,7 +193,6 @@ class RoundTripLimits:
     name_pattern: str = r"\S+"
     key_pattern: str = r"(?s).*"
     forbidden_texts: tuple[str, ...] = ()
-    max_calls: int = 1000
     needs_schema: bool = False
     keeps_ids: bool = False
     checks_nested_keys: bool = False
