@@ -21,7 +21,7 @@ _STRING_END_OR_ESCAPE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _DECODER = json.JSONDecoder()
 MAX_LOOKAHEAD = 16_384  # characters that are first parsed as one JSON value, which is faster and gives the same result
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "{[(", "}])"
-MAX_WHITE_SPACE_LENGTH = 32  # characters of white space within which an end marker or a further value must follow
+MAX_WHITE_SPACE_LENGTH = 32  # characters; an end marker or a value after more white space does not belong to the call
 _WHITE_SPACE = re.compile(rf"\s{{0,{MAX_WHITE_SPACE_LENGTH}}}")
 _VALUE_SEPARATOR = re.compile(rf"\s{{0,{MAX_WHITE_SPACE_LENGTH}}}[,;]?\s{{0,{MAX_WHITE_SPACE_LENGTH}}}")
 
@@ -245,7 +245,7 @@ class BracketExtentScanner:
         return index, False
 
     def begin_with_value(self) -> "BracketExtentScanner":
-        """Return this scanner, set to a text that begins with a bracket, also a round one, without a heading."""
+        """Set this scanner to a text that begins with a bracket of any kind, without a heading, and return it."""
         self._read_next = self._read_value
         return self
 

@@ -38,7 +38,7 @@ def build_tool_lines_writer(
     Args:
         prefix: the text before all tools.
         suffix: the text after all tools.
-        is_flat: write the function alone, without OpenAI's wrapper around it.
+        is_flat: whether to write the function alone, without OpenAI's wrapper around it.
         line_frame: the texts before and after the JSON of each line.
     """
 
@@ -58,7 +58,7 @@ def build_tool_list_writer(
     Args:
         prefix: the text before the list.
         suffix: the text after the list.
-        is_flat: write the functions alone, without OpenAI's wrapper around them.
+        is_flat: whether to write the functions alone, without OpenAI's wrapper around them.
         indent_spaces: spaces of indentation for each level of the JSON; None for JSON on one line.
     """
 

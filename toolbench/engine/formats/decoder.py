@@ -108,7 +108,7 @@ class TextDecoder:
         return True
 
     def _read_reasoning_marker(self) -> bool:
-        """Begin or end reasoning with a marker; keep a mentioned marker as text, and drop a second end."""
+        """Begin or end reasoning with a marker; keep a mentioned marker as text; drop a second end marker."""
         token, end_marker = self._marker, self._markers.reasoning_end_by_start.get(self._marker, "")
         is_mentioned = self._is_marker_mentioned() if self._state.is_within_line() else False
         if is_mentioned is None:
@@ -134,7 +134,7 @@ class TextDecoder:
         return is_marker_mentioned(self._marker, next_text, self._offered_tools.schemas, is_all_text=is_all_text)
 
     def _get_next_text(self) -> tuple[str, bool]:
-        """Return the text after the marker that is examined, and whether this text does not get longer."""
+        """Return the beginning of the text after the marker, and whether this beginning does not get longer."""
         buffer, max_length = self._buffer, self._markers.next_text_length
         next_text = buffer.text[buffer.index : buffer.index + max_length]
         return next_text, buffer.final or len(next_text) == max_length
@@ -254,7 +254,7 @@ class TextDecoder:
         )
 
     def _begin_block(self, block: Block) -> None:
-        """Begin a block and choose the scanner that finds its end; of a wrapper, only hold the marker."""
+        """Begin a block and choose the scanner that finds its end; for a wrapper, only hold its marker."""
         if block.is_wrapper:
             self._state.hold_token(self._marker)
             self._read_next = self._read_text
@@ -345,7 +345,7 @@ class TextDecoder:
     def _is_unoffered(self, block: Block, parsed_block: ParsedBlock) -> bool:
         """Return whether tools are offered and none of the calls of a block names one of them.
 
-        False without calls, and always for a block whose start marker is certain.
+        The result is False without calls, and for a block with `is_certain`.
         """
         names = self._offered_tools.schemas
         if not names or not parsed_block.calls or block.is_certain:
@@ -353,10 +353,10 @@ class TextDecoder:
         return not any(call.name in names for call in parsed_block.calls)
 
     def _counts_as_text(self, block: Block, parsed_block: ParsedBlock, body: str, *, is_truncated: bool) -> bool:
-        """Return whether a block with markers is text; add a finding if it is text in spite of arguments.
+        """Return whether a block with markers is text; add a finding if a call with arguments becomes text.
 
-        It is text if it has no readable call and reads as prose, if the format requires names of offered tools and it
-        has none, or if no tools are offered and its calls stand in a sentence.
+        A block is text if it has no readable call and reads as prose, if the format requires names of offered tools and
+        the block has none, or if no tools are offered and the calls of the block stand in a sentence.
         """
         names = self._offered_tools.schemas
         needs_offered_name = block.needs_offered_name and bool(names or self._treats_tokens_as_markup)

@@ -66,7 +66,7 @@ class CallKeys:
             yield self._parse_call(value)
 
     def _parse_call(self, value: dict[str, Any]) -> ParsedCall | None:
-        """Return the call that an object is.
+        """Return the call in an object.
 
         The result is None if the object has no name, if its arguments cannot be read, or if it has no arguments but
         keys that do not belong to a call.
@@ -197,7 +197,7 @@ def _read_value(text: str, index: int, deviation_codes: set[str]) -> tuple[Any, 
     Raises:
         BrokenValueError: the value cannot be read.
     """
-    if not deviation_codes:  # once a value was not JSON, this is not tried again: an error takes time for all of `text`
+    if not deviation_codes:  # not after a value that is not JSON: each error takes time in proportion to `index`
         with suppress(InvalidJsonError):
             return read_json_at(text, index)
     end = _get_value_end(text, index)

@@ -22,7 +22,7 @@ def read_value(text: str) -> Any:
     """Return the JSON value in `text`, or the value of the Python literal if it is not JSON.
 
     Raises:
-        InvalidJsonError: the text is neither, too long or nested too deeply.
+        InvalidJsonError: the text is neither of them, is too long or is nested too deeply.
     """
     try:
         return read_json(text)
@@ -35,8 +35,8 @@ def parse_python(text: str, *, is_exact: bool = False) -> ast.expr:
 
     Args:
         text: the expression.
-        is_exact: accept only valid Python. Else line breaks in strings, unknown escapes and leading zeros are repaired
-            first, so that positions in the tree may differ from those in the text.
+        is_exact: whether to accept only valid Python. Otherwise line breaks in strings, unknown escapes and leading
+            zeros are repaired first, and positions in the tree may differ from those in the text.
 
     Raises:
         InvalidJsonError: the text is too long, nested too deeply, or not one expression.

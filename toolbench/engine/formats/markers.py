@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 BACKTICK = "`"
-MAX_BACKTICKS = 64  # backticks; a longer run counts as several
+MAX_BACKTICKS = 64  # backticks of one run; a longer run counts as several
 MAX_PREFIX_LEVELS = 4  # nested groups of words with a common beginning in a pattern
 
 

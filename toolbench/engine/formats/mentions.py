@@ -56,7 +56,10 @@ def is_reasoning_start_mentioned(previous_character: str) -> bool:
 
 
 def is_reasoning_end_mentioned(previous_character: str) -> bool:
-    """Return whether an end marker of reasoning after this character may be only mentioned."""
+    """Return whether an end marker of reasoning after this character may be only mentioned.
+
+    This is so after a space, a tab, or an opening quote or bracket.
+    """
     return previous_character != "" and previous_character in _OPENING_CHARACTERS + _SPACES
 
 

@@ -76,7 +76,7 @@ def get_format(name: str) -> TextFormat:
 
 
 def _build_auto_format() -> TextFormat:
-    """Build the format that parses texts in all others."""
+    """Build the format that parses texts in all other formats."""
     blocks = _merge_blocks(block for text_format in FORMATS for block in text_format.blocks)
     start_markers = {block.start_marker for block in blocks}
     dropped_tokens = (

@@ -8,7 +8,8 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-# Characters after a start marker that decide which block begins; the length of the longest `body_starts` is added.
+# Characters after a start marker that are read to decide which block begins, besides the length of the longest text of
+# `body_starts`.
 MIN_NEXT_TEXT_LENGTH = 64
 WHITE_SPACE = re.compile(r"\s*")
 

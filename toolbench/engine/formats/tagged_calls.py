@@ -120,7 +120,8 @@ class TaggedReader:
     def _is_extent_doubtful(self, start: re.Match[str], value: str) -> bool:
         """Return whether a lost tag hides where a value begins or ends.
 
-        This is so if the value contains a part of its end tag, or if there is white space where a tag should be.
+        This is so if the value contains a part of its end tag or a stray tag, or if there is white space where a tag
+        should be.
         """
         if self.value_end in value:
             return _get_trailing_space(start[0]) not in ("", "\n") or self._has_stray_end(value)
@@ -265,7 +266,7 @@ def _read_json_arguments(call: ParsedCall, text: str, value_end: str, *, is_trun
 
 
 def _unwrap_arguments(arguments: dict[str, Any], tool_name: str, offered_tools: ToolSchemas) -> dict[str, Any] | None:
-    """Return the arguments that models wrap in one parameter which the tool does not have, else None."""
+    """Return the arguments that are wrapped in one parameter that the tool does not have; None if they are not."""
     key = next(iter(arguments), "")
     properties = offered_tools.schemas.get(tool_name, {}).get("properties")
     if len(arguments) != 1 or key not in _WRAPPER_KEYS or not isinstance(properties, dict) or key in properties:

@@ -58,7 +58,8 @@ class TurnSpec:
             text.
         reasoning_frame: the frame of reasoning; None for that of the text format.
         missing_reasoning: the text that replaces missing reasoning.
-        missing_reasoning_before_calls: the text that replaces it in a turn with calls; None for `missing_reasoning`.
+        missing_reasoning_before_calls: the text that replaces missing reasoning in a turn with calls; None for
+            `missing_reasoning`.
         has_frame_per_result: whether each result has a frame of its own.
         keeps_requested_start: whether the turn that the prompt asks for begins with `requested_turn_start` also after
             results.

@@ -61,7 +61,7 @@ class GemmaCallReader:
         return () if parsed_block.problem_code else parsed_block.calls
 
     def _read_without_repair(self, body: str, *, is_truncated: bool) -> ParsedBlock:
-        """Read the calls without `repair_gemma_calls`. Of one string, the opening quote may be an apostrophe."""
+        """Read the calls without `repair_gemma_calls`. The opening quote of one string may be an apostrophe."""
         calls: list[ParsedCall] = []
         quoted_parts = body.split(self.quote)
         parts = list(_iterate_parts(quoted_parts))
@@ -176,7 +176,7 @@ def _build_declarations_writer(start_marker: str, quote: str, end_marker: str) -
 def _build_format(
     name: str, call_tokens: tuple[str, str, str], prompt: PromptLayout, reasoning_markers: tuple[tuple[str, str], ...]
 ) -> TextFormat:
-    """Return a format.
+    """Return a text format with strings between special tokens.
 
     `call_tokens` are the start marker of a call, the token around strings and the end marker of a call.
     """

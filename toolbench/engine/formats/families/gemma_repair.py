@@ -14,7 +14,7 @@ from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.specification import ParsedCall
 from toolbench.engine.formats.types import ToolSchemas
 
-MAX_BODY_LENGTH = 16_384  # characters of a block that is repaired
+MAX_BODY_LENGTH = 16_384  # characters of the longest block that is repaired
 MAX_CANDIDATES = 64  # positions tried; with more, the block is not repaired
 _HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s{0,64}:\s*+(?P<name>[\w.-]++)\s*+\{")
 _STRING_START_CANDIDATE = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
@@ -94,7 +94,7 @@ def _find_parameter_names(body: str, offered_tools: ToolSchemas) -> set[str] | N
 
 
 def _iterate_candidates(body: str, quote: str, parameter_names: set[str] | None) -> Iterator[_Candidate]:
-    """Yield the positions at which a delimiter gives a string without the key of a known parameter."""
+    """Yield the positions at which a delimiter would give a string that has no key of a known parameter."""
     delimiter_indexes = [match.start() for match in re.finditer(re.escape(quote), body)]
     starts = [0, *(index + len(quote) for index in delimiter_indexes)]
     for segment_number, (start, end) in enumerate(zip(starts, [*delimiter_indexes, len(body)], strict=True)):
@@ -136,7 +136,7 @@ def _is_certain(text: str, parameter_names: set[str] | None) -> bool:
 
 
 def _restore_quotation(parts: list[str], quote: str) -> str:
-    """Return the block with quotation marks for two stray delimiters in one string; "" in other cases."""
+    """Return the block with quotation marks in place of two stray delimiters in one string; "" in other cases."""
     stray_indexes = [
         index
         for index, (text_before, text_after) in enumerate(pairwise(parts))

@@ -33,7 +33,7 @@ def _parse_heading(heading: str) -> tuple[str, str]:
 
 
 def build_kimi_id(call: TextCall, index: int) -> str:
-    """Return the call's id if it is `functions.NAME:NUMBER`, else such an id with the call's position."""
+    """Return the call's id if it is `functions.NAME:NUMBER`, else an id of this form with the call's position."""
     return call.id if _CALL_ID.fullmatch(call.id) else f"functions.{call.name}:{index}"
 
 

@@ -30,7 +30,7 @@ def _build_line_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence
 
 
 def _build_anywhere_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a function that builds the blocks of `_build_line_blocks`, which may here begin within a line, too."""
+    """Return a function like that of `_build_line_blocks`, whose blocks may also begin within a line."""
     build_line_blocks = _build_line_blocks(name_prefix, name_suffix)
     return lambda names: tuple(replace(block, must_begin_line=False) for block in build_line_blocks(names))
 
