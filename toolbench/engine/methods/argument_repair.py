@@ -117,8 +117,8 @@ def refuse_blank_last_call(
         mode: name of the method in parse errors, from `get_mode_name`.
 
     Returns:
-        The calls, unchanged if the last one was received with arguments. Otherwise the last call is one that cannot be
-        read, with a finding and a truncated parse error.
+        The calls, unchanged if the last one was received with arguments. Otherwise the last call counts as unreadable,
+        with a finding and a truncated parse error.
     """
     arguments = get_called_function(received_calls[-1]).get("arguments") if received_calls else "{}"
     if not (arguments is None or (isinstance(arguments, str) and not arguments.strip())):

@@ -31,8 +31,8 @@ def build_instruction(
     Args:
         method: name of the method.
         tools_json: the tools, at least one.
-        allows_final: add how to answer without a tool; only for `constrained`.
-        allows_several: add how to make several calls at once; only for `constrained`.
+        allows_final: whether to add how to answer without a tool; only for `constrained`.
+        allows_several: whether to add how to make several calls at once; only for `constrained`.
     """
     optional_lines = [
         _PROMPTS[method][part_name]

@@ -85,8 +85,9 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
 def find_blocks(text: str) -> Iterator[JsonBlock]:
     """Yield the objects and lists of a text that are in a fence or are the whole text.
 
-    A text that begins like an object or a list of objects and is not JSON there is one broken block. Otherwise at most
-    the first 32 fences are read; those whose content is neither JSON nor begins like this are ignored.
+    If the text begins like an object or a list of objects, but not with JSON, the whole text is one broken block.
+    Otherwise at most the first 32 fences are read. A fence is ignored if its content is not JSON and does not begin
+    like an object or a list of objects.
     """
     text_start = len(text) - len(text.lstrip())
     if text[text_start : text_start + 1] in ("{", "["):
@@ -109,7 +110,10 @@ def find_blocks(text: str) -> Iterator[JsonBlock]:
 
 
 def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
-    """Return the block of the fence at `start`; neither broken nor with a value if it is not JSON at all."""
+    """Return the block of the fence at `start`, whose content begins at `content_start`.
+
+    If the content does not begin like JSON, the block has no value and is not broken.
+    """
     if text[content_start : content_start + 1] in ("{", "[") and (value_and_end := _read_value_at(text, content_start)):
         value, end = value_and_end
         blank_length = len(text[end:]) - len(text[end:].lstrip())

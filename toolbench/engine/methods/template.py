@@ -60,7 +60,7 @@ class TemplateMethod(CallMethod):
         blocks = [block for block in get_format(self.text_format).blocks if block.end_markers]
         is_stopped = [bool({*block.end_markers} & {*self._stop_texts}) for block in blocks]
         self._has_stopped_ends = any(is_stopped)
-        # Start markers of blocks that the endpoint does not cut at a stop text.
+        # Start markers of blocks whose end markers are no stop texts.
         self._unstopped_starts = tuple(
             block.start_marker for block, is_cut in zip(blocks, is_stopped, strict=True) if not is_cut
         )

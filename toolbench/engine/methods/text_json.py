@@ -28,9 +28,9 @@ CALL_ID = "text_call_1"
 class TextJsonMethod(TextCallMethod):
     """Method that reads one call of an answer: the first fenced JSON that names a known tool.
 
-    JSON that is the whole text needs no fence. If there is no such call, the first object without a fence that is a
-    call is read from among other text, or else a call that the policy's repairs make readable. A call that cannot be
-    read, or whose end is missing, is reported and never runs.
+    JSON that is the whole text needs no fence. If there is no such call, the method reads the first object without a
+    fence that is a call, or else a call that the policy's repairs make readable. A call that cannot be read, or whose
+    end is missing, is reported and never runs.
     """
 
     method = "text_json"

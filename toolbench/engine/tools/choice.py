@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolbench.engine.types import JsonObject
 
-RequestChoice: TypeAlias = str | JsonObject  # a tool choice as a chat request has it
+RequestChoice: TypeAlias = str | JsonObject  # a tool choice in the form of a chat request
 
 
 @dataclass(frozen=True, slots=True)
