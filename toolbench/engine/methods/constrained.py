@@ -123,7 +123,7 @@ class ConstrainedMethod(TextCallMethod):
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
     def _parse_calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
-        """Return the calls in the JSON of an answer; [] without calls, or if one is unreadable or of an unknown tool."""
+        """Return the calls in the JSON of an answer; [] without calls, or if one is unreadable or of no known tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
         call_values = value.get("calls") if isinstance(value, dict) and self._options.max_calls > 1 else None
         parsed_calls = [

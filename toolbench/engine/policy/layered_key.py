@@ -23,7 +23,7 @@ class OverriddenSetting:
         layer: the earlier layer; for a list or object that is reset, the layer of its last part.
         value: the value that was replaced.
         by_layer: the later layer.
-        by_value: the value after it: the default after a reset, None for a leaf that no longer exists.
+        by_value: the new value: the default after a reset, None for a leaf that no longer exists.
     """
 
     key: str

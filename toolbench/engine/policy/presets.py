@@ -173,7 +173,7 @@ def list_case_study_presets() -> tuple[str, ...]:
 
 
 def _get_strategy_addition(name: str) -> JsonObject:
-    """Return the settings added to a preset as the strategy; {} unless the case study published it.
+    """Return the settings added to a preset that is the strategy; {} unless the case study published the preset.
 
     They turn off what Toolbench added to the infrastructure after the publication. They are not added to a preset that
     is the default of a provider or a workaround, so that production keeps the settings of the infrastructure.
