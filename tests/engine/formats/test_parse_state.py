@@ -38,6 +38,7 @@ def _parse_in_all_ways(text: str, text_format: str) -> ParsedText:
         ("{o}{c}{c}Hello", "Hello", ""),
         ("{c}Hello{c}", "Hello", ""),
         ("Hello{c}", "Hello", ""),
+        ("Hm{c}\nSo\n{o}more{c}\nDone", "So\n\nDone", "Hm\nmore"),
         ("Hello\n{c}\n", "Hello", ""),
         ("{o}Hm.{c}Hello{c}", "Hello", "Hm."),
         ("{o}Hm.{c}{o}{c}Hello{c}", "Hello", "Hm."),

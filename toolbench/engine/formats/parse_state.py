@@ -122,8 +122,10 @@ class ParseState:
             if text.strip():
                 self._release_pending_parts(lambda token: True)
             return
-        if self._may_be_reasoning and text.strip():
+        if self._may_be_reasoning and (visible_text := text.lstrip()):
+            self._written_parts.append(text[: -len(visible_text)])
             self._turn_into_reasoning()
+            text = visible_text
         self._written_parts.append(text)
         self._last_character = text[-1]
         if self._proposed_calls:
