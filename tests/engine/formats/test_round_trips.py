@@ -162,3 +162,14 @@ def test_seed_oss_keeps_line_breaks_of_values_and_adds_none() -> None:
     call = TextCall("ping", {"text": "\ndef f():\n  pass\n"})
     assert is_round_trip_safe([call], format="seed_oss")
     assert parse(render([call], format="seed_oss"), format="seed_oss").calls[0].arguments == call.arguments
+
+
+@pytest.mark.parametrize("text_format", FORMAT_NAMES)
+def test_name_without_letter_or_digit_is_not_round_trip_safe(text_format: str) -> None:
+    assert not is_round_trip_safe([TextCall("__", {})], format=text_format)
+
+
+def test_kimi_call_with_the_id_of_another_tool_keeps_its_name() -> None:
+    call = TextCall("ping", {}, "functions.bash:0")
+    (parsed_call,) = parse(render([call], format="kimi_k2"), format="kimi_k2").calls
+    assert (parsed_call.name, parsed_call.id) == ("ping", "functions.ping:0")

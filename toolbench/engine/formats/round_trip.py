@@ -24,7 +24,7 @@ def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterabl
 
 
 def _is_call_safe(limits: RoundTripLimits, call: TextCall, offered_tools: ToolSchemas) -> bool:
-    if not re.fullmatch(limits.name_pattern, call.name):
+    if not re.fullmatch(limits.name_pattern, call.name) or not any(map(str.isalnum, call.name)):
         return False
     keys = _iterate_keys(call.arguments) if limits.checks_nested_keys else iter(call.arguments)
     if not all(re.fullmatch(limits.key_pattern, key) for key in keys):

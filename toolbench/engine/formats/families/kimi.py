@@ -19,7 +19,6 @@ from toolbench.engine.types import JsonObject
 
 CALL_BEGIN, ARGUMENTS_MARKER, CALL_END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 SECTION_BEGIN, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
-_CALL_ID = re.compile(r"functions\.[^\s:<|]+:\d+")
 _HEADING = re.compile(
     r"\s*(?P<id>(?:functions\.)?(?P<name>[\w.-]+?)(?P<position>:\d+)?)\s*(?:<\|tool_call_argument_begin\|>\s*)?"
 )
@@ -34,7 +33,8 @@ def _parse_heading(heading: str) -> tuple[str, str]:
 
 def build_kimi_id(call: TextCall, index: int) -> str:
     """Return the call's id if it is `functions.NAME:NUMBER`, else an id of this form with the call's position."""
-    return call.id if _CALL_ID.fullmatch(call.id) else f"functions.{call.name}:{index}"
+    is_fitting = re.fullmatch(rf"functions\.{re.escape(call.name)}:\d+", call.id)
+    return call.id if is_fitting else f"functions.{call.name}:{index}"
 
 
 def _render_call(call: TextCall, index: int) -> str:
