@@ -88,8 +88,8 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
     Only calls that were valid without a repair are graded. They are matched with the expected calls so that as many as
     possible are right. A valid call without a match is compared with the expected call of its tool from which it
     differs at the fewest paths, among those that no earlier call is matched with; if other calls are permitted, among
-    those that no call at all is matched with. A compared call is wrong. If there is none to compare with, the call is
-    not graded.
+    those that no call at all is matched with. A call that is compared in this way counts as wrong. If there is no
+    expected call to compare with, the call is not graded.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     made = list(_iter_valid_calls(steps))

@@ -20,7 +20,7 @@ def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root:
     """Return a new document with the operations applied in order; `document` is not changed.
 
     Every operation but `delete` creates missing parents as objects. `append` and `insert` at a member of an object that
-    is missing or null create an array of one item.
+    is missing or null create an array of one item, whatever `index` is.
 
     Args:
         document: The document.

@@ -1,4 +1,4 @@
-"""The filter words of the case study, for models, profiles and strategies.
+"""The filter words of the case study, for providers, models, profiles and strategies.
 
 A filter is a comma-separated list. A word is an id or tag (exact, case is ignored), a glob with `*`, or one of `all`,
 `full` and `*`; `!word` excludes. A filter that has only exclusions selects all other items. An id that contains commas

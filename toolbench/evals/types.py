@@ -97,13 +97,14 @@ class Verdict:
 
     Attributes:
         outcome: pass, fail, infra, na or cancelled.
-        task_pass: Whether the run ended well and all checks of the task hold; None if that cannot be decided.
-        parity_pass: Whether the case study's rule is met; None if it cannot be decided.
+        task_pass: Whether the run ended well and all checks of the task hold; None for infra, na and cancelled.
+        parity_pass: Whether the trial passes by the case study's rule; None for cancelled, and if the case study does
+            not have the scenario.
         failure_class: A code of evals/data/failure_classes.json; "" for a pass.
         category: The case study's word for the failure; "" if its rule counts no failure.
         sentence: The problem in plain words; "" for a pass.
         rule: The rule of a pass in plain words.
-        behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
+        behaviour_seen: Whether the scenario's behaviour occurred; None if the scenario names none.
         avoided: Whether the task was done without the error that the scenario provokes. The trial may fail
             nevertheless, for instance without a final text.
         first_bad: The first problem that no later step recovered from, or the end of a run that was broken off; None
@@ -129,7 +130,8 @@ class Scenario(Protocol):
     """A task of which instances can be drawn, run and judged.
 
     Attributes:
-        group: tools, control, weather, intent, a pack, `bfcl`, or for test cases of users `own` or `own_<group>`.
+        group: tools, control, weather, intent, the name of a pack, `bfcl`, or for test cases of users `own` or
+            `own_<group>`.
         intent: One plain sentence for the pages.
         control: Whether it is a control scenario, which shows whether the model answers at all.
         public: Whether its texts are public, so that models may have been trained on them.

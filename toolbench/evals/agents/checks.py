@@ -1,4 +1,4 @@
-"""Checks of the arguments of an agent's call that need no right answer: the rows of data/agent_checks.json.
+"""Checks of an agent's call that do not depend on the right answer: the rows of data/agent_checks.json.
 
 agents/verdict.py describes the agents.
 """

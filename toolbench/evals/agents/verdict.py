@@ -50,8 +50,8 @@ class AgentStep:
 
     Attributes:
         call: The agent's last call; None if it made none.
-        checks: The checks of that call, never empty. If the agent made none, or its arguments could not be parsed,
-            empty arguments are checked.
+        checks: The checks of that call, never empty. If the agent made no call, or the arguments of the call could not
+            be parsed, empty arguments are checked.
     """
 
     agent: str
@@ -134,9 +134,9 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
 def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, ...]) -> Verdict:
     """Return the verdict of all agents in order.
 
-    The sentence of a failure names the first wrong agent and all later wrong ones. It names another problem of the run
-    instead if that problem is not in a later turn than the agent's call, or if the agent made no call. That the turns
-    ran out is no such problem.
+    The sentence of a failure names the first wrong agent and all later wrong ones. Another problem of the run takes
+    precedence if it is in the same turn as the agent's call or earlier, or if the agent made no call. That the turns
+    ran out never takes precedence.
     """
     steps = [_build_step(agent, instance, list(iter_calls(loop_result))) for agent in agents]
     wrong_steps = [step for step in steps if step.failed_check]
@@ -281,10 +281,10 @@ def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep
 
 
 def _apply_first_problem(verdict: Verdict, step_problem: Problem, *, has_called: bool) -> Verdict:
-    """Return a failed verdict with the problem of the first wrong agent, if it comes before the verdict's own.
+    """Return a failed verdict with the problem of the first wrong agent, if it comes before the verdict's own problem.
 
-    It also replaces the problem of a run that ran out of turns, which says only how the run ended. Any other verdict is
-    returned unchanged.
+    The agent's problem also replaces that of a run that ran out of turns, which says only how the run ended. Any other
+    verdict is returned unchanged.
 
     Args:
         verdict: The verdict by the rules of all scenarios.

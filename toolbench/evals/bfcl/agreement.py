@@ -70,7 +70,7 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
 
 
 def _iter_changes(value: Any) -> Iterator[Any]:
-    """Yield values of every type, then variants of the value in spelling or in one part; some may equal it."""
+    """Yield values of every type, then variants of the value in spelling or in one part; some may equal the value."""
     yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
     if isinstance(value, str):
         yield from (value.upper(), f" {value}.", value.replace(" ", "-"), value[:-1])

@@ -1,9 +1,9 @@
 """BFCL's rules for single-turn Python calls, implemented independently of its AST checker.
 
 An answer is right exactly if the checker accepts it; `bfcl/agreement.py` compares the two. The rules differ from JSON
-equality: case, spaces and some punctuation of strings are ignored, an integer is accepted for a float, members of
-objects are compared one level deep, and accepted values of another type than the parameter's name a variable: the
-answer must have exactly one of them.
+equality: case, spaces and some punctuation of strings are ignored, an integer is accepted for a float, and members of
+objects are compared one level deep. If the accepted values have another type than the parameter, they are names of a
+variable: the argument must be equal to one of them.
 """
 
 import re

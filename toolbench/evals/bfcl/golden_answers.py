@@ -24,8 +24,8 @@ def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
     """Return the name and the arguments of every call, in BFCL's order.
 
     Each parameter gets the first accepted value of its type. Without such a value, it is omitted if it may be, and
-    otherwise gets the first accepted value. The checker rejects the golden answers of a few cases, because these accept
-    no value of a parameter's type.
+    otherwise gets the first accepted value. The checker rejects the golden answers of a few cases, because such a case
+    accepts no value of the type that one of its parameters has.
     """
     functions = {function["name"]: function for function in case.functions}
     return tuple(

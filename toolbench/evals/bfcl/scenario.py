@@ -135,7 +135,7 @@ def _list_wrong_paths(function: JsonObject, accepted: JsonObject, arguments: Jso
 
 
 def _iter_checks(case: BfclCase, calls: list[BfclCall], mistake: AnswerMistake | None) -> Iterator[Check]:
-    """Yield the check by BFCL's rules, and one for each argument if one call is expected and was made."""
+    """Yield the check by BFCL's rules; if one call is expected and made, also one of each given or missing argument."""
     detail = f"{mistake.argument} {mistake.message}".strip() if mistake else ""
     yield Check("accepted by BFCL's rules", mistake is None, detail)
     if len(calls) == 1 == len(case.answers):

@@ -62,7 +62,7 @@ def lookup_code(column: str, key: str) -> str:
 def classify_envelope(*error_codes: str) -> str:
     """Return the code of the cause of a failed call.
 
-    The first of `error_codes` that the column `envelope` of the table has decides; without one, it is `tool_failed`.
+    It is the cause of the first error code that is in the column `envelope` of the table; `tool_failed` if none is.
     """
     return next((code for name in error_codes if (code := lookup_code("envelope", name))), "tool_failed")
 

@@ -57,7 +57,7 @@ def _rate_likelihood(signs: list[str], counter_evidence: str, default_text: str)
     Args:
         signs: Sentences that speak for the cause; their number decides.
         counter_evidence: A sentence that rules the cause out; "" for none.
-        default_text: The evidence if there is neither.
+        default_text: The evidence if there are no signs and no counter-evidence.
     """
     if counter_evidence:
         return "ruled out", counter_evidence

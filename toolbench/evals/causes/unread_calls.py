@@ -14,7 +14,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 MAX_SEARCHED_CHARACTERS = 4000  # from the end of the reasoning
 MAX_TOOL_NAMES = 40
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
-# Most text formats begin a call with one of them; plain or fenced JSON, ReAct and Functionary do not.
+# Most text formats begin a call with one of these marks; plain or fenced JSON, ReAct and Functionary do not.
 _CALL_MARKS = ("<", "[")
 _CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the end marker `<tool_call|>` of another family
 

@@ -94,8 +94,8 @@ class Decision:
     def needs_confirmation(self) -> bool:
         """Return whether the leader needs a confirmation run on new trials.
 
-        It does if it was chosen among several configurations, or if the decision that it qualifies depends on trials
-        that were planned or added after results were seen, or on sequential stopping.
+        A leader needs one if it was chosen among several configurations, if some of its trials were planned or added
+        after results were seen, or if its cells used sequential stopping.
         """
         leader = self.leader
         return leader is not None and (

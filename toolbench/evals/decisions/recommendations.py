@@ -230,7 +230,7 @@ def list_disagreements(
 
 
 def normalise_verdict(text: str) -> str:
-    """Return the verdict with whose words a published text begins; the text unchanged if there is none."""
+    """Return the verdict that a published text begins with; the text unchanged if it begins with none."""
     verdicts = (YES, NO, CONDITIONAL, NOT_APPLICABLE)
     return next((verdict for verdict in verdicts if re.match(rf"{verdict}\b", text)), text)
 

@@ -88,7 +88,7 @@ def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[
 def _compute_shortfall(
     assessment: Assessment, rule: DecisionRule, names: Sequence[str], scenario_indices: tuple[int, ...]
 ) -> TrialShortfall | None:
-    """Return the smallest number of trials that decides the requirements; with more, one may be open again.
+    """Return the smallest number of trials that decides the requirements; with more trials, some may be open again.
 
     Returns:
         The shortfall; None without names, or if no number of trials decides one of the requirements.
@@ -303,8 +303,8 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     ("stopped", TO_CONFIRM, _check_stopping),
 )
 
-# For each requirement of kind OPEN, the function that returns the smallest number of missing trials of each scenario of
-# a subset, from a given number on.
+# For each requirement of kind OPEN, the function that counts the trials that each scenario of a subset lacks. The
+# last argument is the smallest number to return.
 COUNTER_BY_REQUIREMENT: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...], int], int | None]] = {
     UNDECIDED: _count_more_passes,
     P95_UNKNOWN: _count_more_answers,

@@ -266,7 +266,7 @@ def _render_head(
 
 
 def _list_address_notes(exported: ExportedSettings) -> list[str]:
-    """Return a note if the provider's address does not end with MESSAGES_PATH, which the software appends."""
+    """Return a note if the software, which appends MESSAGES_PATH, would not reach the provider's Messages API."""
     if exported.address.endswith("/v1"):
         return []
     return [f"This software appends {MESSAGES_PATH}, but the provider's address is {exported.address}/messages."]

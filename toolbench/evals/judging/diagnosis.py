@@ -49,8 +49,8 @@ def find_first_problem(
     Args:
         loop_result: The finished run.
         tools: The tools offered.
-        expected_codes: Error codes that belong to the task. The problem of such an error is that no later call
-            recovered from it; but if the call broke the tool's schema, that is the problem.
+        expected_codes: Error codes that belong to the task. The problem of a call that failed with one of them is that
+            no later call recovered from the error, unless the call broke the tool's schema.
     """
     for problem in iter_problems(loop_result, tools):
         if problem.recovered:
@@ -79,7 +79,7 @@ def iter_problems(loop_result: LoopResult, tools: Sequence[ToolDefinition]) -> I
 
 
 def locate_problem(turn: int, *, call: int | None = None, path: str = "$", sentence: str) -> ProblemLocation:
-    """Return the location of a problem, whose sentence begins with the turn and any call, both from 1.
+    """Return the location of a problem; its sentence begins with the turn and, if given, the call, both from 1.
 
     Args:
         turn: The turn, from 0.

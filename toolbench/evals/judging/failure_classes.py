@@ -21,8 +21,8 @@ class FailureClass:
         category: The case study's word.
         later_category: The word of the case study's later version; "" if that is the same.
         infrastructure: Whether the class is an infrastructure error.
-        set_up: Whether a key, account, address or machine of the user was not ready. Such an error does not count
-            against the endpoint.
+        set_up: Whether the error says nothing about the endpoint: a key, account, model name, address or machine was
+            not ready, this version cannot run the trial, or Toolbench itself failed.
         judged: Whether judging gives the class. Any other class is set by the lab or comes from an imported report.
         ends: The values of EndReason that have this class.
         findings: The codes of findings about an answer that have this class.
@@ -77,7 +77,7 @@ def classify_error_codes(codes: Iterable[str]) -> str:
     """Return the class of a failed call, `tool_error` if the table has none of its error codes.
 
     Args:
-        codes: The error codes of the call, of which the first one in the table decides.
+        codes: The error codes of the call; the first one that is in the table decides.
     """
     row_by_code = _index_by("envelope")
     return next((row_by_code[code].code for code in codes if code in row_by_code), "tool_error")

@@ -68,12 +68,12 @@ class CheckedResult:
     Attributes:
         rule: The rule of a pass in plain words.
         checks: The checks that must all hold for a pass.
-        case_study_checks: The case study's assertions; None if it has no such scenario.
+        case_study_checks: The case study's assertions; None if the case study does not have the scenario.
         fallback_problem: The problem of a failed trial whose run shows no problem.
         good_ends: The end reasons with which a trial can pass.
         needs_tools: Whether the task is not applicable without tools.
         needs_final_text: Whether a run whose last message is blank fails the task.
-        behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
+        behaviour_seen: Whether the scenario's behaviour occurred; None if the scenario names none.
         avoided: Whether the task was done without the error that the scenario provokes.
         expected_codes: Error codes that belong to the task.
         counts: Counts of the scenario, beside those of every trial.

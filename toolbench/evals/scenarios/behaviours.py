@@ -33,7 +33,7 @@ class Behaviour:
         provoked_causes: The causes that the behaviour leads to in a trial that passes.
         parallel_calls: The number of calls that must be in one message.
         failure_class: The failure class of a trial that fails only because the behaviour did not occur.
-        missing: The sentence about such a failure.
+        missing: The sentence about the missing behaviour in that failure.
         counts: Returns further counts of the run; None for none.
     """
 
@@ -78,8 +78,8 @@ def has_refused_ops(loop_result: LoopResult) -> bool:
 def count_long_arguments(loop_result: LoopResult) -> JsonObject:
     """Return what happened to the long arguments, as three counts of which exactly one is 1.
 
-    `limit_met`: the arguments were refused for their size; `cut_by_length`: the answer with them was truncated;
-    `never_tried`: neither.
+    `limit_met`: the arguments of a call were refused for their size; `cut_by_length`: the token limit truncated an
+    answer before its calls could be read; `never_tried`: neither.
     """
     is_refused = has_error(loop_result, ARGUMENTS_TOO_LARGE)
     is_truncated = not is_refused and any(_is_truncated(record) for record in loop_result.turns)

@@ -1,4 +1,4 @@
-"""The case study's tool scenarios, in which the model reads a workspace and changes one value."""
+"""The case study's tool scenarios and a variant: the model reads a workspace and changes one value."""
 
 from dataclasses import dataclass, field
 
@@ -31,9 +31,9 @@ RULE = (
 class StateScenario:
     """One row of data/state_scenarios.json, in one version of its wording.
 
-    The published instance sets /draft/foo to "bar", has the first wording of every rule, and is always version 1; only
-    its workspace id and its nonce are random. A drawn instance has random ids, key, value, wording, order of tools,
-    distractor tools and nonce; a seed gives the same values and tools in every version.
+    An instance with the published wording sets /draft/foo to "bar", has the first wording of every rule, and is always
+    version 1; only its workspace id and its nonce are random. A drawn instance has random ids, key, value, wording,
+    order of tools, distractor tools and nonce; a seed gives the same values and tools in every version.
 
     Attributes:
         rules: The names of the sentences of the system text.

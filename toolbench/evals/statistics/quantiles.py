@@ -14,7 +14,7 @@ from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
 TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # largest probability that the true quantile lies beyond one bound
 _MAX_MORE_ANSWERS = 1_000_000
-_FIRST_CHUNK = 16  # numbers of answers beyond a limit for which totals are computed first; then twice as many
+_FIRST_CHUNK = 16  # how many numbers of answers beyond a limit are tried first; each further chunk is twice as long
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
     """Yield the tools that checks name as called, once for each such call beyond the expected calls.
 
-    These are both tools of `before`, although its check holds without a call of the second one.
+    Both tools of a `before` row are among them, although its check holds without a call of the second one.
     """
     expected = Counter(call.name for call in case.expect.calls)
     for row in case.expect.checks:

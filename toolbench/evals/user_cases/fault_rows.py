@@ -3,7 +3,7 @@
 The kinds are in evals/tool_faults.py. `times` is the number of first calls that fail, 1 if absent. A fault of the kind
 `refuses` affects every call whose `argument` does not begin with `prefix`. A fault of the kind `oversized` may instead
 affect every call whose `argument` is no integer or is greater than `most`. `seconds` is the delay of a `slow` tool,
-`rows` the length of an `oversized` answer.
+`rows` the number of rows of an `oversized` answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
