@@ -50,7 +50,7 @@ def test_count_trial_counts_calls_and_turns_by_result() -> None:
     }
 
 
-def test_count_trial_repaired_call_is_valid_and_a_parse_error() -> None:
+def test_count_trial_repaired_call_is_a_parse_error_and_not_valid() -> None:
     record = build_calling_turn(
         0, build_result("state_get", {}), build_result("state_get", {}), build_result("state_get", {})
     )
@@ -61,6 +61,16 @@ def test_count_trial_repaired_call_is_valid_and_a_parse_error() -> None:
     counts = record_counts.count_trial(build_ended(replace(record, answer=answer)))
     names = ("calls", "valid_calls", "repaired_calls", "parse_error_turns", "fallback_turns")
     assert [counts[name] for name in names] == [3, 2, 1, 1, 1]
+
+
+def test_count_trial_call_too_large_after_a_repair_is_not_counted() -> None:
+    too_large = build_result("state_get", {}, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
+    record = build_calling_turn(0, too_large)
+    assert record.answer is not None
+    repaired = ParseError("tool_use", "bad", "{a:", call=0, repairs=("unquoted_keys",))
+    answer = replace(record.answer, parse_errors=(repaired,))
+    counts = record_counts.count_trial(build_ended(replace(record, answer=answer)))
+    assert [counts[name] for name in ("calls", "valid_calls", "repaired_calls")] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("code", "ends"), [("model_format", 1), ("connection_reset", 0)])

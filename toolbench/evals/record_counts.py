@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from toolbench.engine.arguments import TOO_LARGE
 from toolbench.engine.events import EndReason, LoopResult, ToolResult, TurnRecord
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.transforms.responses import TEXT_CALL_TRANSFORMS
@@ -99,11 +100,11 @@ def has_call_tag(answer: Turn) -> bool:
 def count_trial(loop_result: LoopResult) -> JsonObject:
     """Return the numerators and denominators of rates for one trial, by the names of the trial's columns.
 
-    Calls refused for their size are in neither `calls` nor `valid_calls`, because it is not known whether their
-    arguments follow the schema. A call that needed a repair is in `calls` but not in `valid_calls`. `calling_answers`
-    and `calling_turns` are the same count, the denominators of different rates.
+    Calls refused for their size are in none of `calls`, `valid_calls` and `repaired_calls`, because it is not known
+    whether their arguments follow the schema. A call that needed a repair is in `calls` but not in `valid_calls`.
+    `calling_answers` and `calling_turns` are the same count, the denominators of different rates.
     """
-    checked = [call.result for call in iter_calls(loop_result) if call.result.parse_status != "too_large"]
+    checked = [call.result for call in iter_calls(loop_result) if call.result.parse_status != TOO_LARGE]
     answers = [(record, record.answer) for record in loop_result.turns if record.answer]
     calling_count = sum(has_call_attempt(answer) for _, answer in answers)
     return {
@@ -129,9 +130,11 @@ def is_valid_call(result: ToolResult) -> bool:
 
 
 def _list_repaired_results(record: TurnRecord, answer: Turn) -> list[ToolResult]:
-    """Return the results of calls whose arguments were readable only after a repair."""
+    """Return the results of calls whose arguments were readable only after a repair and not refused for their size."""
     repaired = {error.call for error in answer.parse_errors if error.is_repaired}
-    return [result for index, result in enumerate(record.results) if index in repaired]
+    return [
+        result for index, result in enumerate(record.results) if index in repaired and result.parse_status != TOO_LARGE
+    ]
 
 
 def _count_repaired_valid(record: TurnRecord, answer: Turn) -> int:
