@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbench.evals.prices import find_price, load_prices
+from toolbench.evals.prices import find_price, load_prices, read_price
 
 
 def test_load_prices_each_have_a_date_and_a_source() -> None:
@@ -19,3 +19,14 @@ def test_compute_cost_is_per_million_tokens() -> None:
 def test_find_price_at_another_provider_is_none() -> None:
     assert find_price("openrouter", "gpt-4o-mini") is None
     assert find_price("openai", "nobody") is None
+
+
+@pytest.mark.parametrize("figure", [None, True, "2", -1, 100_001, float("nan"), 10**400])
+def test_read_price_with_invalid_figure_is_none(figure: object) -> None:
+    assert read_price({"input": 1, "output": figure}, "", "m") is None
+
+
+def test_read_price_origin_names_source_and_any_date() -> None:
+    dated, undated = ({"input": 1, "output": 2, "date": date, "source": "contract 17"} for date in ("2026-11-01", None))
+    prices = [read_price(stored, "", "m") for stored in (dated, undated)]
+    assert [price.origin if price else "" for price in prices] == ["price of 2026-11-01, contract 17", "contract 17"]

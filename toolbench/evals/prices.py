@@ -19,7 +19,7 @@ class Price:
         provider: The slug of the provider's template; "" if there is no provider.
         input: US dollars per million input tokens.
         output: US dollars per million output tokens.
-        date: The date on which `source` stated the price; "" for a price that no list states.
+        date: The date on which `source` stated the price; "" if no date is known.
     """
 
     provider: str
@@ -31,8 +31,8 @@ class Price:
 
     @property
     def origin(self) -> str:
-        """Return the source of the price as text, with the date if a list states the price."""
-        return f"list price of {self.date}, {self.source}" if self.date else self.source
+        """Return the source of the price as text, with its date if it has one."""
+        return f"price of {self.date}, {self.source}" if self.date else self.source
 
     @property
     def is_zero(self) -> bool:
@@ -59,11 +59,14 @@ def read_price(stored: Mapping[str, Any], provider: str, model: str) -> Price | 
     Returns:
         The price; None if one of the two prices is missing or is not a number from 0 to MAX_PRICE.
     """
-    figures = [stored.get(name) for name in ("input", "output")]
-    if not all(isinstance(figure, int | float) and 0 <= figure <= MAX_PRICE for figure in figures):
+    if not all(_is_valid_figure(stored.get(name)) for name in ("input", "output")):
         return None
-    texts = (str(stored.get(name, "")) for name in ("date", "source"))
+    texts = (str(stored.get(name) or "") for name in ("date", "source"))
     return Price(provider, model, float(stored["input"]), float(stored["output"]), *texts)
+
+
+def _is_valid_figure(figure: object) -> bool:
+    return isinstance(figure, int | float) and not isinstance(figure, bool) and 0 <= figure <= MAX_PRICE
 
 
 @cache

@@ -111,7 +111,7 @@ def test_estimate_trials_without_reported_cost_uses_price_list() -> None:
     assert found is not None
     assert found.cost is not None
     assert found.cost.high == pytest.approx((0.15 * 40_000 + 0.6 * 6_000) / 1e6)
-    assert any("list price of 2026-03" in source for source in found.sources)
+    assert any("price of 2026-03" in source for source in found.sources)
 
 
 def test_estimate_trials_unknown_price_is_named_and_has_no_cost() -> None:

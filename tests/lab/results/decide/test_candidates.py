@@ -75,7 +75,7 @@ def test_candidate_cost_uses_list_price_and_tokens_of_all_executions() -> None:
     figure = get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure
     assert figure
     assert figure.low == pytest.approx(measured.cost.value)
-    assert measured.cost_from.startswith("list price of 20")
+    assert measured.cost_from.startswith("price of 20")
 
 
 def test_candidate_cost_of_private_server_is_zero_without_tokens() -> None:

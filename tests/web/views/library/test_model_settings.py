@@ -64,7 +64,7 @@ def test_launch_run_freezes_price_for_sum_costs(owner_client: Client) -> None:
     Model.objects.filter(pk=model.pk).update(price={})
     paid = sum_costs(Trial.objects.filter(config=config))[config.pk]
     assert paid.dollars == pytest.approx(3.0)
-    assert paid.price_lists == ("list price of 2026-11-01, contract 17",)
+    assert paid.price_lists == ("price of 2026-11-01, contract 17",)
 
 
 def test_sum_costs_ignores_unreadable_price() -> None:
