@@ -58,8 +58,15 @@ class BfclCase:
 
     @classmethod
     def from_json(cls, document: JsonObject) -> "BfclCase":
-        """Return the case from the result of `dataclasses.asdict`, in which tuples may have become lists."""
-        return cls(**freeze_row(document))
+        """Return the case from the result of `dataclasses.asdict`, in which tuples may have become lists.
+
+        Raises:
+            ValueError: The case has no expected call, or an expected call does not name exactly one function.
+        """
+        case = cls(**freeze_row(document))
+        if not case.answers or not all(isinstance(answer, dict) and len(answer) == 1 for answer in case.answers):
+            raise ValueError("answers must have one object per expected call, with the name of its function")
+        return case
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
