@@ -58,6 +58,7 @@ def test_compute_cell_error_is_divided_for_the_rule_best_only() -> None:
         {"target": 100},
         {"width": 0},
         {"width": "wide"},
+        {"width": True},
         {"patience": 3},
         {"rule": []},
         {"rule": {}},

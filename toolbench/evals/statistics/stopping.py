@@ -54,7 +54,8 @@ class StoppingRule:
         return rule
 
     def _iter_problems(self) -> Iterator[str]:
-        if not all(isinstance(number, int | float) for number in (self.error, self.target, self.width)):
+        numbers = (self.error, self.target, self.width)
+        if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
             yield "Error, target and width of a stopping rule must be numbers."
             return
         if self.rule not in list(RULE_DESCRIPTIONS):
