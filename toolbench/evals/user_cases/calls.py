@@ -58,7 +58,8 @@ def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallCompa
     unless it has the right arguments of an expected call.
     """
     made = tuple(iter_calls(loop_result))
-    recovered = {index for index, call in enumerate(made) if _is_recovered(call, made[index + 1 :])}
+    last_successes = {call.tool: index for index, call in enumerate(made) if call.ok}
+    recovered = {index for index, call in enumerate(made) if not call.ok and index < last_successes.get(call.tool, -1)}
     costs = [
         [_compute_cost(expected_call, call, is_recovered=index in recovered) for index, call in enumerate(made)]
         for expected_call in expect.calls
@@ -196,10 +197,6 @@ def _needs_call(case: UserCase) -> bool | None:
         return True
     forbids_calls = any(row.get("calls_at_most") == 0 for row in expect.checks)
     return False if expect.no_call or forbids_calls else None
-
-
-def _is_recovered(call: RecordedCall, later: Sequence[RecordedCall]) -> bool:
-    return not call.ok and any(later_call.ok and later_call.tool == call.tool for later_call in later)
 
 
 def _build_pair(expected: ExpectedCall, made: RecordedCall | None) -> CallPair:
