@@ -107,6 +107,14 @@ def test_recommend_prefers_a_profile_only_if_intervals_are_disjoint() -> None:
     assert advice_by_model["deepseek/deepseek-v3.2:nitro"].profile_rule == "overlapping"
 
 
+def test_recommend_names_only_the_profiles_that_overlap() -> None:
+    profiles = [build_result(k, 40, profile=name) for name, k in (("default", 37), ("a", 38), ("far", 4))]
+    advice = recommend(profiles, 0.9)
+    assert (advice.result.profile, advice.profile_rule) == ("default", "overlapping")
+    assert "overlaps a 38/40 [" in advice.profile_reason
+    assert "far" not in advice.profile_reason
+
+
 def test_list_disagreements_names_rule_and_reason_of_each() -> None:
     advice_by_model = recommend_for_snapshot()
     for words in load_snapshots()[0].recommendations:

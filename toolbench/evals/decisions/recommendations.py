@@ -183,8 +183,8 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
 PROFILE_RULES = {
     "only": "There are trials of only one profile.",
     "no-interval": (
-        "No profile with an interval may reach the target, and the repeats of the others gave the same answers: of "
-        "these the default profile is recommended, or the first one."
+        "Every interval lies below the target, and the repeats of the other profiles gave the same answers: of these "
+        "others, the default profile is recommended, or the first one."
     ),
     "only-interval": "The repeats of every other profile gave the same answers, so their success has no interval.",
     "best-interval": "Its interval lies above that of every other profile that has one.",
@@ -260,7 +260,7 @@ def _choose_profile(profiles: Sequence[ProfileResult], target: float) -> tuple[P
     if not any(has_overlap(best, profile) for profile in compared if profile is not best):
         return best, "best-interval", f"{best.end_to_end_text} lies above {_describe_others(compared, best)}."
     chosen = _find_default(_list_unbeaten(compared)) or best
-    others = _describe_others(compared, chosen)
+    others = _describe_others([profile for profile in compared if has_overlap(chosen, profile)], chosen)
     return chosen, "overlapping", f"{chosen.end_to_end_text} overlaps {others}: no profile is shown to be better."
 
 
