@@ -19,7 +19,7 @@ from toolbench.evals.decisions.assessments import (
     MeasuredConfig,
     TrialShortfall,
 )
-from toolbench.evals.decisions.requirements import PRICES_FILE, assess_config, count_passes_without_failure
+from toolbench.evals.decisions.requirements import PRICE_ADVICE, assess_config, count_passes_without_failure
 from toolbench.evals.statistics import Z
 from toolbench.evals.statistics.differences import ALPHA
 from toolbench.evals.statistics.rounding import format_rounded
@@ -337,8 +337,8 @@ def _describe_no_candidate(
 def _describe_missing_price(tried: list[Assessment]) -> str:
     configs = "the measured configuration" if len(tried) == 1 else f"any of the {len(tried)} measured configurations"
     return (
-        f"No price is known for {configs}, so the cheapest one cannot be determined. If the provider "
-        f"reports no price, add it to {PRICES_FILE}, or choose the goal fastest or most reliable."
+        f"No price is known for {configs}, so the cheapest one cannot be determined. If the provider reports no cost, "
+        f"{PRICE_ADVICE}; or choose the goal fastest or most reliable."
     )
 
 

@@ -25,7 +25,10 @@ from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds, 
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
 UNDECIDED, P95_UNKNOWN, P95_UNDECIDED = "undecided", "p95-unknown", "p95-undecided"
-PRICES_FILE = "toolbench/evals/data/prices.json"
+PRICE_ADVICE = (
+    "enter a price in the settings of the model and run again, or add the list price to "
+    "toolbench/evals/data/prices.json"
+)
 MAX_DECIMAL_PLACES = 4  # of a bound in a sentence
 
 CheckRequirement = Callable[[Assessment, DecisionRule], str]  # returns a sentence, or "" if the requirement is met
@@ -265,8 +268,8 @@ def _check_cost(assessment: Assessment, rule: DecisionRule) -> str:
         return ""
     reason = f" ({assessment.measured.cost_from})" if assessment.measured.cost_from else ""
     return (
-        f"Its cost is not known{reason}, so it cannot be compared with others. If the provider reports no price, add "
-        f"it to {PRICES_FILE}."
+        f"Its cost is not known{reason}, so it cannot be compared with others. If the provider reports no cost, "
+        f"{PRICE_ADVICE}."
     )
 
 
