@@ -13,6 +13,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 ALL_WORDS = ("all", "full", "*")
+_MAX_SIMILAR_WORDS = 3
 _SPACE_AFTER_MARK = re.compile(r"^!\s+")
 
 
@@ -48,8 +49,8 @@ def list_unmatched_words(
     ]
 
 
-def find_similar_words(word: str, known_words: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Return the known words most similar to an unknown one, the most similar first.
+def find_similar_words(word: str, known_words: Iterable[str]) -> tuple[str, ...]:
+    """Return the known words most similar to an unknown one, at most three, the most similar first.
 
     If none is similar to the whole word, its parts, which `/` and `:` separate, are compared one after the other until
     one has similar words. Case is ignored, and so is a `!` before the word.
@@ -57,7 +58,6 @@ def find_similar_words(word: str, known_words: Iterable[str], limit: int = 3) ->
     Args:
         word: The unknown word.
         known_words: The words to choose from.
-        limit: The maximum number of words to return.
 
     Returns:
         The similar words as spelt in `known_words`; empty if there are none.
@@ -65,7 +65,7 @@ def find_similar_words(word: str, known_words: Iterable[str], limit: int = 3) ->
     by_spelling = {name.lower(): name for name in known_words}
     pattern = word.lower().lstrip("!")
     for part in dict.fromkeys((pattern, *re.split(r"[/:]", pattern))):
-        if similar := get_close_matches(part, by_spelling, limit):
+        if similar := get_close_matches(part, by_spelling, _MAX_SIMILAR_WORDS):
             return tuple(by_spelling[name] for name in similar)
     return ()
 

@@ -46,16 +46,13 @@ class ClusterSums:
         between = self.m / (self.m - 1) * (self.kk - 2 * share * self.kn + share**2 * self.nn)
         return min(max(1.0, between / (self.n * share * (1 - share))), mean_size)
 
-    def compute_effective_counts(self, design_effect: float | None = None) -> tuple[int, int]:
+    def compute_effective_counts(self) -> tuple[int, int]:
         """Return the effective counts: (k, n) of independent trials with the same share and variance.
 
         n is rounded down, to at least 1; k is the whole number of passes nearest to the share. Without trials they are
         (0, 0).
-
-        Args:
-            design_effect: The design effect to use; None for that of these clusters.
         """
         if not self.n:
             return 0, 0
-        n = max(1, floor(self.n / (design_effect or self.design_effect)))
+        n = max(1, floor(self.n / self.design_effect))
         return round(n * self.k / self.n), n

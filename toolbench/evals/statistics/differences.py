@@ -151,8 +151,8 @@ def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) 
     trials = sum(weights) ** 2 / sum(spreads)
     if has_no_passes or has_no_failures:
         return 0.0 if has_no_passes else trials, trials
-    shares = [(k + share) / (n + 1) for k, n in counts]
-    within = sum(spread * share * (1 - share) for spread, share in zip(spreads, shares, strict=True)) / sum(spreads)
+    smoothed = [(k + share) / (n + 1) for k, n in counts]
+    within = sum(spread * each * (1 - each) for spread, each in zip(spreads, smoothed, strict=True)) / sum(spreads)
     trials *= max(1.0, share * (1 - share) / within)
     return share * trials, trials
 

@@ -6,11 +6,11 @@ from scipy.special import ndtri
 
 from toolbench.evals.statistics.shares import Z
 
-DEFAULT_POWER = 0.8
+POWER = 0.8  # the probability of detecting the difference
 
 
-def count_trials_to_detect(difference: float, *, share: float, power: float = DEFAULT_POWER) -> int:
-    """Return the number of trials per side that detects a difference.
+def count_trials_to_detect(difference: float, *, share: float) -> int:
+    """Return the number of trials per side that detects a difference with the probability POWER.
 
     The number is for the exact test at 5 %, by the normal approximation with the correction of Casagrande, Pike and
     Smith.
@@ -19,7 +19,6 @@ def count_trials_to_detect(difference: float, *, share: float, power: float = DE
         difference: The difference, as a fraction.
         share: The success of the first side, as a fraction. The second side is lower by `difference`; if `share` is
             smaller than that, the second side is higher, but at most 1.
-        power: The probability of detecting the difference.
 
     Raises:
         ValueError: `difference` is not between 0 and 1.
@@ -29,25 +28,24 @@ def count_trials_to_detect(difference: float, *, share: float, power: float = DE
     first = min(max(share, 0.0), 1.0)
     second = first - difference if first >= difference else min(1.0, first + difference)
     gap, mean = abs(first - second), (first + second) / 2
-    spread = Z * sqrt(2 * mean * (1 - mean)) + ndtri(power) * sqrt(first * (1 - first) + second * (1 - second))
+    spread = Z * sqrt(2 * mean * (1 - mean)) + ndtri(POWER) * sqrt(first * (1 - first) + second * (1 - second))
     uncorrected = (spread / gap) ** 2
     return ceil(uncorrected / 4 * (1 + sqrt(1 + 4 / (uncorrected * gap))) ** 2)
 
 
-def find_detectable_difference(trials: int, *, share: float, power: float = DEFAULT_POWER) -> float | None:
-    """Return the smallest difference that a number of trials per side detects.
+def find_detectable_difference(trials: int, *, share: float) -> float | None:
+    """Return the smallest difference that a number of trials per side detects with the probability POWER.
 
     Args:
         trials: The number of trials per side.
         share: The success of the first side, as a fraction.
-        power: The probability of detecting the difference.
 
     Returns:
         The difference as a fraction, rounded up to whole percentage points; None if no possible difference is detected.
     """
     # Differences above the largest possible one need at least as many trials, since the second side is at most 1.
     differences = (points / 100 for points in range(1, 100))
-    detected = (d for d in differences if count_trials_to_detect(d, share=share, power=power) <= trials)
+    detected = (d for d in differences if count_trials_to_detect(d, share=share) <= trials)
     return next(detected, None)
 
 
