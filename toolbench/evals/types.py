@@ -137,7 +137,7 @@ class Scenario(Protocol):
         public: Whether its texts are public, so that models may have been trained on them.
         methods: The methods that can express the task without further settings. Only tests and the benchmark of
             causes choose by them: a run may use any method.
-        min_requests: The smallest number of requests of a trial that passes.
+        min_requests: A lower bound of the number of requests of a trial that passes.
     """
 
     slug: str

@@ -86,7 +86,7 @@ def iter_matcher_problems(
         place: The path to the value, which precedes the yielded paths.
     """
     if len(place) > _MAX_DEPTH:
-        yield place, "This is nested too deeply."
+        yield place, "This is nested too deeply: write it with fewer levels."
     elif is_matcher(expected):
         yield from _iter_matcher_key_problems(expected, place)
     elif isinstance(expected, Mapping):

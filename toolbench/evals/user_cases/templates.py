@@ -97,7 +97,7 @@ def iter_template_problems(template: Any, depth: int = 0) -> Iterator[str]:
         depth: The number of values around this one.
     """
     if depth > _MAX_DEPTH:
-        yield f"A template is nested at most {_MAX_DEPTH} levels deep."
+        yield f"A template may be nested at most {_MAX_DEPTH} levels deep."
     elif isinstance(template, str):
         yield from _iter_text_problems(template)
     elif isinstance(template, (list, Mapping)):
