@@ -11,6 +11,7 @@ from typing import Literal
 from toolbench.engine.capabilities.record import Capabilities
 
 Likelihood = Literal["likely", "possible", "ruled out", "unknown"]
+NO_EVIDENCE_SENTENCE = "There is no evidence for or against this cause."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ def _assess_model(facts: TextCallEvidence) -> TextCallCause:
     counter_evidence = (
         _describe_native_calls(facts) or _describe_native_providers(facts.native_providers) or writes_calls
     )
-    likelihood, evidence = _rate_likelihood(signs, counter_evidence, "The model has not been probed yet.")
-    remedy = "Choose another model, or use the method text_json or constrained."
+    likelihood, evidence = _rate_likelihood(signs, counter_evidence, NO_EVIDENCE_SENTENCE)
+    remedy = "Choose another model, or use the method template or constrained."
     return TextCallCause("model", "The model does not support tool calling", likelihood, evidence, remedy)
 
 
@@ -105,9 +106,7 @@ def _assess_configuration(facts: TextCallEvidence) -> TextCallCause:
         signs.append("The chat template of this server seems to have no place for tools.")
     if facts.native_providers and facts.self_hosted:
         signs.append(_describe_native_providers(facts.native_providers))
-    likelihood, evidence = _rate_likelihood(
-        signs, _describe_native_calls(facts), "There is no evidence for or against this cause."
-    )
+    likelihood, evidence = _rate_likelihood(signs, _describe_native_calls(facts), NO_EVIDENCE_SENTENCE)
     parser = f"tool parser{f' for {text_format}' if text_format else ''}"
     remedy = f"Switch on the server's {parser}, or give it a template with tools."
     return TextCallCause("configuration", "The server is not set up for tool calling", likelihood, evidence, remedy)
@@ -124,7 +123,7 @@ def _assess_behaviour(facts: TextCallEvidence) -> TextCallCause:
         signs.append(f"None of {facts.silent_trials} trials that needed a call had a structured one.")
     counter_evidence = "" if facts.text_format else _describe_native_calls(facts)
     likelihood, evidence = _rate_likelihood(signs, counter_evidence, "No call was found in a text.")
-    reader = "preset content_tag_tool_call_fallback" if text_format == "hermes" else "method text_json"
+    reader = "preset content_tag_tool_call_fallback" if text_format == "hermes" else "preset text_calls_healed"
     remedy = (
         f"Use the {reader}, which reads such calls, the method template, which uses the same text format, or "
         "the method constrained, which enforces a format."
@@ -139,7 +138,7 @@ def _assess_provider(facts: TextCallEvidence) -> TextCallCause:
     if facts.native_providers:
         signs.append(_describe_native_providers(facts.native_providers))
     likelihood, evidence = _rate_likelihood(
-        signs, _describe_native_calls(facts), "No other provider of the same model was probed."
+        signs, _describe_native_calls(facts), "The same weights are not known to call natively at another provider."
     )
-    remedy = "Use one of those providers, or another method at this one."
+    remedy = "Use a provider at which the model calls natively, or another method at this one."
     return TextCallCause("provider", "The provider handles tools differently", likelihood, evidence, remedy)
