@@ -161,8 +161,8 @@ _SUCCESS = (
     ),
     Metric(
         "parity",
-        "Success by the case study’s rule",
-        "passed by the case study’s rule / trials with an answer that the rule judges",
+        "Success by the case study's rule",
+        "passed by the case study's rule / trials with an answer that the rule judges",
         _build_rate("parity_passed", "parity_judged"),
         judged=True,
     ),

@@ -101,7 +101,7 @@ class ProviderForm(forms.Form):
     wire = forms.ChoiceField(
         required=False,
         label="API",
-        choices=[("", "The template’s own"), *Provider.Wire.choices],
+        choices=[("", "The template's own"), *Provider.Wire.choices],
         help_text="Without a template: chat completions.",
     )
     key = forms.CharField(
@@ -119,7 +119,7 @@ class ProviderForm(forms.Form):
         max_length=80,
         label="Or its environment variable",
         validators=[RegexValidator(r"\A[A-Za-z_][A-Za-z0-9_]*\Z", "Enter letters, digits and underscores only.")],
-        help_text="Example: OPENROUTER_API_KEY. Only the variable’s name is stored.",
+        help_text="Example: OPENROUTER_API_KEY. Only the variable's name is stored.",
     )
     remove_key = forms.BooleanField(required=False, label="Remove the stored key")
     concurrency = forms.IntegerField(
@@ -211,7 +211,7 @@ class ProviderForm(forms.Form):
         required=False, max_length=60, label="Header of the key", help_text="Blank: that of the API. Azure: api-key."
     )
     option_defaults = JsonObjectField(
-        required=False, label="Default options", help_text="A JSON object. A request’s own options override it."
+        required=False, label="Default options", help_text="A JSON object. A request's own options override it."
     )
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:

@@ -77,7 +77,7 @@ def test_profile_page_says_that_no_model_matches(owner_client: Client) -> None:
 def test_profile_page_of_built_in_profile_without_options(owner_client: Client) -> None:
     SamplingProfile.objects.create(name="plain", builtin=True)
     text = read_html(owner_client.get("/profiles/plain/"))
-    assert "Nothing: the provider’s defaults apply." in text
+    assert "Nothing: the provider's defaults apply." in text
     assert "built in" in text.split("Versions</h2>")[1]
 
 

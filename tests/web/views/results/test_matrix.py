@@ -87,7 +87,7 @@ def test_matrix_page_opens_every_published_row(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     for position in range(29):
         text = read_html(owner_client.get(f"/matrix/?scope=published&cell=p{position}"))
-        assert "By Toolbench’s rules" in text
+        assert "By Toolbench's rules" in text
 
 
 def test_matrix_page_shows_labelled_simulated_rows_only_in_demo(owner_client: Client) -> None:
