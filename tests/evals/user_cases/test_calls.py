@@ -3,8 +3,8 @@ import pytest
 from tests.evals.records import build_calling_turn, build_ended, build_result
 from toolbench.engine.events import ToolResult
 from toolbench.engine.types import SchemaError
-from toolbench.evals.user_cases.calls import compare_calls, iter_checks
-from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall
+from toolbench.evals.user_cases.calls import build_expected_calls, compare_calls, iter_checks
+from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 
 A, B = ExpectedCall("move", {"to": "a"}), ExpectedCall("move", {"to": "b"})
 
@@ -81,3 +81,8 @@ def test_compare_calls_extra_argument_is_wrong_unless_allowed() -> None:
         list_failed_checks(CaseExpectation(calls=(ExpectedCall("move", {"to": "a"}, more=True),)), move("a", fast=True))
         == []
     )
+
+
+def test_build_expected_calls_with_huge_times_names_a_thousand_calls() -> None:
+    expect = CaseExpectation(calls=(A,), checks=({"called": "move", "times": 10**7},))
+    assert build_expected_calls(UserCase((), (), expect)).tools == ("move",) * 1000

@@ -18,6 +18,7 @@ from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall,
 from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 
+_MAX_NAMED_CALLS = 1000  # of one check, whose `times` may be any number; above the number of calls that runs make
 _WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each above the sum of the cheaper ones
 
 
@@ -80,11 +81,13 @@ def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iter
         comparison: The matched calls.
         are_others_allowed: Whether other calls are permitted; then there is no check of them.
     """
-    names = [pair.expected.name for pair in comparison.pairs]
+    totals = Counter(pair.expected.name for pair in comparison.pairs)
+    numbers: Counter[str] = Counter()
     refused_names = {call.tool for call in comparison.others if not is_valid_call(call.result)}
-    for number, pair in enumerate(comparison.pairs):
+    for pair in comparison.pairs:
         name = pair.expected.name
-        label = f"{name} ({names[: number + 1].count(name)})" if names.count(name) > 1 else name
+        numbers[name] += 1
+        label = f"{name} ({numbers[name]})" if totals[name] > 1 else name
         is_refused = pair.made is None and name in refused_names
         yield Check(f"{label} is called", pair.made is not None, "its call is not valid" if is_refused else "")
         for argument, mismatches in pair.mismatches.items():
@@ -124,12 +127,13 @@ def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
     """Yield the tools that checks name as called, once for each such call beyond the expected calls.
 
-    Both tools of a `before` row are among them, although its check holds without a call of the second one.
+    A check names at most _MAX_NAMED_CALLS calls. Both tools of a `before` row are among them, although its check holds
+    without a call of the second one.
     """
     expected = Counter(call.name for call in case.expect.calls)
     for row in case.expect.checks:
         if tool := row.get("called"):
-            yield from [tool] * (row.get("times", 1) - expected[tool])
+            yield from [tool] * (min(row.get("times", 1), _MAX_NAMED_CALLS) - expected[tool])
         yield from (tool for tool in row.get("before", ()) if not expected[tool])
 
 
