@@ -30,6 +30,7 @@ from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import count_calls, is_valid_call, iter_calls
 from toolbench.evals.scenarios.expected import has_question_mark
 from toolbench.evals.types import Check
+from toolbench.evals.user_cases.number_checks import is_whole_number
 
 CHECK_KINDS = (
     "answer_contains",
@@ -81,9 +82,9 @@ def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     kind = kinds[0]
     value = row[kind]
     if kind == "calls_at_most":
-        is_valid = _is_count(value)
+        is_valid = is_whole_number(value, 0)
     elif kind == "together":
-        is_valid = _is_count(value) and value >= 2
+        is_valid = is_whole_number(value, 2)
     elif kind in _FLAG_KINDS:
         is_valid = value is True
     elif kind == "before":
@@ -97,12 +98,8 @@ def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     yield from (f"There is no tool {name} in this test case." for name in names if name not in tools)
     if unknown := sorted(set(row) - {kind} - ({"times"} if kind == "called" else set())):
         yield f"{unknown[0]} has no effect beside {kind}: remove it."
-    if not _is_count(row.get("times", 1)):
+    if not is_whole_number(row.get("times", 1), 0):
         yield "times takes a whole number from 0."
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _list_called_tools(loop_result: LoopResult) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from toolbench.evals.causes.table import classify_envelope
 from toolbench.evals.tool_faults import ERROR_CODE_BY_FAULT, FAULT_BY_KIND
 from toolbench.evals.user_cases.definition import TOOL_TIMEOUT, UserCase
+from toolbench.evals.user_cases.number_checks import is_seconds, is_whole_number
 
 MAX_TIMES = 99
 MAX_SECONDS = 30
@@ -24,23 +25,15 @@ _REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
 _OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {"refuses": (), "oversized": ("argument", "most", "times")}
 
 
-def _is_whole_number(value: Any, maximum: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= maximum
-
-
-def _is_seconds(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MAX_SECONDS
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
 _CHECK_BY_FIELD: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "times": (lambda value: _is_whole_number(value, MAX_TIMES), f"a whole number from 1 to {MAX_TIMES}"),
-    "rows": (lambda value: _is_whole_number(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
-    "most": (lambda value: _is_whole_number(value, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
-    "seconds": (_is_seconds, f"a number of seconds up to {MAX_SECONDS}"),
+    "times": (lambda value: is_whole_number(value, 1, MAX_TIMES), f"a whole number from 1 to {MAX_TIMES}"),
+    "rows": (lambda value: is_whole_number(value, 1, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
+    "most": (lambda value: is_whole_number(value, 1, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
+    "seconds": (lambda value: is_seconds(value, MAX_SECONDS), f"a number of seconds up to {MAX_SECONDS}"),
     "argument": (_is_text, "the name of an argument"),
     "prefix": (_is_text, "a text"),
 }

@@ -7,6 +7,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS
 from toolbench.evals.user_cases.definition import TOOL_TIMEOUT
+from toolbench.evals.user_cases.number_checks import is_seconds, is_whole_number
 
 MAX_FURTHER_MESSAGES = 20
 MAX_TIMEOUT_SECONDS = 60
@@ -27,11 +28,7 @@ OptionProblem = tuple[tuple[str | int, ...], str]  # the path of a mistake in th
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SETTING
-
-
-def _is_timeout(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MAX_TIMEOUT_SECONDS
+    return is_whole_number(value, 1, MAX_SETTING)
 
 
 _COUNT = f"a whole number from 1 to {MAX_SETTING:,}"
@@ -40,7 +37,10 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # a test of the v
     "max_tool_args_bytes": (_is_count, _COUNT),
     "max_tool_output_bytes": (_is_count, _COUNT),
     "max_tool_calls_per_turn": (_is_count, _COUNT),
-    TOOL_TIMEOUT: (_is_timeout, f"a number of seconds up to {MAX_TIMEOUT_SECONDS}"),
+    TOOL_TIMEOUT: (
+        lambda value: is_seconds(value, MAX_TIMEOUT_SECONDS),
+        f"a number of seconds up to {MAX_TIMEOUT_SECONDS}",
+    ),
     "tool_failure_policy": (lambda value: value in ("fatal", "tolerated"), "fatal or tolerated"),
     "tool_use_mode": (lambda value: value in ("relaxed", "disabled"), "relaxed or disabled"),
 }
