@@ -1,7 +1,9 @@
 import pytest
 
+from toolbench.engine.methods import inline_reasoning
 from toolbench.engine.methods.inline_reasoning import remove_partial_reasoning, split_text_reasoning
 from toolbench.engine.methods.text_json import TextJsonMethod
+from toolbench.engine.strict_json import MAX_DEPTH, read_json
 from toolbench.engine.tools.definitions import ToolDefinition
 
 TOOLS = (ToolDefinition("f", "F."),)
@@ -114,3 +116,24 @@ def test_split_text_reasoning_reads_long_text(part: str) -> None:
     text = f"<think>Hm.</think>{part * 20_000}"
     text_left, reasoning = split_text_reasoning(text)
     assert (text_left.endswith(part.strip()), reasoning[:3]) == ("</think>" not in part, "Hm.")
+
+
+def test_long_text_in_nested_braces_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed_texts: list[str] = []
+
+    def read_and_note(text: str) -> object:
+        parsed_texts.append(text)
+        return read_json(text)
+
+    monkeypatch.setattr(inline_reasoning, "read_json", read_and_note)
+    text = '{"a":' * 120 + "[" + "1," * 1000 + "]" + "}" * 120
+    assert split_text_reasoning(f"<think>Hm.</think>{text}") == (text, "Hm.")
+    assert sum(map(len, parsed_texts)) < 2 * len(text)
+
+
+@pytest.mark.parametrize(("start", "end", "levels"), [('{"a":', "}", 1), ('{"a":[', "]}", 2)])
+def test_object_with_too_many_levels_is_not_masked(start: str, end: str, levels: int) -> None:
+    deepest = start * (MAX_DEPTH // levels) + '"<think>x</think>"' + end * (MAX_DEPTH // levels)
+    assert split_text_reasoning(deepest) == (deepest, "")
+    too_deep = '{"b": "So, %s", "a": ' + deepest + "}"
+    assert split_text_reasoning(too_deep % "<think>y</think>") == (too_deep % "", "y")

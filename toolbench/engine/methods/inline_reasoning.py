@@ -1,7 +1,8 @@
 """Reasoning inside an answer's text, separated from the answer and its calls."""
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from dataclasses import dataclass, field
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats import REASONING_FORMAT, split_open_reasoning, split_reasoning
@@ -13,8 +14,8 @@ _START_TAGS = tuple(start_tag for start_tag, _ in REASONING_FORMAT.reasoning_mar
 _TAGS = (*_START_TAGS, *(end_tag for _, end_tag in REASONING_FORMAT.reasoning_markers))
 _PRIVATE_USE_CODES = range(0xE000, 0xF900)  # code points without a meaning in Unicode
 _OPENING_BRACE = re.compile(r"\{")
-# Inside braces: a string, an escape, a brace, or the quote of a string that does not end on its line.
-_TOKEN_IN_BRACES = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|\\.|["{}]')
+# Inside braces: a string, an escape, a brace, a bracket, or the quote of a string that does not end on its line.
+_TOKEN_IN_BRACES = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|\\.|["{}\[\]]')
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
@@ -101,39 +102,123 @@ class _MaskedJson:
         )
 
 
-def _find_objects(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each JSON object that is not inside another one.
+@dataclass(slots=True)
+class _OpenBrace:
+    """Opening brace whose end has not been found yet.
 
-    The time is proportional to the length of the text. Single quotes are plain text. A double quote after an opening
-    brace begins a string.
+    Attributes:
+        start: its position in the text.
+        copied_end: position up to which `parts` has the text.
+        levels: levels of objects and arrays so far, itself included.
+        open_arrays: number of arrays that are open inside of it.
+        parts: the text so far, with `{}` in place of each object inside of it.
+        is_valid: whether every pair of braces inside of it is a JSON object.
     """
-    last_end = 0
-    for start, end in sorted(_find_brace_pairs(text)):
-        if start >= last_end and _is_json(text[start:end]):
-            yield start, end
-            last_end = end
+
+    start: int
+    copied_end: int
+    levels: int = 1
+    open_arrays: int = 0
+    parts: list[str] = field(default_factory=list)
+    is_valid: bool = True
 
 
-def _find_brace_pairs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each pair of braces with at most MAX_DEPTH levels, inner pairs before outer ones.
+def _find_objects(text: str) -> list[tuple[int, int]]:
+    """Return the start and end of each JSON object that is not inside another one and has at most MAX_DEPTH levels.
 
-    A string that does not end on its line is not JSON: the braces that are open there have no end.
+    The time is proportional to the length of the text: an object is parsed without the objects inside of it. Single
+    quotes are plain text. A double quote after an opening brace begins a string.
     """
-    open_braces: list[tuple[int, int]] = []  # (start, levels of braces so far)
+    finder = _ObjectFinder(text)
     index = 0
-    while token := (_TOKEN_IN_BRACES if open_braces else _OPENING_BRACE).search(text, index):
+    while token := (_TOKEN_IN_BRACES if finder.is_in_braces else _OPENING_BRACE).search(text, index):
         index = token.end()
         if token[0] == "{":
-            open_braces.append((token.start(), 1))
+            finder.open_brace(token.start())
         elif token[0] == "}":
-            start, levels = open_braces.pop()
-            if levels <= MAX_DEPTH:
-                yield start, index
-            if open_braces:
-                outer_start, outer_levels = open_braces.pop()
-                open_braces.append((outer_start, max(outer_levels, levels + 1)))
+            finder.close_brace(index)
+        elif token[0] in "[]":
+            finder.count_array(1 if token[0] == "[" else -1)
         elif token[0] == '"':
-            open_braces.clear()
+            finder.drop_braces()
+    return finder.objects
+
+
+class _ObjectFinder:
+    """Finder of the objects in a text, which gets its braces and brackets in order.
+
+    Attributes:
+        objects: start and end of each object that was found and is not inside another one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.objects: list[tuple[int, int]] = []
+        self._text = text
+        # More open braces have too many levels; of these, only the number is kept.
+        self._open_braces: deque[_OpenBrace] = deque(maxlen=MAX_DEPTH)
+        self._dropped_count = 0
+
+    @property
+    def is_in_braces(self) -> bool:
+        """Whether a brace is open."""
+        return bool(self._open_braces) or self._dropped_count > 0
+
+    def open_brace(self, start: int) -> None:
+        """Add an opening brace at this position."""
+        self._dropped_count += len(self._open_braces) == MAX_DEPTH
+        self._open_braces.append(_OpenBrace(start, start))
+
+    def count_array(self, change: int) -> None:
+        """Change the number of open arrays in the innermost brace."""
+        if self._open_braces:
+            brace = self._open_braces[-1]
+            brace.open_arrays += change
+            brace.levels = max(brace.levels, 1 + brace.open_arrays)
+
+    def close_brace(self, end: int) -> None:
+        """Close the innermost brace, whose pair ends at this position, and check whether it is an object."""
+        if not self._open_braces:
+            self._dropped_count -= 1
+            return
+        brace = self._open_braces.pop()
+        is_object = brace.is_valid and brace.levels <= MAX_DEPTH
+        is_object = is_object and _is_json("".join([*brace.parts, self._text[brace.copied_end : end]]))
+        if is_object:
+            while self.objects and self.objects[-1][0] > brace.start:
+                self.objects.pop()
+            self.objects.append((brace.start, end))
+        if self._open_braces:
+            outer = self._open_braces[-1]
+            outer.levels = max(outer.levels, 1 + outer.open_arrays + brace.levels)
+            outer.is_valid = outer.is_valid and is_object
+            outer.parts += (self._text[outer.copied_end : brace.start], "{}")
+            outer.copied_end = end
+
+    def drop_braces(self) -> None:
+        """Forget the open braces at a string that does not end on its line, which is not JSON: they have no end."""
+        self._open_braces.clear()
+        self._dropped_count = 0
+
+
+@dataclass(slots=True)
+class _OpenBrace:
+    """Opening brace without its end.
+
+    Attributes:
+        start: its position in the text.
+        copied_end: position up to which `parts` has the text.
+        levels: levels of objects and arrays so far, its own included.
+        open_arrays: number of arrays that are open inside of it.
+        parts: the text so far, with `{}` in place of each pair of braces inside of it.
+        is_valid: whether each pair of braces inside of it is a JSON object.
+    """
+
+    start: int
+    copied_end: int
+    levels: int = 1
+    open_arrays: int = 0
+    parts: list[str] = field(default_factory=list)
+    is_valid: bool = True
 
 
 def _is_json(text: str) -> bool:
