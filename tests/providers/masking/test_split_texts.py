@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbench.engine.types import JsonObject
+from toolbench.providers.masking import body_texts
+from toolbench.providers.masking.body_format import read_label
 from toolbench.providers.masking.body_texts import extract_texts
 from toolbench.providers.masking.secrets import build_masker
 from toolbench.providers.masking.split_texts import join_split_texts
@@ -121,3 +123,16 @@ def test_join_split_texts_of_plain_text_joins_no_quoted_texts() -> None:
     body = b'"sk-canary-" plain "0123456789"'
     assert join_split_texts(body) == b""
     assert list(_iter_joined_groups(body)) == [KEY.encode()] * 2
+
+
+def test_extract_texts_reads_label_of_each_container_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels: list[str] = []
+
+    def read_and_note(fields: JsonObject, *, is_item: bool) -> str:
+        labels.append(read_label(fields, is_item=is_item))
+        return labels[-1]
+
+    monkeypatch.setattr(body_texts, "read_label", read_and_note)
+    body = b'{"a":' * 100 + b"[" + b",".join([b'{"t":"x"}'] * 50) + b"]" + b"}" * 100
+    assert b"x" * 50 in extract_texts(body).joined
+    assert len(labels) == 150

@@ -40,6 +40,7 @@ class _JsonContainer:
         key: the last key that was read; in a list, the key of the list itself.
         depth: number of containers around it.
         label_fields: its fields named in `ITEM_KEYS` that are a number or a text; none in a list.
+        path_id: number of the path of its texts; None until `_PathIds` has numbered the path.
     """
 
     parent: "_JsonContainer | None" = None
@@ -48,21 +49,7 @@ class _JsonContainer:
     key: str = ""
     depth: int = 0
     label_fields: dict[str, object] = field(default_factory=dict)
-
-    def build_path(self) -> tuple[str, ...]:
-        """Build the path of the container's texts. Call it after the whole container was read.
-
-        Returns:
-            Label and key of each object, the innermost one first. Lists add nothing.
-        """
-        steps: list[str] = []
-        container: _JsonContainer | None = self
-        while container is not None:
-            parent = container.parent
-            if parent is not None and not container.is_list:
-                steps += (read_label(container.label_fields, is_item=parent.is_list), container.parent_key)
-            container = parent
-        return tuple(steps)
+    path_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +91,31 @@ def extract_texts(data: bytes) -> BodyTexts:
         for line in _LINE.finditer(data):
             scanner.scan_line(*line.span())
     return scanner.build_texts()
+
+
+class _PathIds:
+    """Numbers of paths. Equal paths have the same number, so that no path is ever compared or built as a whole."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[int, str, str], int] = {}  # by number of the outer path, label and key
+
+    def find_id(self, container: _JsonContainer) -> int:
+        """Return the number of the path of the container's texts. Call it after the whole body was read.
+
+        A path consists of label and key of each object. Lists add nothing.
+        """
+        unnumbered: list[_JsonContainer] = []
+        while container.path_id is None and container.parent is not None:
+            unnumbered.append(container)
+            container = container.parent
+        path_id = container.path_id or 0
+        for inner in reversed(unnumbered):
+            if not inner.is_list:
+                label = read_label(inner.label_fields, is_item=container.is_list)
+                path_id = self._ids.setdefault((path_id, label, inner.parent_key), len(self._ids) + 1)
+            inner.path_id = path_id
+            container = inner
+        return path_id
 
 
 class _TokenScanner:
@@ -173,7 +185,7 @@ class _TokenScanner:
     def _decode_text(self, start: int, end: int) -> str:
         """Return a key or text, with its JSON escapes decoded if they are valid.
 
-        Equal texts are the same object, so that paths are compared in a time that does not grow with the texts.
+        Equal texts are the same object, so that parts of paths are compared in a time that does not grow with them.
         """
         text = self._data[start:end].decode("utf-8", "replace")
         if "\\" in text:
@@ -193,12 +205,11 @@ class _TokenScanner:
 
     def build_texts(self) -> BodyTexts:
         """Return the texts that were scanned, grouped by path and again by field name."""
-        by_path: defaultdict[tuple[tuple[str, ...], str], list[Span]] = defaultdict(list)
+        by_path: defaultdict[tuple[int, str], list[Span]] = defaultdict(list)
         by_name: defaultdict[str, list[Span]] = defaultdict(list)
-        paths: dict[int, tuple[str, ...]] = {}
+        path_ids = _PathIds()
         for container, name, span in self._texts:
-            path = paths.get(id(container)) or paths.setdefault(id(container), container.build_path())
-            by_path[path, name].append(span)
+            by_path[path_ids.find_id(container), name].append(span)
             by_name[name].append(span)
         return self._join_groups((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
 
