@@ -36,7 +36,8 @@ class Exchange:
         ended_at: when the exchange ended; `started_at` before.
         status: the HTTP status; None before the response head arrives.
         body_bytes: bytes received over the network, before decompression.
-        is_truncated: whether the body exceeded `MAX_BODY_BYTES`, so that its rest was not read.
+        is_truncated: whether the body, with or without its content coding, exceeded `MAX_BODY_BYTES`, so that its rest
+            was not read.
         exception: the error that ended the exchange, or None; its text may contain a secret.
         request_body: the request's body, b"" for a GET.
         chunks: (ms since the start, bytes of the kept body) in the order received.
@@ -108,7 +109,8 @@ class Exchange:
         if self._decompressor is None:
             kept_chunk, self.is_truncated = chunk[:max_bytes], len(chunk) > max_bytes
         else:
-            kept_chunk, self.is_truncated = self._decompressor.decompress_chunk(chunk, max_bytes)
+            kept_chunk, exceeds_max = self._decompressor.decompress_chunk(chunk, max_bytes)
+            self.is_truncated = exceeds_max or self.body_bytes > MAX_BODY_BYTES
         self._kept_bytes += len(kept_chunk)
         self._kept_chunks.append(kept_chunk)
         self._record_chunk_time(now, len(kept_chunk))
