@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.request_template import build_request_template
-from toolbench.providers.masking.url_keys import find_keys, looks_like_key, mask_address
+from toolbench.providers.masking.url_keys import find_keys, find_url_secrets, looks_like_key, mask_address
 from toolbench.providers.templates import load_templates
 
 ALNUM = string.ascii_letters + string.digits
@@ -118,3 +118,12 @@ def test_build_request_template_masks_a_key_in_the_address() -> None:
     assert template.url == "https://x.test/sk-planted-key/v1/models"
     assert template.masked_url == "https://x.test/**************/v1/models"
     assert template.masker.mask(b"no route /sk-planted-key/v1") == b"no route /**************/v1"
+
+
+@pytest.mark.parametrize("start", ["https://user:hunter22@gateway.test", "https://https://user:hunter22@gateway.test"])
+def test_keys_before_an_address_in_the_path_are_masked(start: str) -> None:
+    address = f"{start}/sk-planted-key/https://admin:hunter33@api.test/v1"
+    assert find_keys(address) == ("sk-planted-key",)
+    assert {"sk-planted-key", "user", "hunter22", "admin", "hunter33"} <= set(find_url_secrets(address))
+    masked_start = start.replace("user:hunter22", "*" * 13)
+    assert mask_address(address) == f"{masked_start}/{'*' * 14}/https://{'*' * 14}@api.test/v1"

@@ -32,6 +32,8 @@ _VENDOR_PREFIXES = re.compile(
     r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
     r"|rk_live_|gh[pousr]_|github_pat_|glpat-|esecret_|dapi|ya29\.|eyJ)[A-Za-z0-9]{16})"
 )
+_SCHEMES = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.\-]*://)+")  # a scheme may be entered twice by mistake
+_LOGIN = re.compile(r"(?:^|(?<=://))[^/]*@")  # also in an address that is part of a path
 _RUN = re.compile(r"[A-Za-z0-9]{20,}")
 _DASHED_RUN = re.compile(r"[A-Za-z0-9_\-]{32,}")
 
@@ -47,7 +49,7 @@ def find_keys(address: str, known_secrets: Iterable[str] = ()) -> tuple[str, ...
         The parts in order; the whole address if a known secret spans several parts or is in the host's name.
     """
     path = _parse_path(address)
-    parts = (part for part in re.split(r"[/;,=&:]", path) if part)
+    parts = (part for part in re.split(r"[/;,=&:@]", path) if part)
     secrets = [secret.casefold() for secret in known_secrets if len(secret) >= MIN_SECRET_CHARS]
     keys = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
     if not keys and _has_secret(address, secrets):
@@ -80,10 +82,7 @@ def mask_address(address: str, known_secrets: Iterable[str] = ()) -> str:
         known_secrets: secrets as for `find_keys`.
     """
     bare, query_mark, query = _split_once(address, "[?#]")
-    scheme, colon, rest = bare.rpartition("://")
-    network_location, slash, path = _split_once(rest, "/")
-    login, at_sign, host = network_location.rpartition("@")
-    masked = f"{scheme}{colon}{'*' * len(login)}{at_sign}{host}{slash}{path}"
+    masked = _LOGIN.sub(lambda login: "*" * (len(login[0]) - 1) + "@", bare)
     for key in find_keys(masked, known_secrets):
         masked = masked.replace(key, "*" * len(key))
     return f"{masked}{query_mark}{'*' * len(query)}"
@@ -101,8 +100,13 @@ def find_url_secrets(url: str) -> tuple[str, ...]:
         parts = urlsplit(url)
     except ValueError:
         return ()
-    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    written = [user, password, *(pair.partition("=")[2] for pair in parts.query.split("&")), *find_keys(parts.path)]
+    logins = _LOGIN.findall(_split_once(url, "[?#]")[0])
+    users_and_passwords = [part for login in logins for part in login.removesuffix("@").split(":", 1)]
+    written = [
+        *users_and_passwords,
+        *(pair.partition("=")[2] for pair in parts.query.split("&")),
+        *find_keys(parts.path),
+    ]
     return tuple(dict.fromkeys(text for part in written if part for text in (part, unquote(part))))
 
 
@@ -117,8 +121,9 @@ def _split_once(text: str, separator: str) -> tuple[str, str, str]:
 
 
 def _parse_path(address: str) -> str:
-    scheme, _, rest = address.rpartition("://")
-    return _split_once(rest, "[/?#]")[2] if scheme else rest
+    """Return the path of an address with what follows it; an address without a scheme is a path."""
+    schemes = _SCHEMES.match(address)
+    return address if schemes is None else _split_once(address[schemes.end() :], "[/?#]")[2]
 
 
 def _decode_percent(text: str) -> Iterator[str]:
