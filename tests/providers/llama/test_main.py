@@ -29,6 +29,10 @@ def test_main_missing_model_file_is_one_sentence() -> None:
     assert "There is no model file at /nowhere/model.gguf" in read_sentence(run_main("--gguf", "/nowhere/model.gguf"))
 
 
+def test_main_path_that_cannot_be_read_is_one_sentence() -> None:
+    assert "cannot be read (File name too long)" in read_sentence(run_main("--gguf", "x" * 300))
+
+
 def test_main_file_that_is_no_model_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "notes with spaces.gguf"
     file.write_text("not a model")

@@ -1,6 +1,7 @@
 """Tests of the local model's vocabulary: no weights are read and no request is sent."""
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,27 @@ def test_read_vocabulary_refuses_damaged_header(tmp_path: Path, header: bytes) -
         read_vocabulary(damaged)
 
 
+def write_header(folder: Path, *entries: tuple[str, int, bytes]) -> Path:
+    """Write a GGUF file of metadata only: key, type and bytes of each value."""
+    path = folder / "x.gguf"
+    parts = [
+        struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", kind) + value for key, kind, value in entries
+    ]
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries)) + b"".join(parts))
+    return path
+
+
+MODEL_ENTRY = ("tokenizer.ggml.model", 8, struct.pack("<Q", 4) + b"gpt2")
+
+
 def test_read_vocabulary_names_missing_metadata(tmp_path: Path) -> None:
-    key, value = b"tokenizer.ggml.model", b"gpt2"
-    entry = len(key).to_bytes(8, "little") + key + b"\x08\0\0\0" + len(value).to_bytes(8, "little") + value
-    incomplete = tmp_path / "x.gguf"
-    incomplete.write_bytes(b"GGUF\3\0\0\0" + bytes(8) + b"\1" + bytes(7) + entry)
+    incomplete = write_header(tmp_path, MODEL_ENTRY)
     with pytest.raises(ValueError, match=r"x\.gguf has no tokenizer\.ggml\.token_type, tokenizer\.ggml\.tokens, "):
         read_vocabulary(incomplete)
+
+
+def test_read_vocabulary_refuses_values_of_a_wrong_type(tmp_path: Path) -> None:
+    keys = ("tokenizer.ggml.token_type", "tokenizer.ggml.tokens", "tokenizer.ggml.eos_token_id")
+    numbers = write_header(tmp_path, MODEL_ENTRY, *((key, 4, struct.pack("<I", 1)) for key in keys))
+    with pytest.raises(ValueError, match=r"vocabulary in x\.gguf has a wrong type"):
+        read_vocabulary(numbers)

@@ -21,8 +21,8 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """Return the vocabulary of a GGUF file.
 
     Raises:
-        ValueError: the file is not a GGUF file, its header is damaged or incomplete, or its tokens are not written in
-            byte-level BPE.
+        ValueError: the file is not a GGUF file, its header is damaged or incomplete, its tokens are not written in
+            byte-level BPE, or a value of the vocabulary has a wrong type.
         PlanError: the token that ends an answer is not in the vocabulary.
     """
     metadata = _read_header(path)
@@ -30,17 +30,20 @@ def read_vocabulary(path: Path) -> Vocabulary:
         raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
     if missing_keys := [key for key in (_TYPES_KEY, _TOKENS_KEY, _END_KEY) if key not in metadata]:
         raise ValueError(f"{path.name} has no {', '.join(missing_keys)}")
-    token_types = metadata[_TYPES_KEY]
+    token_types, texts, end = (metadata[key] for key in (_TYPES_KEY, _TOKENS_KEY, _END_KEY))
+    has_texts = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    if not has_texts or not isinstance(token_types, tuple) or not isinstance(end, int):
+        raise ValueError(f"a value of the vocabulary in {path.name} has a wrong type")
     bytes_by_char = _build_byte_table()
     special_ids = [token_id for token_id, token_type in enumerate(token_types) if token_type in _SPECIAL_TOKEN_TYPES]
     special_id_set = set(special_ids)
     tokens = [
-        token.encode()
+        text.encode()
         if token_id in special_id_set
-        else b"".join(bytes_by_char.get(char, char.encode()) for char in token)
-        for token_id, token in enumerate(metadata[_TOKENS_KEY])
+        else b"".join(bytes_by_char.get(char, char.encode()) for char in text)
+        for token_id, text in enumerate(texts)
     ]
-    return Vocabulary(tokens, end=metadata[_END_KEY], special=special_ids)
+    return Vocabulary(tokens, end=end, special=special_ids)
 
 
 def _read_header(path: Path) -> dict[str, Any]:

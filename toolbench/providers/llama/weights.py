@@ -18,14 +18,21 @@ def find_weights(gguf: str) -> Path:
         gguf: path that the user entered; "" for the packaged model.
 
     Raises:
-        ServerStartError: there is no such file, it is not a GGUF file, or the package with the model is missing.
+        ServerStartError: there is no such file, it cannot be read, it is not a GGUF file, or the package with the model
+            is missing.
     """
     path = Path(gguf).expanduser() if gguf else _find_packaged_weights()
-    if not path.is_file():
-        raise ServerStartError(f"There is no model file at {path}: give --gguf the path of a .gguf file.")
-    with path.open("rb") as file:
-        if file.read(len(GGUF_MAGIC)) != GGUF_MAGIC:
-            raise ServerStartError(f"{path.name} is not a GGUF file: give --gguf the path of a model in that format.")
+    try:
+        if not path.is_file():
+            raise ServerStartError(f"There is no model file at {path}: give --gguf the path of a .gguf file.")
+        with path.open("rb") as file:
+            start = file.read(len(GGUF_MAGIC))
+    except OSError as error:
+        raise ServerStartError(
+            f"{path} cannot be read ({error.strerror}): give --gguf the path of a file that you may read."
+        ) from error
+    if start != GGUF_MAGIC:
+        raise ServerStartError(f"{path.name} is not a GGUF file: give --gguf the path of a model in that format.")
     return path
 
 
