@@ -3,16 +3,25 @@
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.wait import wait_until
-from toolbench.providers.mcp.__main__ import TOTAL_SECONDS, describe_error
+from toolbench.providers.mcp.__main__ import MAX_MEMORY_BYTES, TOTAL_SECONDS, describe_error
 from toolbench.providers.mcp.listing import list_mcp_tools
 from toolbench.providers.mcp.server import McpServer, ToolListError
-from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
+from toolbench.providers.scripted_server import (
+    ConnectionEnd,
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    error_reply,
+    json_reply,
+)
 
 SERVER_FILE = str(Path(__file__).with_name("weather_server.py"))
 STDIO_SERVER = McpServer(command=sys.executable, arguments=(SERVER_FILE, "stdio"))
@@ -55,7 +64,7 @@ def test_list_mcp_tools_over_http_and_stdio_is_the_same(server_url: str) -> None
         (McpServer(url="http://127.0.0.1:1/mcp"), "No server answers at this address"),
         (McpServer(command="/nonexistent/server"), "could not be started: No such file"),
         (McpServer(command="/bin/true"), "closed the connection"),
-        (McpServer(command="/bin/cat"), "not that of an MCP server"),
+        (McpServer(command="/bin/cat"), "Check that it is an MCP server with tools"),
     ],
 )
 def test_list_mcp_tools_of_no_mcp_server_raises_a_sentence(server: McpServer, sentence: str) -> None:
@@ -68,12 +77,50 @@ def test_list_mcp_tools_of_no_mcp_server_raises_a_sentence(server: McpServer, se
     [
         (error_reply(401), "HTTP 401. Check the authorization"),
         (error_reply(404), "HTTP 404. Check the address"),
+        (error_reply(500), "HTTP 500. Check the log of the server"),
         (json_reply([]), "not that of an MCP server"),
     ],
 )
 def test_list_mcp_tools_http_answer_without_tools_raises_a_sentence(reply: ScriptedReply, sentence: str) -> None:
     with ScriptedServer([reply] * 4) as server, pytest.raises(ToolListError, match=sentence):
         list_mcp_tools(McpServer(url=f"{server.base_url}/mcp", authorization="Bearer secret"))
+
+
+def test_list_mcp_tools_ignores_a_refused_stream_of_the_server() -> None:
+    has_stream_request = threading.Event()
+
+    def fail_after_stream_request(body: Iterable[bytes] | bytes) -> Iterator[bytes]:
+        assert isinstance(body, bytes)
+        assert has_stream_request.wait(10)
+        yield body
+
+    def answer(request: ReceivedRequest) -> ScriptedReply:
+        if request.method != "POST":
+            has_stream_request.set()
+            return error_reply(405)
+        message = request.json()
+        if "id" not in message:
+            return ScriptedReply(202)
+        response = {"jsonrpc": "2.0", "id": message["id"]}
+        if message["method"] == "initialize":
+            version, server_info = message["params"]["protocolVersion"], {"name": "No tools", "version": "1"}
+            response["result"] = {"protocolVersion": version, "capabilities": {}, "serverInfo": server_info}
+            return json_reply(response, headers={"mcp-session-id": "session"})  # without a session there is no stream
+        reply = json_reply(response | {"error": {"code": -32601, "message": "Method not found"}})
+        if message["method"] != "tools/list":
+            return reply
+        return replace(reply, body=fail_after_stream_request(reply.body), ending=ConnectionEnd.CLOSE)
+
+    with ScriptedServer(answer) as server, pytest.raises(ToolListError, match="error -32601 instead"):
+        list_mcp_tools(McpServer(url=f"{server.base_url}/mcp"))
+    assert has_stream_request.is_set()
+
+
+def test_list_mcp_tools_of_a_server_that_reserves_much_address_space() -> None:
+    reserve = f"import mmap, runpy; reserved = mmap.mmap(-1, {4 * MAX_MEMORY_BYTES}, prot=0); "
+    run = f"import sys; sys.argv = ['', 'stdio']; runpy.run_path({SERVER_FILE!r}, run_name='__main__')"
+    server = McpServer(command=sys.executable, arguments=("-c", reserve + run))
+    assert list_mcp_tools(server).server == "Weather desk"
 
 
 @pytest.mark.parametrize("command", ["/usr/bin/yes", "/bin/sleep"])

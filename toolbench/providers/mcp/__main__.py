@@ -1,7 +1,8 @@
 """Child process that requests the list of tools of one MCP server.
 
 It reads a server (`McpServer`) as JSON from standard input and writes the answer as JSON to standard output. Its memory
-is limited, and its parent ends it after a time limit, so a faulty server cannot harm any other process.
+and that of a server that it starts are limited, and its parent ends it after a time limit, so that the answer of a
+faulty server cannot harm any other process.
 """
 
 import json
@@ -18,14 +19,16 @@ from mcp.client.streamable_http import streamable_http_client
 
 from toolbench.providers.mcp.server import MAX_ANSWER_BYTES, MAX_TOOLS
 
-MAX_MEMORY_BYTES = 2**31  # address space, of which the SDK alone takes a quarter
+# Of this process, and of each process of a server that it starts. Memory that is only reserved does not count: Node.js
+# reserves more than this.
+MAX_MEMORY_BYTES = 2**31
 READ_SECONDS = 15  # longest wait for one response
 TOTAL_SECONDS = 20  # time limit of the whole conversation with the server
 
 
 def main() -> None:
     """Read the server from standard input, and print its tools or the sentence of an error."""
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     logging.disable(logging.CRITICAL)
     server = json.load(sys.stdin)
     refusals: list[int] = []
@@ -44,7 +47,7 @@ async def _list_tools(server: dict[str, Any], refusals: list[int]) -> dict[str, 
 
     Args:
         server: fields of `McpServer`.
-        refusals: HTTP statuses of error responses; this function adds to it.
+        refusals: HTTP statuses of error responses to POST requests; this function adds to it.
     """
     transport = _build_transport(server, refusals)
     with anyio.fail_after(TOTAL_SECONDS):
@@ -86,7 +89,7 @@ def _build_transport(server: dict[str, Any], refusals: list[int]) -> Any:
         return stdio_client(parameters)
 
     async def record_refusal(response: httpx2.Response) -> None:
-        if response.is_error:
+        if response.is_error and response.request.method == "POST":  # a server may refuse the stream of a GET
             refusals.append(response.status_code)
 
     headers = {"Authorization": server["authorization"]} if server["authorization"] else {}
@@ -104,8 +107,9 @@ def _find_first_error(error: BaseException) -> BaseException:
 def describe_error(error: BaseException, refusals: list[int]) -> str:
     """Return a sentence for users; the first HTTP error status takes precedence over the error."""
     if refusals:
-        hint = " Check the authorization." if refusals[0] in (401, 403) else " Check the address."
-        return f"The server answered with HTTP {refusals[0]}.{hint}"
+        status = refusals[0]
+        place = "authorization" if status in (401, 403) else "address" if status < 500 else "log of the server"
+        return f"The server answered with HTTP {status}. Check the {place}."
     if isinstance(error, httpx2.ConnectError):
         return "No server answers at this address. Check host and port, and that the server runs."
     if isinstance(error, httpx2.TimeoutException):
@@ -116,6 +120,8 @@ def describe_error(error: BaseException, refusals: list[int]) -> str:
         return f"The command could not be started: {error.strerror or type(error).__name__}."
     if isinstance(error, MCPError) and "Connection closed" in str(error):
         return "The server closed the connection before it listed its tools."
+    if isinstance(error, MCPError):
+        return f"The server sent error {error.code} instead of its tools. Check that it is an MCP server with tools."
     if isinstance(error, MemoryError):
         return "The server's list of tools is too large."
     return "The answer is not that of an MCP server. Check the address: it often ends with /mcp."
