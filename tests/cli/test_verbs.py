@@ -82,4 +82,4 @@ def test_toolbench_up_checks_an_option_like_its_variable(tmp_path: Path) -> None
     result = _run("up", "--port", "http", "--var", str(tmp_path))
 
     assert result.returncode == 1
-    assert "PORT must be a number from 1 to 65535, not 'http'." in result.stderr
+    assert "PORT must be a whole number from 1 to 65535, not 'http'." in result.stderr

@@ -39,9 +39,20 @@ def test_start_options_listen_on_all_addresses_with_an_ipv6_host() -> None:
         assert client.getpeername()[0] == "127.0.0.1"
 
 
-@pytest.mark.parametrize(("name", "text"), [("PORT", "http"), ("PORT", "0"), ("PORT", "70000"), ("WORKERS", "-1")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("PORT", "http"),
+        ("PORT", "0"),
+        ("PORT", "70000"),
+        ("PORT", "8" * 5000),
+        ("WORKERS", "-1"),
+        ("TOOLBENCH_SILENT_SECONDS", "0"),
+        ("TOOLBENCH_SILENT_SECONDS", "a minute"),
+    ],
+)
 def test_start_options_refuse_an_invalid_number(name: str, text: str) -> None:
-    with pytest.raises(RunnerError, match=f"{name} must be a number"):
+    with pytest.raises(RunnerError, match=f"{name} must be a whole number"):
         StartOptions.from_environment({name: text})
 
 

@@ -11,6 +11,7 @@ from toolbench.installation import IS_WHEEL
 from toolbench.running.errors import RunnerError
 
 _START_WITH_PORT = "toolbench up --port " if IS_WHEEL else "make up PORT="
+_MAX_DIGITS = 10
 _WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
@@ -27,6 +28,7 @@ class StartOptions:
         database_url: "" for the PostgreSQL that `make up` starts.
         redis_url: "" for the Valkey that `make up` starts.
         public_url: URL of the site behind a proxy, "" for none.
+        max_silent_seconds: seconds without a sign of life after which a process is restarted.
     """
 
     host: str = "127.0.0.1"
@@ -37,6 +39,7 @@ class StartOptions:
     database_url: str = ""
     redis_url: str = ""
     public_url: str = ""
+    max_silent_seconds: int = 60
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "StartOptions":
@@ -56,6 +59,9 @@ class StartOptions:
             database_url=environment.get("DATABASE_URL", ""),
             redis_url=environment.get("REDIS_URL", ""),
             public_url=_parse_public_url(environment.get("TOOLBENCH_BASE", "").strip().rstrip("/")),
+            max_silent_seconds=_parse_whole_number(
+                "TOOLBENCH_SILENT_SECONDS", environment.get("TOOLBENCH_SILENT_SECONDS", "") or "60", 1, 86_400
+            ),
         )
 
     @property
@@ -157,6 +163,6 @@ def _parse_whole_number(name: str, text: str, minimum: int, maximum: int) -> int
     Raises:
         RunnerError: the text is not a number from `minimum` to `maximum`.
     """
-    if not text.isdecimal() or not minimum <= int(text) <= maximum:
-        raise RunnerError(f"{name} must be a number from {minimum} to {maximum}, not {text!r}.")
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or not minimum <= int(text) <= maximum:
+        raise RunnerError(f"{name} must be a whole number from {minimum} to {maximum}, not {text[:20]!r}.")
     return int(text)

@@ -62,12 +62,11 @@ class Startup:
         self._stop_requests = 0
         self._sockets: Path | None = None  # folder that this run has created
         self._children_lock = Lock(paths.var / "children.lock")
-        max_silent_seconds = float(os.environ.get("TOOLBENCH_SILENT_SECONDS") or 60)
         self._supervisor = Supervisor(
             paths.logs,
             self._children_lock.handle,
             print_message=print_line,
-            max_silent_seconds=max_silent_seconds,
+            max_silent_seconds=options.max_silent_seconds,
         )
 
     def run(self) -> None:
