@@ -95,6 +95,15 @@ def test_build_script_accepts_a_senseless_schema() -> None:
         assert build_script(parse_chat_request(body))
 
 
+@pytest.mark.parametrize("required", [None, 5, "a", [["a"]]])
+def test_build_script_accepts_a_senseless_list_of_required_names(required: object) -> None:
+    tool = build_tool("get_time", "The time of a city.", "", city=TEXT)
+    tool["function"]["parameters"]["required"] = required
+    call = guess_call("The time in Oslo, please.", tools=[tool])
+    assert call is not None
+    assert call[0] == "get_time"
+
+
 @pytest.mark.parametrize(
     ("choice", "name"),
     [

@@ -13,7 +13,7 @@ CONFIDENCE_VALUE = 0.9
 
 
 def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
-    """Return the required arguments of a tool, or all arguments if it does not list the required ones.
+    """Return the required arguments of a tool, or all arguments if it has no list of required ones.
 
     Returns:
         None if one of these arguments has no known value, or if there are none.
@@ -21,7 +21,8 @@ def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
     parameters = get_object(tool.get("parameters"))
     properties = get_object(parameters.get("properties"))
     arguments: JsonObject = {}
-    for name in parameters.get("required", list(properties)):
+    required = parameters.get("required")
+    for name in [name for name in required if isinstance(name, str)] if isinstance(required, list) else properties:
         value = find_known_value(name, get_object(properties.get(name)), question)
         if value is None:
             return None
