@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp import MCPError
+from mcp.types import REQUEST_TIMEOUT
 
 from tests.wait import wait_until
 from toolbench.providers.mcp.__main__ import MAX_MEMORY_BYTES, TOTAL_SECONDS, describe_error
@@ -127,6 +129,10 @@ def test_list_mcp_tools_of_a_server_that_reserves_much_address_space() -> None:
 def test_list_mcp_tools_ends_a_silent_server_at_the_time_limit(command: str) -> None:
     with pytest.raises(ToolListError, match="within 3 seconds"):
         list_mcp_tools(McpServer(command=command, arguments=("60",)), timeout=3)
+
+
+def test_describe_error_of_a_request_that_timed_out_is_no_other_server() -> None:
+    assert "did not answer within" in describe_error(MCPError(REQUEST_TIMEOUT, "Request timed out"), [])
 
 
 def test_describe_error_at_the_total_limit_gives_its_seconds() -> None:

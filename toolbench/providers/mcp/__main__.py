@@ -16,6 +16,7 @@ import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
 
 from toolbench.providers.mcp.server import MAX_ANSWER_BYTES, MAX_TOOLS
 
@@ -24,6 +25,9 @@ from toolbench.providers.mcp.server import MAX_ANSWER_BYTES, MAX_TOOLS
 MAX_MEMORY_BYTES = 2**31
 READ_SECONDS = 15  # longest wait for one response
 TOTAL_SECONDS = 20  # time limit of the whole conversation with the server
+_SERVER_ERROR_CODES = (METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)  # codes that the SDK does not use itself
+_TIMEOUT_SENTENCE = f"The server did not answer within {READ_SECONDS} seconds."
+_NO_MCP_SENTENCE = "The answer is not that of an MCP server. Check the address: it often ends with /mcp."
 
 
 def main() -> None:
@@ -110,21 +114,30 @@ def describe_error(error: BaseException, refusals: list[int]) -> str:
         status = refusals[0]
         place = "authorization" if status in (401, 403) else "address" if status < 500 else "log of the server"
         return f"The server answered with HTTP {status}. Check the {place}."
+    if isinstance(error, MCPError):
+        return _describe_mcp_error(error)
     if isinstance(error, httpx2.ConnectError):
         return "No server answers at this address. Check host and port, and that the server runs."
     if isinstance(error, httpx2.TimeoutException):
-        return f"The server did not answer within {READ_SECONDS} seconds."
+        return _TIMEOUT_SENTENCE
     if isinstance(error, TimeoutError):
         return f"The server did not list its tools within {TOTAL_SECONDS} seconds."
     if isinstance(error, OSError):
         return f"The command could not be started: {error.strerror or type(error).__name__}."
-    if isinstance(error, MCPError) and "Connection closed" in str(error):
-        return "The server closed the connection before it listed its tools."
-    if isinstance(error, MCPError):
-        return f"The server sent error {error.code} instead of its tools. Check that it is an MCP server with tools."
     if isinstance(error, MemoryError):
         return "The server's list of tools is too large."
-    return "The answer is not that of an MCP server. Check the address: it often ends with /mcp."
+    return _NO_MCP_SENTENCE
+
+
+def _describe_mcp_error(error: MCPError) -> str:
+    """Return a sentence for an error of the server, or of the SDK about its answer."""
+    if error.code == CONNECTION_CLOSED:
+        return "The server closed the connection before it listed its tools."
+    if error.code == REQUEST_TIMEOUT:
+        return _TIMEOUT_SENTENCE
+    if error.code in _SERVER_ERROR_CODES:
+        return f"The server sent error {error.code} instead of its tools. Check that it is an MCP server with tools."
+    return _NO_MCP_SENTENCE
 
 
 if __name__ == "__main__":
