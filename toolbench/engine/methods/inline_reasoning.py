@@ -102,27 +102,6 @@ class _MaskedJson:
         )
 
 
-@dataclass(slots=True)
-class _OpenBrace:
-    """Opening brace whose end has not been found yet.
-
-    Attributes:
-        start: its position in the text.
-        copied_end: position up to which `parts` has the text.
-        levels: levels of objects and arrays so far, itself included.
-        open_arrays: number of arrays that are open inside of it.
-        parts: the text so far, with `{}` in place of each object inside of it.
-        is_valid: whether every pair of braces inside of it is a JSON object.
-    """
-
-    start: int
-    copied_end: int
-    levels: int = 1
-    open_arrays: int = 0
-    parts: list[str] = field(default_factory=list)
-    is_valid: bool = True
-
-
 def _find_objects(text: str) -> list[tuple[int, int]]:
     """Return the start and end of each JSON object that is not inside another one and has at most MAX_DEPTH levels.
 
