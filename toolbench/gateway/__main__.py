@@ -10,10 +10,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 import django
 
 from toolbench.garbage_collection import collect_rarely, freeze_loaded_objects
+from toolbench.installation import build_command
 from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
@@ -44,12 +46,18 @@ async def _serve(host: str, port: int) -> None:
     stopped = asyncio.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stop_signal, stopped.set)
-    try:
-        async with serve(host, port) as url:
-            print_ready_line(ReadyLine(SERVER_NAME, url, "", ""))
-            await stopped.wait()
-    except OSError as error:
-        raise ServerStartError(f"The gateway cannot listen on port {port}: {error.strerror}.") from error
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(serve(host, port))
+        except OSError as error:
+            is_lookup_error = (error.errno or 0) < 0
+            reason = error.strerror if is_lookup_error else os.strerror(error.errno or 0)
+            raise ServerStartError(
+                f"The gateway cannot listen on {host}:{port} ({reason}): end the program that uses this port, "
+                f"or choose another one. With `{build_command('up')}`, the gateway gets the port after PORT."
+            ) from error
+        print_ready_line(ReadyLine(SERVER_NAME, url, "", ""))
+        await stopped.wait()
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

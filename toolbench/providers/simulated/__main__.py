@@ -41,7 +41,9 @@ async def _serve(port: int, server: SimulatedServer) -> None:
     try:
         await server.start(port)
     except OSError as error:
-        raise ServerStartError(f"The simulated provider cannot listen on port {port}: {error.strerror}.") from error
+        raise ServerStartError(
+            f"The simulated provider cannot listen on port {port}: choose another with --port."
+        ) from error
     print_ready_line(ReadyLine(SERVER_NAME, server.url, server.key, next(iter(load_personas()))))
     await stopped.wait()
     await server.stop()
