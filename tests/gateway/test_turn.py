@@ -1,4 +1,4 @@
-"""Turns of the gateway compared with turns of an evaluation on the same exchanges."""
+"""Turns of the gateway: compared with turns of an evaluation on the same exchanges, and their faults."""
 
 import asyncio
 import time
@@ -32,7 +32,15 @@ from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.http.client import HttpClient
-from toolbench.providers.scripted_server import chat_reply, text_reply
+from toolbench.providers.scripted_server import (
+    ConnectionEnd,
+    ScriptedReply,
+    ScriptedServer,
+    chat_reply,
+    error_reply,
+    json_reply,
+    text_reply,
+)
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
@@ -199,3 +207,28 @@ def test_save_alias_refuses_template_method_without_prompt_wire(wire: str) -> No
     provider = make_provider_at("http://127.0.0.1:9", wire=wire)
     with pytest.raises(InvalidFieldsError, match="The method template needs the API OpenAI chat completions"):
         make_alias(provider, "perfect", method="template")
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_upstream_fault"),
+    [
+        (ScriptedReply(200, {}, b'{"choices": [', declared=99, ending=ConnectionEnd.CLOSE), True),
+        (json_reply({"id": "no answer"}), True),
+        (error_reply(500, "The model produced output that does not match"), True),
+        (error_reply(500), True),
+        (error_reply(400, "Unknown parameter"), False),
+    ],
+    ids=["broken_off", "not_readable", "invalid_call", "server_error", "refused"],
+)
+def test_run_turn_tells_fault_of_upstream_from_refusal(reply: ScriptedReply, is_upstream_fault: bool) -> None:
+    async def turn() -> TurnOutcome:
+        outcome = TurnOutcome()
+        with ScriptedServer([reply]) as server:
+            async with HttpClient() as client:
+                target = TurnTarget(server.endpoint(max_attempts=1), resolve_policy(()).policy, client)
+                await run_turn(ChatDialect().parse(chat_body()), target, outcome, asyncio.sleep)
+        return outcome
+
+    outcome = asyncio.run(turn())
+    assert outcome.error is not None
+    assert outcome.is_upstream_fault == is_upstream_fault

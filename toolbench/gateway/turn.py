@@ -21,6 +21,7 @@ from toolbench.providers.driver.drive import RunContext, TrialStoppedError, driv
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.error_codes import lookup_error_code
 from toolbench.providers.http.retry_delay import parse_retry_after
 
 _FORWARDED_STATUSES = (400, 413, 422, 429)  # statuses of the upstream that the client can act on
@@ -170,7 +171,7 @@ def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
     if result.end is EndReason.PROVIDER_ERROR and result.error is not None:
         headers = outcome.steps[-1].response_headers if outcome.steps else {}
         outcome.error = _build_upstream_error(result.error, headers)
-        outcome.is_upstream_fault = result.error.infrastructure
+        outcome.is_upstream_fault = result.error.infrastructure or _is_model_error(result.error)
     elif result.end is EndReason.DEADLINE_EXCEEDED:
         sentence = "The model did not answer within the time limit. Send the request again later."
         outcome.error = GatewayError(504, "upstream_timeout", sentence)
@@ -183,6 +184,11 @@ def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayReque
         outcome.is_upstream_fault = True
     else:
         outcome.answer = _build_answer(record, result, request, len(outcome.steps))
+
+
+def _is_model_error(error: ExchangeError) -> bool:
+    """Return whether the model caused the error, such as an answer that broke off or cannot be read."""
+    return lookup_error_code(error.code).error_class == "model"
 
 
 def _build_upstream_error(error: ExchangeError, headers: JsonObject) -> GatewayError:
