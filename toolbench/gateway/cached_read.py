@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 0.4  # an older value is read again in the background when it is used
 MAX_AGE_SECONDS = 0.9  # a request waits for the refresh of an older value, so that changes count within a second
-# From the start of a refresh. A request waits for the refresh no longer than this, then uses the older value.
+# A request uses the older value if the refresh takes longer than this.
 MAX_WAIT_SECONDS = 2.0
 MAX_OUTAGE_SECONDS = 300.0  # an older value is not used any more, even if the database does not answer
 RETRY_AFTER_SECONDS = 5  # header Retry-After of the error

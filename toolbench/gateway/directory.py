@@ -89,7 +89,9 @@ class Directory:
         return access
 
     async def _find_access(self, secret: str, address: str) -> TokenAccess | None:
-        """Return the access of a token; None for a wrong token, which is counted for its address.
+        """Return the access of a token; None for a wrong token.
+
+        A wrong token is counted for its address, unless it was valid at its last use.
 
         Raises:
             GatewayError: see WrongTokenLimit.serialise_look_ups and CachedRead.get.

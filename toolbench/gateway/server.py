@@ -134,7 +134,7 @@ class Gateway:
     ) -> GatewayAnswer:
         """Send a request to one target after another until one answers.
 
-        No further target is tried after an error that the client caused, or once text of an answer was sent.
+        No further target is tried after the upstream refused the request, or once text of an answer was sent.
 
         Args:
             exchange: gets each target and the outcome there.
@@ -168,7 +168,8 @@ class Gateway:
         """Send a request to one target; add the outcome to the exchange and the cost to the stored sums.
 
         Raises:
-            GatewayError: the target cannot be served now, its budget is spent, or its provider has no free slot.
+            GatewayError: the target cannot be served now, its budget is spent or cannot be read, or its provider has no
+                free slot.
         """
         if target.endpoint is None or self._client is None:
             raise GatewayError(503, "unavailable", f"{target.name}: {target.refusal}", retry_after=30)

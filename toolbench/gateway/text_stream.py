@@ -41,7 +41,7 @@ class TextListener:
         self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
         self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
         self._has_json_calls = policy.method in _JSON_METHODS and bool(tools.definitions)
-        self._withholds_all = False
+        self._withholds_all = False  # True once a call in JSON may have begun
         self._decoder = self._build_decoder(policy, tools)
 
     def _build_decoder(self, policy: Policy, tools: ToolRegistry) -> formats.TextDecoder | None:
