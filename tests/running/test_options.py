@@ -26,8 +26,10 @@ def test_start_options_base_uses_a_host_known_to_other_machines() -> None:
     assert "0.0.0.0" not in options.site_hosts
 
 
-def test_start_options_bracket_an_ipv6_address() -> None:
-    assert StartOptions.from_environment({"HOST": "::1"}).base == "http://[::1]:8000"
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_start_options_bracket_an_ipv6_address(host: str) -> None:
+    options = StartOptions.from_environment({"HOST": host})
+    assert (options.host, options.base) == ("::1", "http://[::1]:8000")
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="one socket cannot serve both IPv6 and IPv4 here")

@@ -20,7 +20,7 @@ class StartOptions:
     """Options of `make up`.
 
     Attributes:
-        host: address on which the site and the gateway listen.
+        host: address on which the site and the gateway listen; an address of IPv6 without brackets.
         port: port of the site.
         allowed_hosts: further names by which browsers may address the site; addresses of IPv6 without brackets.
         workers: number of worker processes.
@@ -49,7 +49,7 @@ class StartOptions:
             RunnerError: a value is invalid.
         """
         return cls(
-            host=environment.get("HOST", "") or "127.0.0.1",
+            host=environment.get("HOST", "").strip("[]") or "127.0.0.1",
             port=_parse_whole_number("PORT", environment.get("PORT", "") or "8000", 1, 65535),
             allowed_hosts=tuple(
                 host.strip("[]") for host in environment.get("ALLOWED_HOSTS", "").replace(",", " ").split()
