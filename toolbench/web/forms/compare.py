@@ -13,7 +13,22 @@ HIDDEN_AXES = {"published"}  # axes of a comparison that have no input
 # Axes whose inputs are not collapsed.
 MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
 INPUT_TYPES = {"day": "date"}
-AxisOptions = Mapping[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class AxisOption:
+    """Option of a select element.
+
+    Attributes:
+        simulated: whether it is a simulated run.
+    """
+
+    value: str
+    label: str
+    simulated: bool = False
+
+
+AxisOptions = Mapping[str, tuple[AxisOption, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +37,14 @@ class AxisField:
 
     Attributes:
         kind: type of the input; "" for text.
-        options: (value, label) of each option; () for an input.
+        options: the options of a select element; () for an input.
     """
 
     name: str
     label: str
     value: str
     kind: str
-    options: tuple[tuple[str, str], ...]
+    options: tuple[AxisOption, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +105,15 @@ def _build_field(axis: str, prefix: str, value: str, options: AxisOptions) -> Ax
 
 
 def _list_options(choices: CompareChoices) -> AxisOptions:
-    options = {axis: tuple((value, value) for value in values) for axis, values in choices.values.items()}
-    runs = tuple((str(run.pk), f"{run.pk} · {run}{' (simulated)' if run.simulated else ''}") for run in choices.runs)
+    options = {axis: tuple(AxisOption(value, value) for value in values) for axis, values in choices.values.items()}
     return options | {
-        "run": runs,
-        "stream": ((WHOLE, "whole"), (STREAMED, "streamed")),
-        "examples": ((NO_EXAMPLES, "none"),),
+        "run": tuple(AxisOption(str(run.pk), f"{run.pk} · {run}", run.simulated) for run in choices.runs),
+        "stream": (AxisOption(WHOLE, "whole"), AxisOption(STREAMED, "streamed")),
+        "examples": (AxisOption(NO_EXAMPLES, "none"),),
     }
 
 
-def _add_chosen_option(options: tuple[tuple[str, str], ...], value: str) -> tuple[tuple[str, str], ...]:
-    """Return the options with the chosen value, which may no longer be offered."""
-    return options if not options or not value or value in dict(options) else (*options, (value, value))
+def _add_chosen_option(options: tuple[AxisOption, ...], value: str) -> tuple[AxisOption, ...]:
+    """Return the options with the chosen value, which may no longer be offered; an input gets no option."""
+    is_offered = not value or value in {option.value for option in options}
+    return options if is_offered or not options else (*options, AxisOption(value, value))

@@ -90,6 +90,12 @@ def outcome_word(outcome: str) -> str:
     return OUTCOME_WORDS.get(outcome, outcome)
 
 
+@register.filter
+def label_simulated(label: object, simulated: bool) -> str:
+    """Return the label of a choice, with a mark for a choice of simulated runs."""
+    return f"{label} (simulated)" if simulated else str(label)
+
+
 class QueryState(Protocol):
     """State of a page that is in the URL, such as a filter."""
 

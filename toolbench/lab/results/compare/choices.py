@@ -1,7 +1,7 @@
 """Choices for the sides of a comparison, and suggested comparisons."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -25,10 +25,12 @@ class SuggestedComparison:
 
     Attributes:
         query: query string that chooses both sides.
+        simulated: whether a side is a simulated run.
     """
 
     title: str
     query: str
+    simulated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,12 @@ def get_compare_choices() -> CompareChoices:
         name: name for name in ("profile", "strategy", "method")
     }
     values = {axis: _sort_distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
-    names = {run.pk: f"run {run.pk}{' (simulated)' if run.simulated else ''}" for run in runs}
-    suggestions = (*_suggest_repeats(runs), *_suggest_providers(configs, names), *_suggest_within_run(configs, names))
+    simulated_ids = {run.pk for run in runs if run.simulated}
+    suggestions = (
+        *_suggest_repeats(runs),
+        *_suggest_providers(configs, simulated_ids),
+        *_suggest_within_run(configs, simulated_ids),
+    )
     return CompareChoices(runs, values, suggestions[:MAX_SUGGESTIONS])
 
 
@@ -77,13 +83,17 @@ def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
     for run in runs:
         if run.repeat_of and run.repeat_of.deleted_at is None and run.purpose != MORE_TRIALS_PURPOSE:
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
-            simulated = " (simulated)" if run.simulated else ""
-            title = f"Run {run.pk} against run {run.repeat_of_id}, which it repeats{simulated}"
-            yield SuggestedComparison(title, query)
+            title = f"Run {run.pk} against run {run.repeat_of_id}, which it repeats"
+            yield SuggestedComparison(title, query, run.simulated)
 
 
-def _suggest_providers(configs: Iterable[RunConfig], run_names: Mapping[int, str]) -> Iterable[SuggestedComparison]:
-    """Yield comparisons of one canonical model at two providers within one run."""
+def _suggest_providers(configs: Iterable[RunConfig], simulated_ids: Set[int]) -> Iterable[SuggestedComparison]:
+    """Yield comparisons of one canonical model at two providers within one run.
+
+    Args:
+        configs: the configurations of the runs.
+        simulated_ids: primary keys of the simulated runs.
+    """
     providers_by_model: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         if config.canonical:
@@ -92,13 +102,17 @@ def _suggest_providers(configs: Iterable[RunConfig], run_names: Mapping[int, str
         if len(providers) > 1:
             first, second = sorted(providers)[:2]
             parameters = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
-            yield SuggestedComparison(
-                f"{canonical} at {first} and at {second}, {run_names[run]}", urlencode(parameters)
-            )
+            title = f"{canonical} at {first} and at {second}, run {run}"
+            yield SuggestedComparison(title, urlencode(parameters), run in simulated_ids)
 
 
-def _suggest_within_run(configs: Iterable[RunConfig], run_names: Mapping[int, str]) -> Iterable[SuggestedComparison]:
-    """Yield comparisons of two values of an axis within one run."""
+def _suggest_within_run(configs: Iterable[RunConfig], simulated_ids: Set[int]) -> Iterable[SuggestedComparison]:
+    """Yield comparisons of two values of an axis within one run.
+
+    Args:
+        configs: the configurations of the runs.
+        simulated_ids: primary keys of the simulated runs.
+    """
     values_by_column: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         for column in SUGGESTED_COLUMNS:
@@ -110,4 +124,5 @@ def _suggest_within_run(configs: Iterable[RunConfig], run_names: Mapping[int, st
             first, second = sorted(values)[:2]
             axis = AXIS_BY_COLUMN.get(column, column)
             parameters = {"run": run, f"a_{axis}": first, f"b_{axis}": second}
-            yield SuggestedComparison(f"{axis} {second} against {first}, {run_names[run]}", urlencode(parameters))
+            title = f"{axis} {second} against {first}, run {run}"
+            yield SuggestedComparison(title, urlencode(parameters), run in simulated_ids)
