@@ -75,7 +75,7 @@ class DecidePage:
         rows: all candidates, the best first.
         runs_in_progress: primary keys, ascending, of the runs with queued or running trials of a candidate that lacks
             trials.
-        promotable: result of `find_promotable` for the configurations of all rows.
+        promotable: result of `find_promotable` for the configurations of the shown rows.
         runs: the runs to choose from.
     """
 
@@ -126,16 +126,22 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
     """Return the decision page with at most ten queries, whatever the number of runs.
 
     The decision is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
+    Choices of runs and promotable configurations are read anew, because they also depend on other runs and on models.
     """
     version = find_candidate_version(query)
     page = _pages.get(version, replace(query, rows=""), lambda: _build_page(query, version))
     in_scope = Run.COUNTED & Q(imported=False, simulated=query.demo)
     run_choices = Run.objects.filter(in_scope | Q(pk__in=query.runs), deleted_at=None)
-    return replace(page, query=replace(page.query, rows=query.rows), runs=list_run_choices(run_choices, query.runs))
+    shown_page = replace(page, query=replace(page.query, rows=query.rows))
+    return replace(
+        shown_page,
+        promotable=find_promotable(row.candidate.config_id for row in shown_page.shown),
+        runs=list_run_choices(run_choices, query.runs),
+    )
 
 
 def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
-    """Return the page without `runs`."""
+    """Return the page without `promotable` and `runs`."""
     pool = get_candidate_pool(query, version)
     query = query.with_default_goal(
         has_cost=any(candidate.measured.cost and candidate.measured.cost.value for candidate in pool.candidates)
@@ -146,8 +152,7 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
         _build_row(number, assessment, by_key[assessment.measured.key], decision)
         for number, assessment in enumerate(decision.assessments, start=1)
     )
-    promotable = find_promotable(row.candidate.config_id for row in rows)
-    return DecidePage(query, pool, decision, rows, _find_runs_in_progress(rows, decision), promotable, ())
+    return DecidePage(query, pool, decision, rows, _find_runs_in_progress(rows, decision), frozenset(), ())
 
 
 def find_promotable(config_ids: Iterable[int]) -> frozenset[int]:
