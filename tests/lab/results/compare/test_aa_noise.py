@@ -43,6 +43,8 @@ def test_measure_noise_finds_the_repeat_of_a_compared_run() -> None:
 
 def test_measure_noise_of_aa_comparison_is_empty() -> None:
     one = make_tried_run(18)
-    page = get_comparison(build_query(one, make_tried_run(17, purpose=NOISE_PURPOSE, repeat_of=one)))
-    assert page.has_equal_settings
-    assert measure_noise(page) == ()
+    repeat = make_tried_run(17, purpose=NOISE_PURPOSE, repeat_of=one)
+    for pair in ((one, repeat), (repeat, one)):
+        comparison = get_comparison(build_query(*pair))
+        assert comparison.has_equal_settings
+        assert measure_noise(comparison) == ()

@@ -33,12 +33,12 @@ class NoiseMeasurement:
 def measure_noise(comparison: Comparison) -> tuple[NoiseMeasurement, ...]:
     """Return the newest A/A comparisons of the runs of both sides, at most MAX_NOISE_PAIRS.
 
-    The intervals are corrected for the number of comparisons. The pair of runs that `comparison` itself compares is
-    omitted.
+    The intervals are corrected for the number of comparisons. If `comparison` itself compares a run with its repeat, in
+    either order, that pair is omitted.
     """
     run_ids = sorted({*comparison.sides[0].run_ids, *comparison.sides[1].run_ids})
-    compared_ids = (comparison.sides[0].run_ids, comparison.sides[1].run_ids)
-    pairs = [pair for pair in _find_aa_pairs(run_ids) if compared_ids != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
+    compared_ids = {side.run_ids for side in comparison.sides}
+    pairs = [pair for pair in _find_aa_pairs(run_ids) if compared_ids != {(pk,) for pk in pair}][:MAX_NOISE_PAIRS]
     comparisons = apply_bonferroni([compare_runs(first, second, comparison.query) for first, second in pairs])
     return tuple(NoiseMeasurement(*pair, compared) for pair, compared in zip(pairs, comparisons, strict=True))
 
