@@ -51,15 +51,32 @@ def test_compare_page_links_failures_that_the_metric_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("examples", "purpose", "has_plan"), [("", "", True), ("one_call", "", False), ("", Run.PLAYGROUND, False)]
+    ("fields", "purpose", "has_plan"),
+    [
+        ({}, "", True),
+        ({"examples": "one_call"}, "", False),
+        ({"tool_use_mode": "relaxed"}, "", False),
+        ({}, Run.PLAYGROUND, False),
+    ],
 )
-def test_sides_page_plans_only_trials_that_the_launch_form_offers(examples: str, purpose: str, has_plan: bool) -> None:
+def test_sides_page_plans_only_trials_that_the_launch_form_offers(
+    fields: dict[str, str], purpose: str, has_plan: bool
+) -> None:
     run = make_run(purpose=purpose)
-    for name in ("one", "two"):
-        make_trial(make_cell(make_config(run, make_model(name), examples=examples)))
+    make_trial(make_cell(make_config(run, make_model("one"))))
+    make_trial(make_cell(make_config(run, make_model("two"), **fields)))
     recompute_stale_cells()
     query = CompareQuery.from_query(QueryDict(f"run={run.pk}&a_model=one&b_model=two"))
     assert bool(get_sides_page(query).plan_query) == has_plan
+
+
+def test_sides_page_plans_streamed_and_whole_answers() -> None:
+    run, model = make_run(), make_model()
+    for stream in (False, True):
+        make_trial(make_cell(make_config(run, model, stream=stream)))
+    recompute_stale_cells()
+    query = CompareQuery.from_query(QueryDict(f"run={run.pk}&a_stream=whole&b_stream=streamed"))
+    assert QueryDict(get_sides_page(query).plan_query)["stream"] == "both"
 
 
 def test_sides_page_counts_new_trials_of_a_running_run() -> None:

@@ -6,20 +6,21 @@ from itertools import chain
 from urllib.parse import urlencode
 
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.planning.run_request import MAX_CELL_TRIALS
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, STREAMS_BY_OPTION
 from toolbench.lab.results.compare.baseline import BaselineComparison
 from toolbench.lab.results.compare.strata import collect_cell_ids
 
 MAX_QUERY_CHARACTERS = 4_000
+_OPTION_BY_STREAMS = {streams: option for option, streams in STREAMS_BY_OPTION.items()}
 
 
 def build_plan_query(comparison: BaselineComparison) -> str:
     """Return the query string of a run with the trials that the sides lack, with one SQL query.
 
     Returns:
-        The query string; "" if the sides lack no trials, if the launch form cannot plan them, because a configuration
-        has examples, has no model here or is of the playground, or if the plan is too large: more than MAX_CELL_TRIALS
-        per cell, or a query string of more than MAX_QUERY_CHARACTERS.
+        The query string; "" if the sides lack no trials, or if the launch form cannot plan them in one run: a
+        configuration has examples, has no model here or is of the playground; the tool-use modes differ; or the plan
+        has more than MAX_CELL_TRIALS per cell, or its query string more than MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
     cell_ids = collect_cell_ids(chain.from_iterable(strata_by_side))
@@ -32,6 +33,8 @@ def build_plan_query(comparison: BaselineComparison) -> str:
         return ""
     if any(config.model_id is None or config.examples or config.run.purpose == Run.PLAYGROUND for config in configs):
         return ""
+    if len({config.tool_use_mode for config in configs}) > 1:  # a run has only one
+        return ""
     scenarios = sorted({stratum.scenario for stratum in strata_by_side[0]})
     query = build_launch_query(configs, {config.strategy for config in configs}, scenarios, trials_per_cell)
     return query if len(query) <= MAX_QUERY_CHARACTERS else ""
@@ -42,8 +45,8 @@ def build_launch_query(
 ) -> str:
     """Return the query string that prefills the launch form with the settings of these configurations.
 
-    Streaming, and settings of which a run has only one value, are those of the first configuration. Examples are left
-    out, since the launch form does not have them.
+    Settings that a run has only once are those of the first configuration. Examples are left out, since the launch form
+    does not have them.
 
     Args:
         configs: at least one configuration, with their runs; each has a model.
@@ -58,7 +61,7 @@ def build_launch_query(
         ("instance_kind", run.instance_kind),
         ("tool_use_mode", configs[0].tool_use_mode),
         ("tool_failure_policy", run.request.get("tool_failure_policy", "fatal")),
-        ("stream", "streamed" if configs[0].stream else "none"),
+        ("stream", _OPTION_BY_STREAMS[tuple(sorted({config.stream for config in configs}))]),
     ]
     pairs += [("models", pk) for pk in sorted({config.model_id for config in configs if config.model_id})]
     pairs += [("profiles", name) for name in sorted({config.profile for config in configs})]
