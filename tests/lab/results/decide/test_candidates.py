@@ -168,6 +168,29 @@ def test_candidate_without_an_ended_trial_of_a_scenario_misses_it() -> None:
         assert (found[name].scenarios, found[name].measured.scenarios) == (("happy_path",), ("happy_path",))
 
 
+def test_candidate_labels_tell_kinds_of_instances_and_tool_use_apart() -> None:
+    settings: list[tuple[str, dict[str, str]]] = [
+        ("parity", {}),
+        ("drawn", {}),
+        ("drawn", {"tool_use_mode": "relaxed"}),
+    ]
+    for kind, fields in settings:
+        config = make_config(make_run(instance_kind=kind), make_model("a"), **fields)
+        make_trials(make_cell(config), **{"pass": 1})
+    make_trials(make_cell(make_config(make_run(), make_model("b"))), **{"pass": 1})
+    candidates = get_candidate_pool(DecideQuery()).candidates
+    assert {candidate.measured.label for candidate in candidates} == {
+        "Example · a · default · production · native · fixed instances · tool use enforced",
+        "Example · a · default · production · native · drawn instances · tool use enforced",
+        "Example · a · default · production · native · drawn instances · tool use relaxed",
+        "Example · b · default · production · native",
+    }
+    assert {candidate.name for candidate in candidates} == {
+        "Example · a · default · production · native",
+        "Example · b · default · production · native",
+    }
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [({"policy_hash": "other"}, "differ only in frozen settings"), ({"tool_use_mode": "relaxed"}, "the tool-use mode")],

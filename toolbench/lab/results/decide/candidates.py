@@ -36,6 +36,7 @@ from toolbench.lab.metrics.times import build_times, merge_times
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Provider, Run
 from toolbench.lab.results.decide.candidate_context import CANDIDATE_KEY, CandidateContext, read_context
+from toolbench.lab.results.decide.candidate_labels import build_candidate_labels
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 from toolbench.lab.results.run_differences import RunDifference, describe_run_differences, find_run_differences
@@ -49,6 +50,7 @@ class Candidate:
     Attributes:
         measured: the figures that the rule reads.
         tally: counts of its trials.
+        name: name of its configurations, which other candidates may share; `measured.label` tells most of them apart.
         policy_hash: hash of the frozen settings.
         config_ids: primary keys of its configurations, the newest last.
         cell_ids: primary keys of the counted cells, ascending.
@@ -61,6 +63,7 @@ class Candidate:
 
     measured: MeasuredConfig
     tally: Tally
+    name: str
     model: str
     provider: str
     profile: str
@@ -140,7 +143,11 @@ def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
     omitted_rows = [row for _, older in newest_and_older for row in older]
     coverage = _ScenarioCoverage.from_rows(counted_rows)
     context = read_context(_filter_runs(query), counted_rows)
-    candidates = tuple(_build_candidate(query, newest, older, coverage, context) for newest, older in newest_and_older)
+    labels = build_candidate_labels(counted_rows)
+    candidates = tuple(
+        _build_candidate(query, newest, older, labels[key], coverage, context)
+        for key, (newest, older) in zip(by_key, newest_and_older, strict=True)
+    )
     differences = find_run_differences([_list_cells_of_several_runs(candidates)], "delivered")
     candidates = tuple(_add_difference(candidate, differences) for candidate in candidates)
     omission_notice = (build_omission_notice([render_tokens(omitted_rows)]),) if omitted_rows else ()
@@ -239,6 +246,7 @@ def _build_candidate(
     query: DecideQuery,
     rows: list[SumRow],
     older_rows: list[SumRow],
+    label: str,
     coverage: _ScenarioCoverage,
     context: CandidateContext,
 ) -> Candidate:
@@ -248,6 +256,7 @@ def _build_candidate(
         query: the scope.
         rows: its sums that count, one for each scenario.
         older_rows: its sums of older scenario versions, which do not count.
+        label: its label.
         coverage: the scenarios of all candidates.
         context: figures that the sums lack.
     """
@@ -255,9 +264,11 @@ def _build_candidate(
     tried_rows = list(filter(has_finished_trials, rows))
     config_ids = tuple(sorted({pk for row in rows for pk in row["config_ids"]}))
     run_ids = tuple(sorted({pk for row in rows for pk in row["run_ids"]}))
+    missing = coverage.list_missing(tried_rows)
     return Candidate(
-        measured=_build_measured_config(tried_rows or rows, tally, coverage.list_missing(tried_rows), context),
+        measured=_build_measured_config(tried_rows or rows, label, tally, missing, context),
         tally=tally,
+        name=render_config_label(first),
         model=first["model_name"],
         provider=first["provider_name"],
         profile=first["profile"],
@@ -273,12 +284,13 @@ def _build_candidate(
 
 
 def _build_measured_config(
-    rows: list[SumRow], tally: Tally, missing: tuple[str, ...], context: CandidateContext
+    rows: list[SumRow], label: str, tally: Tally, missing: tuple[str, ...], context: CandidateContext
 ) -> MeasuredConfig:
     """Return the figures of a candidate.
 
     Args:
         rows: its sums that count, one for each scenario that it was tried with; all of them if it was not tried.
+        label: its label.
         tally: the counts of all rows.
         missing: the scenarios that it lacks.
         context: figures that the sums lack.
@@ -288,7 +300,7 @@ def _build_measured_config(
     costs = context.build_cost_sums(first, tally)
     return MeasuredConfig(
         key=" · ".join(str(first[name]) for name in CANDIDATE_KEY),
-        label=render_config_label(first),
+        label=label,
         passed=tally.passed,
         tried=tally.tried,
         answered=tally.answered,
@@ -363,14 +375,14 @@ def _list_pool_cautions(rows: list[SumRow]) -> tuple[str, ...]:
     first_created = min((row["first"] for row in rows), default=None)
     candidates = {tuple(row[name] for name in CANDIDATE_KEY) for row in rows}
     with_any_settings = {tuple(row[name] for name in CANDIDATE_KEY if name != "policy_hash") for row in rows}
-    labels = {render_config_label(row) for row in rows}
+    names = {render_config_label(row) for row in rows}
     applies_by_caution = {
         "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
             last_created and first_created and last_created - first_created > MAX_TIME_BETWEEN_RUNS
         ),
         "Some rows differ only in frozen settings, so they are not pooled.": len(with_any_settings) < len(candidates),
-        "Some rows with the same name differ in the kind of instances or the tool-use mode, so they are not pooled.": (
-            len(labels) < len(with_any_settings)
+        "Some rows differ only in the kind of instances or the tool-use mode, so they are not pooled.": (
+            len(names) < len(with_any_settings)
         ),
     }
     return tuple(sentence for sentence, applies in applies_by_caution.items() if applies)

@@ -144,15 +144,15 @@ def _build_measured_result(row: DecideRow) -> ProfileResult:
     candidate = row.candidate
     return ProfileResult(
         candidate.model,
-        _shorten_label(candidate.measured.label.removeprefix(f"{candidate.provider} · {candidate.model} · ")),
+        _shorten_name(candidate.name.removeprefix(f"{candidate.provider} · {candidate.model} · ")),
         row.assessment,
         is_tools_off=bool(candidate.tally.not_applicable) and not candidate.measured.tried,
     )
 
 
-def _shorten_label(label: str) -> str:
-    """Return the label without strategy and method if these are the defaults, as published profiles are named."""
-    return label.removesuffix(" · production · native")
+def _shorten_name(name: str) -> str:
+    """Return the name without strategy and method if these are the defaults, as published profiles are named."""
+    return name.removesuffix(" · production · native")
 
 
 def _build_measured_row(
