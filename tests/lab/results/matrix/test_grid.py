@@ -157,6 +157,7 @@ def test_grid_has_no_totals_over_drawn_instances_and_published_wording() -> None
         make_trials(make_cell(make_config(make_run(instance_kind=kind))), **{"pass": 5})
     grid = read_grid()
     assert (grid.overall, [column.total for column in grid.columns]) == (None, [None])
+    assert {row.note for row in grid.rows} == {"default · drawn", "default · published wording"}
 
 
 def test_strategy_grid_has_a_row_for_each_kind_of_instance() -> None:

@@ -311,9 +311,10 @@ def test_matrix_groups_a_model_at_two_providers_by_provider() -> None:
 
 
 def test_matrix_row_has_the_published_figure_of_its_configuration() -> None:
-    make_published_snapshot(("vendor/model-a", "default", 36, 10))
-    make_tried_cell(make_config(make_run()), **{"pass": 1})
-    assert get_matrix(REAL).rows[0].published == "36/40"
+    make_published_snapshot(("vendor/model-a", "default", 36, 10), ("vendor/model-b", "default", 0, 10))
+    for name in ("vendor/model-a", "vendor/model-b", "vendor/model-c"):
+        make_tried_cell(make_config(make_run(), make_model(name)), **{"pass": 1})
+    assert [row.published for row in get_matrix(REAL).rows] == ["36/40", "with tools off", ""]
 
 
 def test_matrix_row_failure_summary_names_most_failures_first() -> None:

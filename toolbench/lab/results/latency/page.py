@@ -183,7 +183,7 @@ def _build_page(query: LatencyQuery, sum_rows: list[SumRow], version: UUID | Non
             [
                 row.provider if providers_by_name[row.name] > 1 else "",
                 row.profile,
-                *(row.settings[name] for name in varying_settings),
+                *(row.setting_labels[name] for name in varying_settings),
             ],
             is_limited=is_limited,
         )

@@ -22,7 +22,7 @@ from toolbench.lab.results.matrix.grid_totals import (
 from toolbench.lab.results.matrix.grid_types import MAX_PAGE_ROWS, Grid, GridCell, GridColumn, GridRow, LazyRows
 from toolbench.lab.results.matrix.profile_columns import ModelProfile, build_profile_columns, shorten_profiles
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.matrix.rows import VALUE_LABELS, MatrixRow, ScenarioSums
+from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums, label_setting
 from toolbench.lab.results.matrix.sorting import sort_grid
 from toolbench.lab.results.matrix.table import Matrix, NewestVersions, find_newest_versions
 from toolbench.lab.results.trial_list.filter import TrialFilter
@@ -169,7 +169,7 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         ]
         overall = pool(rows_of_kind, "", shown_kind)
         assert overall is not None
-        kind_label = VALUE_LABELS.get(("instance_kind", kind), kind)
+        kind_label = label_setting("instance_kind", kind)
         notes = ["control" if is_control[slug, kind] else "", kind_label if has_several_kinds else ""]
         rows.append(_build_row(matrix, overall, sources, label=slug, note=" · ".join(filter(None, notes))))
     columns = tuple(
@@ -271,7 +271,8 @@ def _build_source(row: MatrixRow, *, is_control: bool = False) -> _Source:
 def _build_model_row(
     matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None], names: Mapping[ModelProfile, str]
 ) -> GridRow:
-    differing_settings = [row.settings[name] for name in matrix.differing_settings if row.settings[name]]
+    labels = row.setting_labels
+    differing_settings = [labels[name] for name in matrix.differing_settings if labels[name]]
     prompt = [f"prompts {row.prompt or 'of no known version'}"] if row.prompt is not None else []
     applies_by_note = {
         row.provider: len(matrix.rows_by_provider) > 1,

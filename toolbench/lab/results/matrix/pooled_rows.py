@@ -48,8 +48,7 @@ def pool_rows(
         query: scope and filter.
         version: version of the sums; None if they must not be cached.
         read_sums: returns the sums; called if the rows are not cached.
-        published: passes and trials of the published matrix as text, by model and profile; None for sums that the
-            caller selected.
+        published: `MatrixRow.published` by model and profile; None for rows without it.
     """
     usual = MatrixQuery()
     shared = replace(

@@ -19,7 +19,7 @@ from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
 
 SETTING_FIELDS = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 FIELD_LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
-VALUE_LABELS = {("instance_kind", "parity"): "published wording"}  # by field and value
+_VALUE_LABELS = {("instance_kind", "parity"): "published wording"}  # by field and value
 MODEL_KEY = ("provider_name", "provider_kind", "model_name")
 ROW_KEY = (*MODEL_KEY, "profile", *SETTING_FIELDS)
 MAX_NAMED_SCENARIOS = 2
@@ -64,7 +64,8 @@ class MatrixRow:
         local: whether the model runs on this machine, so that decisions ignore its latency.
         mixed_upstreams: whether a router could choose among several hosts of the model.
         differing: of "settings" and "engine", those that differ between the pooled trials.
-        published: passes and trials of the published matrix, such as `37/40`; "" without them.
+        published: passes and trials of the published matrix, such as `37/40`, or "with tools off"; "" for a row that
+            the publication lacks.
         group: group of the tool scenarios.
         omitted: older versions of its scenarios, which the row does not count, as in `TrialFilter.without`.
         trial_filter: filter of the trials that the row counts: those of its tool scenarios, or of its controls if the
@@ -98,6 +99,11 @@ class MatrixRow:
     prompt: str | None = None
     versions: tuple[int, ...] = ()
     outdated: tuple[str, ...] = ()
+
+    @property
+    def setting_labels(self) -> Mapping[str, str]:
+        """Return the values of `settings` as pages show them."""
+        return {name: label_setting(name, value) for name, value in self.settings.items()}
 
     @property
     def tally(self) -> Tally:
@@ -162,6 +168,11 @@ class MatrixRow:
         )
 
 
+def label_setting(name: str, value: str) -> str:
+    """Return the value of a field of SETTING_FIELDS as pages show it."""
+    return _VALUE_LABELS.get((name, value), value)
+
+
 def build_row(
     sum_rows: list[SumRow], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
@@ -171,7 +182,7 @@ def build_row(
         sum_rows: the sums of the row's scenarios, at least one.
         query: scope, metric, target and filter.
         group: the chosen group of scenarios; controls are added whatever their group.
-        published: passes and trials of the published matrix as text, by model and profile.
+        published: `MatrixRow.published` by model and profile.
 
     Returns:
         None if no scenario belongs to the chosen group.

@@ -22,10 +22,10 @@ from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import (
     FIELD_LABELS,
     SETTING_FIELDS,
-    VALUE_LABELS,
     MatrixRow,
     ScenarioSums,
     apply_metric,
+    label_setting,
 )
 from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS, list_run_choices
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
@@ -155,9 +155,7 @@ def _build_matrix(query: MatrixQuery, pooled: PooledRows) -> Matrix:
             (name, tuple(provider_rows)) for name, provider_rows in groupby(rows, key=lambda row: row.provider)
         ),
         common_settings={
-            FIELD_LABELS.get(name, name): VALUE_LABELS.get((name, value), value)
-            for name, value in common_settings.items()
-            if value
+            FIELD_LABELS.get(name, name): label_setting(name, value) for name, value in common_settings.items() if value
         },
         differing_settings=tuple(name for name in SETTING_FIELDS if name not in common_settings),
         summary=_build_summary(rows),
@@ -335,8 +333,11 @@ def _query_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
 
 
 def _read_published_counts() -> Mapping[tuple[str, str], str]:
-    cells = PublishedCell.objects.order_by().values_list("model", "profile", "tool_ok", "tool_runs")
-    return {(model, profile): f"{ok}/{runs}" for model, profile, ok, runs in cells}
+    """Return `MatrixRow.published` by model and profile."""
+    cells = PublishedCell.objects.order_by().values_list("model", "profile", "tool_ok", "tool_runs", "not_applicable")
+    return {
+        (model, profile): "with tools off" if is_off else f"{ok}/{runs}" for model, profile, ok, runs, is_off in cells
+    }
 
 
 def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, ...]:
