@@ -15,6 +15,8 @@ from toolbench.lab.models import Run
 from toolbench.lab.results.run import live_grid
 from toolbench.lab.results.run.cells import read_run_cells
 from toolbench.lab.results.run.live_grid import MAX_LATEST_TRIALS, get_run_grid
+from toolbench.lab.results.run.metrics import get_run_metrics
+from toolbench.lab.results.run.page import get_run_page
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +37,23 @@ def test_run_grid_shows_the_first_rows_and_counts_all(monkeypatch: pytest.Monkey
     grid = get_run_grid(read_run_cells(run.pk), QueryDict()).grid
     assert [row.label for row in grid.shown_rows] == ["alpha"]
     assert (len(grid.rows), grid.pages) == (2, 2)
+
+
+def test_run_page_lists_configurations_in_the_order_of_the_grid() -> None:
+    run = make_run()
+    settings = [
+        ("b", "default", "raw"), ("b", "default", "production"), ("a", "cold", "raw"), ("a", "warm", "production"),
+        ("a", "cold", "production"), ("a", "default", "raw"), ("a", "default", "baseline"),
+    ]  # fmt: skip
+    for name, profile, strategy in settings:
+        config = make_config(run, make_model(name), profile=profile, strategy=strategy)
+        make_trials(make_cell(config), **{"pass": 1})
+    matrix = get_run_grid(read_run_cells(run.pk), QueryDict()).matrix
+    configs = [row.config for row in get_run_page(run.pk).config_rows]
+    assert [(config.model_name, config.profile, config.strategy) for config in configs] == [
+        (row.model, row.profile, row.settings["strategy"]) for row in matrix.rows
+    ]
+    assert [column.config for column in get_run_metrics(run.pk).columns] == configs
 
 
 def test_run_grid_has_its_own_columns_which_its_links_do_not_choose() -> None:

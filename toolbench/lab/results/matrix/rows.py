@@ -13,7 +13,7 @@ from toolbench.lab.metrics.scenario_versions import render_tokens, split_newest_
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import Times, build_times
 from toolbench.lab.metrics.values import Figure, MetricInput, MetricValue, compute_metric
-from toolbench.lab.models import Provider
+from toolbench.lab.models import Provider, RunConfig
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter
 
@@ -166,6 +166,13 @@ class MatrixRow:
                 *([f"{rest} elsewhere"] if rest else []),
             ]
         )
+
+
+def build_config_sort_key(config: RunConfig) -> tuple[object, ...]:
+    """Return a key that sorts the configurations of a run as the matrix sorts its rows."""
+    model = (getattr(config, name) for name in MODEL_KEY)
+    settings = (getattr(config, name) for name in ROW_KEY if name not in (*MODEL_KEY, "instance_kind"))
+    return *model, config.profile != "default", *settings
 
 
 def label_setting(name: str, value: str) -> str:

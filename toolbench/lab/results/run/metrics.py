@@ -9,6 +9,7 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.times import Times, load_cell_times
 from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.models import Cell, Run, RunConfig
+from toolbench.lab.results.matrix.rows import build_config_sort_key
 
 MAX_COLUMNS = 12
 
@@ -42,6 +43,7 @@ class RunMetrics:
     """Metrics of a run.
 
     Attributes:
+        columns: at most MAX_COLUMNS, in the order of the run's matrix.
         shared_settings: values by label of the settings that all columns of the run have in common, hidden ones
             included; empty for one column, which names all its settings itself.
         hidden_column_count: number of columns beyond MAX_COLUMNS, which are not shown.
@@ -62,7 +64,7 @@ def get_run_metrics(run_id: int) -> RunMetrics:
         Run.DoesNotExist: the run does not exist or was deleted.
     """
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
-    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
+    configs = sorted(run.configs.defer("layers", "options", "true_rates"), key=build_config_sort_key)
     all_groups = group_cells_by_config(configs, run.cells.all())
     shown_groups = all_groups[:MAX_COLUMNS]
     times = load_cell_times(cell for _, _, cells in shown_groups for cell in cells)

@@ -16,6 +16,7 @@ from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, RefusedParameter, Run, RunConfig, Trial
+from toolbench.lab.results.matrix.rows import build_config_sort_key
 from toolbench.lab.results.run.cells import RunCells, read_run_cells
 from toolbench.lab.results.run.config_rows import ConfigRow, build_config_row
 from toolbench.lab.results.run.delays import RunDelay, list_delays
@@ -88,7 +89,8 @@ class RunPage:
         active_seconds: seconds during which at least one trial was running; None before the end, or if no trial ran.
         tally: counts of all cells.
         source: the run with its configurations and cells.
-        config_rows: figures by configuration and group of scenarios, of one page or of the whole run.
+        config_rows: figures by configuration and group of scenarios, of one page or of the whole run, in the order of
+            the run's matrix.
         groups: the largest failure groups, at most MAX_FAILURE_GROUPS.
         retryable: number of trials with infrastructure errors that can be queued again.
         resumable: number of cancelled trials of an ended run that can be queued again.
@@ -212,7 +214,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     rule = StoppingRule.from_json(run.until) if run.until else None
     target = rule.target if rule and rule.rule == "threshold" else DEFAULT_TARGET_PERCENT
     retryable_configs = {config.pk for config in configs if config.provider_id is not None}
-    groups = group_cells_by_config(configs, cells)
+    groups = group_cells_by_config(sorted(configs, key=build_config_sort_key), cells)
     pages = 1 if page is None else max(1, -(-len(groups) // MAX_PAGE_ROWS))
     page = max(1, min(page or 1, pages))
     shown = groups if pages == 1 else groups[(page - 1) * MAX_PAGE_ROWS : page * MAX_PAGE_ROWS]
