@@ -53,7 +53,7 @@ def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reas
         InvalidFieldsError: the trial has no verdict yet, the verdict is unknown, or the reason is empty or too long.
     """
     with transaction.atomic():
-        trial = Trial.objects.select_for_update().get(pk=trial_id, run__deleted_at=None)
+        trial = Trial.objects.select_for_update(of=("self",)).get(pk=trial_id, run__deleted_at=None)
         text = clean_text(normalise_lines(reason))
         if errors := _find_errors(trial, verdict, text):
             raise InvalidFieldsError(errors)
