@@ -23,6 +23,7 @@ from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.run_choices import RETRIED
 from toolbench.lab.runs import control
 from toolbench.lab.runs.action_checks import RunActionError
 from toolbench.lab.runs.repeat import resend_trial
@@ -114,7 +115,7 @@ def test_retry_errored_trials_pass_counts_in_answered_success_only() -> None:
     )
     assert counts.errors_retried == 2
     table = get_matrix(MatrixQuery(scope="real"))
-    assert table.warnings == ("2 trials were retried after an error; end-to-end success counts them as failures.",)
+    assert table.warnings == (f"{RETRIED} Their number: 2.",)
 
 
 def test_retry_errored_trials_setup_error_counts_as_ordinary_trial() -> None:

@@ -1,4 +1,4 @@
-"""Runs that a page offers as choices; a time limit and a sentence for warnings that several pages give."""
+"""Runs that a page offers as choices; a time limit and sentences for warnings that several pages give."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -9,6 +9,7 @@ from toolbench.lab.models import Run
 
 DEFAULT_RUN_COUNT = 12
 MAX_TIME_BETWEEN_RUNS = timedelta(hours=1)  # the load of a provider may differ between runs further apart
+RETRIED = "Trials were retried after an error; end-to-end success counts them as failures."
 ADDED_MANUALLY = "Trials were added manually after results were seen: confirm decisions that rest on them."
 
 

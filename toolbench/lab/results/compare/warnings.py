@@ -6,7 +6,7 @@ from typing import Protocol
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
-from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS
+from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS, RETRIED
 
 MAX_CONCURRENCY_RATIO = 1.5  # between the sides' median numbers of trials in flight; a larger ratio gives a warning
 # names of STRATUM_FIELDS; a difference in one of them explains different frozen settings
@@ -45,9 +45,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
         OVERLOADED: _has_any(first.overloaded_trials, second.overloaded_trials),
         ADDED_MANUALLY: _has_any(first.manual_trials, second.manual_trials),
-        "Trials were retried after an error; end-to-end success counts them as failures.": _has_any(
-            first.errors_retried, second.errors_retried
-        ),
+        RETRIED: _has_any(first.errors_retried, second.errors_retried),
         "These sides used sequential stopping: rates, differences and p-values are anytime-valid, nothing is paired, "
         "and times are not corrected for it.": counts.sequential,
         "Different upstreams served the sides.": _has_different_upstreams(first, second),

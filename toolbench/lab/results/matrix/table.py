@@ -27,7 +27,7 @@ from toolbench.lab.results.matrix.rows import (
     apply_metric,
     label_setting,
 )
-from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS, list_run_choices
+from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS, RETRIED, list_run_choices
 from toolbench.lab.results.table_layout import USUAL_LAYOUT
 
 
@@ -364,7 +364,7 @@ def _list_warnings(rows: list[MatrixRow], sum_rows: list[SumRow]) -> tuple[str, 
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows)
         and max_start_difference > MAX_TIME_BETWEEN_RUNS,
         f"{ADDED_MANUALLY} Their number: {added_manually}.": bool(added_manually),
-        f"{retried} trials were retried after an error; end-to-end success counts them as failures.": bool(retried),
+        f"{RETRIED} Their number: {retried}.": bool(retried),
         f"Cells that could not be computed: {uncomputed_cells}. Calls, tokens, cost and times omit them.": bool(
             uncomputed_cells
         ),
