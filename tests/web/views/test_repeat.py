@@ -121,7 +121,7 @@ def test_repeat_page_without_planned_trials_starts_nothing(owner_client: Client)
 def test_repeat_page_says_that_a_stopping_rule_is_not_repeated(owner_client: Client) -> None:
     run, ruled = make_finished_run(), make_finished_run(until={"width": 20})
     pages = [read_html(owner_client.get(f"/runs/{pk}/repeat/")) for pk in (run.pk, ruled.pk)]
-    assert ["stopped by a rule" in page for page in pages] == [False, True]
+    assert ["The original used sequential stopping." in page for page in pages] == [False, True]
 
 
 @pytest.mark.django_db(transaction=True)
