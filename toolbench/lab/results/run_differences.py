@@ -64,8 +64,8 @@ def find_run_differences(sides: Sequence[Iterable[int]], metric: str) -> tuple[R
     stopping and cells with repeated answers are left out.
 
     Args:
-        sides: the cells of each side, at least one, which are counted together; only runs of one side are compared.
-            Each side has an equal part of MAX_CELLS, of which the newest cells are compared.
+        sides: ids of the cells of each side; at least one side. Runs are compared only within a side. Each side has an
+            equal part of MAX_CELLS; if it has more cells, only the newest ones count.
         metric: a key of SUCCESS_METRICS.
     """
     runs_by_side = _read_runs([frozenset(nlargest(MAX_CELLS // len(sides), cell_ids)) for cell_ids in sides], metric)

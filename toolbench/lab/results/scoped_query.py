@@ -62,7 +62,12 @@ class ScopedQuery:
         return self._render({"scope": self.scope}, changes)
 
     def _render(self, values: Mapping[str, object], changes: Mapping[str, object]) -> str:
-        """Render the values that differ from the defaults of their fields, the runs and the filter."""
+        """Return the query string of the runs, the filter, and the values that are not the defaults of their fields.
+
+        Args:
+            values: values of fields by parameter.
+            changes: values that replace those, and `run`, by parameter.
+        """
         values = {**values, "run": ",".join(map(str, self.runs)), **changes}
         defaults = {field.name: field.default for field in fields(self)}
         pairs = [(name, value) for name, value in values.items() if value not in (None, "", defaults.get(name))]

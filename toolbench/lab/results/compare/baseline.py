@@ -220,7 +220,7 @@ class BaselineComparison(ComparedRows[SideRow]):
 def compare_with_baseline(query: CompareQuery) -> BaselineComparison:
     """Return the comparison of all sides.
 
-    The function sends three SQL queries, and one more for each side that has cells in common with the baseline.
+    The function sends at most three SQL queries, and one more for each side that has cells in common with the baseline.
     """
     side_trials = [filter_side_trials(side, demo=query.demo, chosen=query.chosen) for side in query.sides]
     strata = read_strata(side_trials)

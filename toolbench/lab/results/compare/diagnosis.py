@@ -20,11 +20,11 @@ MAX_WEAK_SHARE = 0.9  # if the intervals of both sides lie below, the model itse
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPreset:
-    """Preset that may fix the most frequent of those failures of the worse side for which there is a preset.
+    """Preset that may fix failures of the worse side: those of the most frequent class that has a preset.
 
     Attributes:
         preset: its name.
-        reason: the sentence of the failure class that it may fix.
+        reason: the sentence of that failure class.
         query: query string that prefills the launch form with the preset.
     """
 
@@ -148,10 +148,15 @@ def _count_failures(comparison: Comparison, worse_side: int | None) -> tuple[Fai
 def _find_suggested_preset(
     comparison: Comparison, worse_side: int, failures: Sequence[FailureClassCount]
 ) -> SuggestedPreset | None:
-    """Return the preset for the most frequent of those failures for which there is a preset.
+    """Return the preset for the first failure class that has one.
+
+    Args:
+        comparison: the comparison.
+        worse_side: index of the worse side.
+        failures: failure classes of that side, the most frequent first.
 
     Returns:
-        None if there is no preset for any failure, the preset was deleted, or the models of the side were deleted.
+        None if no class has a preset, the preset was deleted, or the models of the side were deleted.
     """
     preset_names = load_class_presets()
     failure = next((failure for failure in failures if preset_names.get(failure.failure_class)), None)

@@ -98,8 +98,8 @@ def match_sides(
 ) -> ComparisonCounts:
     """Group the counts of both sides by the strata in which they can be compared.
 
-    Groups of scenarios are never pooled, nor are drawn instances with the published wording. If the sides have a
-    scenario's version in common, versions are separate strata; otherwise each side counts each scenario's newest one.
+    Neither scenario groups nor instance kinds are pooled. If the sides have a version of any scenario in common,
+    versions are separate strata; otherwise, each side counts only the newest version of each shared scenario.
 
     Args:
         first: counts of the first side.

@@ -27,8 +27,10 @@ class OutcomeChanges:
     comparison.
 
     Attributes:
-        regressed: passes on the first side only.
-        fixed: passes on the second side only.
+        regressed: instances that pass on the first side only.
+        fixed: instances that pass on the second side only.
+        still_failing: instances that pass on neither side.
+        still_passing: instances that pass on both sides.
         new: instances that only the second side has.
         removed: instances that only the first side has.
         unsettled: instances on both sides for which the metric counts no trial on at least one side.

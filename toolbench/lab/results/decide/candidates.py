@@ -117,7 +117,7 @@ def find_candidate_version(query: DecideQuery) -> UUID | None:
 
 
 def get_candidate_pool(query: DecideQuery, version: UUID | None = None) -> CandidatePool:
-    """Return the candidates of the query with at most seven queries, whatever the number of runs.
+    """Return the candidates of the query with a number of SQL queries that does not depend on the number of runs.
 
     Controls and confirmation runs are excluded. A candidate counts, for each scenario, only the newest version that it
     was tried with. The result is kept in memory until the version changes.
@@ -221,7 +221,7 @@ def _read_sums(query: DecideQuery) -> list[SumRow]:
 def _merge_candidate_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow]:
     """Return a row for each candidate and scenario version, without confirmation runs.
 
-    Candidates of which neither model nor provider contains `query.q` have no row.
+    Only candidates whose model name or provider name contains `query.q` have a row.
     """
     key = (*CANDIDATE_KEY, "scenario_group", "control", "scenario", "scenario_version")
     matching_rows = (row for row in sums if contains_name(row, query.q) and not row["confirming"])

@@ -45,7 +45,7 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose: `Run.purpose` of the run.
 
     Raises:
-        NewTrialsError: a configuration has no model here, it is of the playground, the stored request of the first
+        NewTrialsError: a configuration has no model here or is of the playground, the stored request of the first
             configuration's run cannot be read, the new run cannot be planned, or its settings or tasks would differ
             from the measured ones.
     """

@@ -123,7 +123,7 @@ _pages: VersionCache[DecidePage] = VersionCache(max_entries=16)
 
 
 def get_decide_page(query: DecideQuery) -> DecidePage:
-    """Return the decision page with at most ten queries, whatever the number of runs.
+    """Return the decision page with a number of SQL queries that does not depend on the number of runs.
 
     The decision is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
     Choices of runs and promotable configurations are read anew, because they also depend on other runs and on models.

@@ -40,7 +40,8 @@ class DecideQuery:
         rows: ALL_ROWS to show every row of the tables, else "".
         chosen: models, profiles, strategies, scenarios and times.
         ignored: names of the parameters that could not be read, or that another one excludes.
-        unread_limits: (name, text) of `success` and `within` as far as they could not be read; defaults replace them.
+        unread_limits: (name, text) of `success` or `within`, for texts that defaults replace because they could not be
+            read.
     """
 
     scope: str = REAL

@@ -22,7 +22,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 PUBLISHED_SCOPE = "published"
-COMPARED_RATE = 0.9  # the page compares the best row with the first row of which exactly this share passed
+COMPARED_RATE = 0.9  # the page compares the best row with the first row that has exactly this success
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ _pages: VersionCache[FailuresPage] = VersionCache(max_entries=8)
 
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
-    """Return the failures page with at most ten SQL queries, whatever the number of runs and trials.
+    """Return the failures page with a number of SQL queries that does not depend on the number of runs and trials.
 
     A page over ended runs is kept in memory until their trials change.
     """

@@ -144,7 +144,9 @@ _pages: VersionCache[LatencyPage] = VersionCache(max_entries=8)
 
 
 def get_latency(query: LatencyQuery, *, all_rows: bool = False) -> LatencyPage:
-    """Return the latency page with at most seven queries. Only trials with an answer count.
+    """Return the latency page; only trials with an answer count.
+
+    The number of SQL queries does not depend on the number of runs and trials.
 
     The page is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
 

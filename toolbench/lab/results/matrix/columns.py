@@ -30,7 +30,7 @@ class RowColumn:
         label: head of the column.
         title: tooltip of the head, such as the whole label of the metric.
         group: head above neighbouring columns of one group.
-        missing: text that the page shows for an unknown value. It does not distinguish columns.
+        missing: text that the page shows for an unknown value; columns that differ only in it are equal.
     """
 
     name: str

@@ -64,7 +64,7 @@ class RowDetails:
     Attributes:
         trials: at most MAX_TRIALS failed trials, then trials with an infrastructure error and passed ones; of tool
             scenarios, or of controls if the metric covers only these.
-        options: request options of its newest configuration.
+        options: request options of the row's newest configuration.
         policy_hash: hash of the frozen settings of that configuration.
         upstreams: names of upstream providers that answered.
         more_trials: number of further trials that would decide whether the target is met, if the share stayed the

@@ -63,7 +63,7 @@ class MatrixRow:
         simulated: whether the model is simulated.
         local: whether the model runs on this machine, so that decisions ignore its latency.
         mixed_upstreams: whether a router could choose among several hosts of the model.
-        differing: of "settings" and "engine", those that differ between the pooled trials.
+        differing: "settings" if frozen settings differ between the pooled trials, and "engine" if engine versions do.
         published: passes and trials of the published matrix, such as `37/40`, or "with tools off"; "" for a row that
             the publication lacks.
         group: group of the tool scenarios.
@@ -71,8 +71,9 @@ class MatrixRow:
         trial_filter: filter of the trials that the row counts: those of its tool scenarios, or of its controls if the
             metric covers only these.
         prompt: the prompt version if there is a row for each version, else None.
-        versions: scenario versions of the row for scenarios that other rows have in other versions.
-        outdated: scenarios with their versions, such as `happy_path version 1`, of which another row has a newer one.
+        versions: versions of those of its scenarios that the matrix shows in several versions.
+        outdated: scenarios that another row has in a newer version, each with this row's version, such as
+            `happy_path version 1`.
     """
 
     key: str

@@ -101,7 +101,7 @@ _cell_sums: VersionCache[list[SumRow]] = VersionCache(max_entries=8)  # callers 
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
-    """Return the matrix with at most six SQL queries, whatever the number of runs and trials.
+    """Return the matrix with a number of SQL queries that does not depend on the number of runs and trials.
 
     A matrix over ended runs is kept in memory until their sums change.
     """
@@ -215,9 +215,8 @@ def _sum_matrix_cells(query: MatrixQuery) -> list[SumRow]:
 def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     """Set `versions` and `outdated` of each row.
 
-    `versions` has the versions of those scenarios of the row of which the matrix shows several versions with the same
-    instance kind. `outdated` has the scenarios of which another row has a newer version: controls if the metric covers
-    controls only, else tool scenarios.
+    Only rows with the same instance kind are compared. `outdated` has controls if the metric covers controls only, else
+    tool scenarios.
     """
     shown_versions: dict[tuple[str, str], set[int]] = {}
     for row in rows:

@@ -70,7 +70,14 @@ class ConfigRow:
 
 
 def build_config_row(config: RunConfig, group: str, cells: Sequence[tuple[Cell, Times]], target: float) -> ConfigRow:
-    """Return the row of a group of cells, as `group_cells_by_config` returns it; `target` is in percent."""
+    """Return the row of a configuration in one group of scenarios.
+
+    Args:
+        config: the configuration.
+        group: value of `ConfigRow.group`.
+        cells: its cells in the group, controls included, with their times.
+        target: target of the rates in percent.
+    """
     control = tally_cells(cell for cell, _ in cells if cell.control)
     tools = tally_cells(cell for cell, _ in cells if not cell.control)
     is_control = not tools.cells  # whether the row shows the controls, since there is no tool scenario

@@ -26,7 +26,7 @@ class RepeatPage:
         run: the run that the user opened.
         source: the run that is repeated: the original of `run` if both are A/A repeats.
         for_noise: whether the repeat has new sampling seeds, to measure A/A noise.
-        has_stopping_rule: whether sequential stopping ended cells of the original.
+        has_stopping_rule: whether the original used sequential stopping.
         trial_count: number of trials that the repeat tries.
         cell_count: number of cells with such trials.
         estimate: estimate of the repeat; None without one.

@@ -62,8 +62,8 @@ def _select_following(
 def _limit_to_newest(matching: QuerySet[Trial], trial_filter: TrialFilter) -> QuerySet[Trial]:
     """Return the newest MAX_COUNTED_TRIALS trials, as the list has, with one query.
 
-    All trials are returned if the filter names runs, cells or a configuration, or for the orders that start with
-    failures or follow the runs.
+    All trials are returned if the filter names runs, cells or configurations, or if its order is one of
+    _UNLIMITED_SORTS.
     """
     if has_named_runs(trial_filter) or trial_filter.sort in _UNLIMITED_SORTS:
         return matching

@@ -116,7 +116,7 @@ class TrialFilter:
         cause_version: version of the table of causes that gave `cause`.
         search: text of the query bar.
         scope: ALL_SCOPES selects runs of real providers, simulated and imported runs. Without it, only one of these
-            kinds is selected, by `demo` and `imported`, unless runs, cells or a configuration are given.
+            kinds is selected, by `demo` and `imported`, unless runs, cells or configurations are given.
         demo: "1" selects simulated runs only.
         imported: "1" selects imported runs only.
         sort: a key of SORTS.
@@ -362,7 +362,7 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
 
 
 def has_named_runs(trial_filter: TrialFilter) -> bool:
-    """Return whether runs, cells or a configuration are given, so that the scope does not apply."""
+    """Return whether runs, cells or configurations are given, so that the scope does not apply."""
     return bool(trial_filter.runs or trial_filter.configs or trial_filter.cells) or any(
         pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)
     )

@@ -68,7 +68,7 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
     """Return the next trials that match the filter, in its order.
 
     The function sends two queries, and one more for an `alike` filter. All matching trials are listed if the filter
-    names runs, cells or a configuration, or if its order is "order", for which there is an index. Otherwise, only the
+    names runs, cells or configurations, or if its order is "order", for which there is an index. Otherwise, only the
     newest MAX_COUNTED_TRIALS are listed.
 
     Args:

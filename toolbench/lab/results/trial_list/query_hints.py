@@ -37,7 +37,7 @@ _COMPARED_FIELDS = (*NUMBER_FIELDS, "started")
 
 
 def list_query_hints(text: str) -> tuple[str, ...]:
-    """Return a sentence for each term that cannot be read, each part that is ignored, and each word like a term."""
+    """Return a sentence for each term that cannot be read, each ignored part, and each word that looks like a term."""
     query = parse_query_text(text)
     ignored = (f"“{part}” is ignored: {_SEARCHABLE}" for part in list_ignored_parts(query.words))
     return (*map(_describe_taken_values, query.ignored), *ignored, *_iter_word_hints(query.words))

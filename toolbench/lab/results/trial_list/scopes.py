@@ -60,10 +60,9 @@ def list_other_scopes(trial_filter: TrialFilter) -> tuple[str, ...]:
 def count_by_scope(trial_filter: TrialFilter) -> Mapping[str, int] | None:
     """Return the number of trials in each of TRIAL_SCOPES that match the rest of the filter, with at most one query.
 
-    A search takes no query, since each pause in typing searches again, nor does an `alike` filter, which takes two.
-
     Returns:
-        None if the trials were not counted, or if more than MAX_COUNTED_TRIALS match.
+        None if more than MAX_COUNTED_TRIALS match; for a search, which is repeated after each pause in typing; and for
+        an `alike` filter, which would take two queries.
     """
     if trial_filter.search or trial_filter.alike:
         return None
