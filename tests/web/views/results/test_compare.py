@@ -162,12 +162,13 @@ def test_compare_page_of_published_scope_has_row_per_success(owner_client: Clien
 
 def test_compare_page_suggests_comparisons(owner_client: Client) -> None:
     run = make_run()
-    for method in ("native", "text_json"):
-        make_config(run, method=method)
+    for method, stream in (("native", True), ("text_json", False)):
+        make_config(run, method=method, stream=stream)
     repeat = make_run(repeat_of=run)
     text = read_html(owner_client.get("/compare/"))
     assert f"/compare/?run={run.pk}&amp;a_method=native&amp;b_method=text_json" in text
     assert f"method text_json against native, run {run.pk}" in text
+    assert f"answers whole against streamed, run {run.pk}" in text
     assert f"Run {repeat.pk} against run {run.pk}, which it repeats" in text
     Run.objects.update(simulated=True)
     text = read_html(owner_client.get("/compare/"))

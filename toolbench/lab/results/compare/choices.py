@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from toolbench.lab.metrics.pools import MORE_TRIALS_PURPOSE
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.query import AXES, CompareQuery
 from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_RUNS = 40
@@ -124,5 +124,5 @@ def _suggest_within_run(configs: Iterable[RunConfig], simulated_ids: Set[int]) -
             first, second = sorted(values)[:2]
             axis = AXIS_BY_COLUMN.get(column, column)
             parameters = {"run": run, f"a_{axis}": first, f"b_{axis}": second}
-            title = f"{axis} {second} against {first}, run {run}"
+            title = f"{AXES[axis].lower()} {second} against {first}, run {run}"
             yield SuggestedComparison(title, urlencode(parameters), run in simulated_ids)
