@@ -21,8 +21,7 @@ def list_run_choices(
     Args:
         runs: the runs that the page may offer.
         chosen: primary keys of chosen runs. They come first, also old ones, so that a form keeps them.
-        newest: number of other runs, the newest first, which follow the chosen ones; one more follows for each chosen
-            key that is not in `runs`.
+        newest: maximum number of further runs, the newest first. Each chosen key that is not in `runs` allows one more.
     """
     rank = Case(When(pk__in=chosen, then=0), default=1)
     return tuple(runs.order_by(rank, "-pk")[: newest + len(chosen)])
