@@ -171,7 +171,7 @@ def test_run_page_row_pools_the_times_of_tool_scenarios() -> None:
 
 def test_run_page_first_attempt_rate_needs_a_re_prompted_trial() -> None:
     run = make_run()
-    plain, re_prompted = make_cell(make_config(run)), make_cell(make_config(run, make_model("b")))
+    plain, re_prompted = make_cell(make_config(run)), make_cell(make_config(run, make_model("vendor/model-b")))
     make_trial(plain, "pass")
     make_trial(re_prompted, "pass", asked_again=1, output_retries=1)
     make_trial(re_prompted, "pass")

@@ -80,7 +80,7 @@ def test_matrix_page_without_own_runs_shows_published_figures(owner_client: Clie
     assert "1,002/1,160" in text
     assert "1,002/1,120" in text
     assert "5 not published" in text
-    row_with_tools_off = text.partition("tools off: neither pass nor fail")[0].rpartition("<tr ")[2]
+    row_with_tools_off = text.partition("tools off: neither pass nor fail")[0].rpartition('id="row-')[2]
     assert "not applicable</span>" in row_with_tools_off
     assert "/40" not in row_with_tools_off
     assert "Timeouts were the dominant failure mode here (p95 ~125s)." in text
@@ -237,7 +237,7 @@ def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Clie
     assert ">? not published<" in text
     assert "still filling" not in text
     assert "29 configurations." in text
-    assert ">All rows, as published</th>" in text
+    assert "All rows, as published" in text
     assert "they count the trials with tools off as failures." in text
     assert "Published 2026-02, not measured here" in text
     assert "Scenario × strategy" not in text
