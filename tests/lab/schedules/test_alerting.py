@@ -137,8 +137,12 @@ def test_check_ended_runs_notifies_once_for_each_ended_run() -> None:
     assert not Alert.objects.filter(resolved_at=None).exists()
 
 
-@pytest.mark.parametrize("fields", [{"imported": True}, {"deleted_at": timezone.now()}, {"purpose": "first_page"}])
-def test_check_ended_runs_ignores_imported_deleted_and_demo_runs(fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [{"imported": True}, {"deleted_at": timezone.now()}, {"purpose": "first_page"}, {"purpose": Run.PLAYGROUND}],
+    ids=["imported", "deleted", "demo", "playground"],
+)
+def test_check_ended_runs_ignores_runs_under_no_rule(fields: dict[str, Any]) -> None:
     make_rule(Kind.RUN_ENDED, None)
     run = end_run(None, (1, 0), **fields)
     run.refresh_from_db()

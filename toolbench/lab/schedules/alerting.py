@@ -17,7 +17,7 @@ from toolbench.lab.worker.job_failures import record_failures
 
 MAX_RUNS_PER_CHECK = 20
 MAX_SENTENCE_CHARACTERS = 500
-_UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=DEMO_PURPOSES)
+_UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=[*DEMO_PURPOSES, Run.PLAYGROUND])
 
 
 def check_ended_runs() -> int:
