@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from toolbench.lab.schedules.trend import TARGET_PERCENT, TrendLine, TrendPage, TrendPoint, list_values
+from toolbench.lab.schedules.trend import TARGET_PERCENT, TrendLine, TrendPage, TrendPoint, format_value, list_values
 
 WIDTH, HEIGHT = 310, 112  # of a drawing, in SVG units, as all coordinates are
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 302, 12, 88
@@ -104,7 +104,7 @@ def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float
     assert point.measured is not None
     kind = state if point.has_drifted else "pinned" if point.is_baseline else ""
     run = point.point.run
-    value = point.point.answered.text if measure == "success" else f"{point.measured.value:.4g}"
+    value = point.point.answered.text if measure == "success" else format_value(point.measured.value, measure)
     notes = f" · {', '.join(point.notes)}" if point.notes else ""
     title = f"Run {run.pk}, {run.created_at:%-d %b %H:%M} UTC: {value}{notes}"
     return ChartDot(x, _scale(point.measured.value, top), kind, title, run.pk)

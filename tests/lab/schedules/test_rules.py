@@ -2,6 +2,7 @@ import pytest
 
 from tests.lab.schedules.scheduled import make_schedule
 from toolbench.lab.credentials.keys import decrypt
+from toolbench.lab.schedules.conditions import describe_rule
 from toolbench.lab.schedules.rules import RuleError, RuleSettings, create_rule
 
 pytestmark = pytest.mark.django_db
@@ -13,6 +14,13 @@ def test_create_rule_encrypts_the_webhook_and_stores_its_host() -> None:
     assert (rule.webhook_host, rule.threshold) == ("hooks.example.test:8443", 80)
     assert decrypt(rule.webhook_encrypted or b"") == URL
     assert b"s3cr3t" not in bytes(rule.webhook_encrypted or b"")
+
+
+def test_large_thresholds_are_written_without_exponent() -> None:
+    with pytest.raises(RuleError, match="at most 1,000,000"):
+        create_rule(None, RuleSettings("spend", 1_000_001, "", ""))
+    assert describe_rule(create_rule(None, RuleSettings("spend", 1_000_000, "", ""))).endswith(" 1,000,000 dollars")
+    assert describe_rule(create_rule(None, RuleSettings("spend", 0.5, "", ""))).endswith(" 0.5 dollars")
 
 
 def test_create_rule_ignores_the_threshold_of_a_kind_without_one() -> None:

@@ -79,7 +79,7 @@ def find_conditions(rule: AlertRule, ended: EndedRun) -> list[ConditionFinding]:
 def describe_rule(rule: AlertRule) -> str:
     """Describe when the rule fires, as the end of a sentence."""
     kind = CONDITIONS[Kind(rule.kind)]
-    return kind.fires_when.format(f"{rule.threshold or 0:g}")
+    return kind.fires_when.format(f"{rule.threshold or 0:,.10g}")
 
 
 def describe_end(run: Run) -> str:

@@ -69,7 +69,7 @@ def _check_settings(schedule: Schedule | None, chosen: RuleSettings) -> None:
     elif schedule is None and kind.needs_schedule:
         errors["kind"] = ["This rule compares runs of one schedule. Add it on the page of a schedule."]
     elif kind.unit and not _is_valid_threshold(chosen.threshold, kind.maximum):
-        errors["threshold"] = [f"Enter a number above 0, at most {kind.maximum:,g}."]
+        errors["threshold"] = [f"Enter a number above 0, at most {kind.maximum:,.10g}."]
     if chosen.webhook and _find_host(chosen.webhook) is None:
         errors["webhook"] = ["Enter an address that begins with https:// or http:// and names a host."]
     if chosen.email and not _is_valid_email(chosen.email):

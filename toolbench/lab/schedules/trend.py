@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.lab.metrics.provider_budget import render_dollars
 from toolbench.lab.metrics.tally import add_tallies
 from toolbench.lab.models import Alert, Run, Schedule
 from toolbench.lab.schedules.page import AlertRow, list_alerts
@@ -156,7 +157,8 @@ def _build_line(series: RunSeries, measure: str) -> TrendLine:
     state, text = _describe_state(series)
     points = tuple(_build_points(series, measure))[-MAX_RUNS_SHOWN:]
     latest = next((point.measured for point in reversed(points) if point.measured), None)
-    return TrendLine(series, state, text, _format_latest(latest, measure), _describe_pooled_success(series), points)
+    latest_text = format_value(latest.value, measure) if latest else ""
+    return TrendLine(series, state, text, latest_text, _describe_pooled_success(series), points)
 
 
 def _describe_state(series: RunSeries) -> tuple[str, str]:
@@ -191,14 +193,14 @@ def _build_points(series: RunSeries, measure: str) -> list[TrendPoint]:
     return points
 
 
-def _format_latest(latest: MeasuredValue | None, measure: str) -> str:
-    if latest is None:
-        return ""
+def format_value(value: float, measure: str) -> str:
+    """Return a value of a measure as text with its unit."""
     if measure == "success":
-        return f"{format_rounded(latest.value)} %"
+        return f"{format_rounded(value)} %"
     if measure == "cost":
-        return f"${latest.value:,.4g}"
-    return f"{latest.value:,.3g} {'k' if measure == 'tokens' else 's'}"
+        return render_dollars(value)
+    number = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{number} {'k' if measure == 'tokens' else 's'}"
 
 
 def _measure_success(point: SeriesPoint) -> MeasuredValue | None:
