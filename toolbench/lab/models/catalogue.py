@@ -56,7 +56,7 @@ class Provider(models.Model):
     requests_per_minute = models.PositiveIntegerField(null=True, blank=True)  # over all workers; None: no limit
     tokens_per_minute = models.PositiveIntegerField(null=True, blank=True)
     budget_per_month = models.FloatField(null=True, blank=True)  # dollars per calendar month (UTC); None: no budget
-    paused_reason = models.CharField(max_length=200, blank=True)  # why its key cannot be used; "" if it can
+    paused_reason = models.CharField(max_length=200, blank=True)  # why its secrets cannot be read; "" if they can
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -91,8 +91,8 @@ class Replay(models.Model):
     """Job of a worker: a replay with other settings (what-if), a re-judging or an import.
 
     Attributes:
-        query: URL query string with the settings of a what-if, or `name=FILE` for an import. There is at most one row
-            for each kind, scope and query.
+        query: URL query string: the settings of a what-if, or `file`, `host` and `name` of an import; "" for a
+            re-judging. There is at most one row for each kind, scope and query.
         settings_digest: of a what-if, the digest of what decided its result beside `query` and the trials when it was
             requested, such as the patches of presets (not of the settings themselves); "" for other jobs.
         done: number of trials that have been processed.

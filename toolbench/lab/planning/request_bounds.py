@@ -16,7 +16,7 @@ from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.scenarios.catalogue import load_scenario
 
-# Columns of a cell that its run sets when it is launched.
+# Columns of a cell that `load_frozen_cells` reads. They are set at the launch and never change.
 _PLANNED_COLUMNS = frozenset({"id", "run", "config", "scenario", "scenario_version", "position"})
 
 

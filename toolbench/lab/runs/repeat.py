@@ -40,8 +40,8 @@ def resend_trial(trial_id: int) -> Run:
     """Launch a new run that repeats one trial with its seeds.
 
     Raises:
-        LaunchError: there is no such trial, its run was imported, its provider was deleted, it was never sent, or the
-            budget of its provider is spent.
+        LaunchError: there is no such trial, its run was imported, its provider was deleted, the trial was not
+            applicable and never sent, or the budget of its provider is spent.
     """
     trial = Trial.objects.select_related("run", "config__provider").filter(pk=trial_id, run__deleted_at=None).first()
     if trial is None:

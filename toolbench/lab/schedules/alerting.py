@@ -69,9 +69,9 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     """Open alerts for conditions that hold, and resolve alerts whose condition no longer holds.
 
     Alerts whose run was deleted are resolved too; apart from those, only a finished run resolves alerts. A run that is
-    checked again opens no second alert for a series. If the rule has checked a later run meanwhile, the earlier run
-    resolves no alerts, and conditions that need a schedule are not checked. An alert that only says that a run has
-    ended is resolved at once, and replaced when the run has ended in another state.
+    checked again opens no second alert for a series. If the rule has checked a later run since the first check, the
+    earlier run resolves no alerts, and conditions that need a schedule are not checked. An alert that only says that a
+    run has ended is resolved at once, and replaced when the run has ended in another state.
 
     Returns:
         The number of new alerts.

@@ -31,7 +31,7 @@ class ServedAlias:
         endpoint: the endpoint of the model; None if no request can be sent.
         refusal: why no request can be sent; empty if requests can be sent.
         concurrency: present concurrency limit of the provider.
-        layers: (name, patch) of each policy layer, the later of which override the earlier.
+        layers: (name, patch) of each policy layer; later layers override earlier ones.
         repairs, fallbacks, keep_percent, keep_bodies: as in AliasChoice.
         price: price of the model's tokens; None if none is known.
         policies: resolved policies by the JSON text of the tool choice.

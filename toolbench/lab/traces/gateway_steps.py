@@ -16,8 +16,8 @@ MAX_PACKED_BYTES = 1 << 20
 def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
     """Return the steps of a request as JSON, in the order in which they were sent.
 
-    If the gateway tries a further model after a failure, the driver numbers turns and steps and measures times anew.
-    Here they continue those of the steps before.
+    If the gateway tries a further model after a failure, the driver numbers turns and steps and measures times anew. In
+    the result, numbers and times continue those of the model before.
 
     Returns:
         None if there are no steps, or if the JSON would have more than MAX_PACKED_BYTES.

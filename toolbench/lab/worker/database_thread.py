@@ -67,7 +67,7 @@ class DatabaseThread:
         After an error in UNAVAILABLE_ERRORS the next function gets a new connection.
 
         Raises:
-            StatementRefusedError: such an error was raised, and the same call would raise it again.
+            StatementRefusedError: the function raised an error in UNAVAILABLE_ERRORS that it would raise again.
             Exception: what the function raises.
         """
         loop = asyncio.get_running_loop()

@@ -74,8 +74,8 @@ class TrialFetcher:
         """Claim trials and read their configurations.
 
         Returns:
-            None if the provider was deleted, if its budget for the month is spent, or if its key cannot be used. In the
-            last case `Provider.paused_reason` has the error.
+            None if the provider was deleted, if its budget for the month is spent, or if its key or another secret of
+            it cannot be read. In the last case `Provider.paused_reason` has the error.
         """
         access = self.get_access()
         if access is None:
@@ -112,7 +112,7 @@ class TrialFetcher:
         return self._pace
 
     def _read_access(self) -> ProviderAccess | None:
-        """Read the provider and its budget; store in its row why its key cannot be used, or that it can."""
+        """Read the provider and its budget; store in its row why its secrets cannot be read, or that they can."""
         provider = Provider.objects.filter(pk=self._provider_id).first()
         self._pace = read_settings(provider) if provider else None
         if provider is None:

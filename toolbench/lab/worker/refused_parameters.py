@@ -46,7 +46,7 @@ class SessionRefusals:
 
 
 def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
-    """Yield the parameters that a step shows to be refused: the model answered once they were omitted."""
+    """Yield the parameters that a step shows to be refused: the model answered after they were omitted."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
         yield from (parameter for parameter in step.request.omitted_parameters if not parameter.was_omitted_from_start)
 

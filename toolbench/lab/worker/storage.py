@@ -2,7 +2,7 @@
 
 The columns are one JSON parameter of each statement and the bodies are arrays of bytes, so a batch of any size needs
 one statement for its steps and one for its outcomes. If the database refuses a batch for its content, the batch is
-halved until the refused row is alone in it. That row is then stored without the texts of the model. An outcome that is
+split until the refused row is alone in it. That row is then stored without the texts of the model. An outcome that is
 refused again is stored as an internal error.
 """
 
@@ -244,7 +244,7 @@ def _write_together(batch: Batch) -> WriteResult:
 
 
 def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
-    """Write the two halves of a batch; write a single refused row without the texts of the model.
+    """Write a batch in three parts, in its order; write a single refused row without the texts of the model.
 
     Args:
         batch: a batch that the database refused.

@@ -1,4 +1,4 @@
-"""Full plan of a trial, built from stored rows: the loop's input with a hash of it, and the endpoint.
+"""Full plan of a trial, built from stored rows: the loop's input, the hash of this input, and the endpoint.
 
 Settings that are frozen at the launch of a run are read once for each configuration. The provider is read again at a
 claim if it was read more than ACCESS_CACHE_SECONDS ago, so a corrected key or address applies to later claims.

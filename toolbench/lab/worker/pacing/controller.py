@@ -22,7 +22,7 @@ from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady,
 
 WINDOW_SECONDS = 60
 GROWTH = 0.5  # slots for each answer before the first overload
-MAX_GROWTH = 0.06  # share of the limit by which one report can raise it
+MAX_GROWTH = 0.06  # share of the limit by which one report can raise it before the first overload
 BUSY_SHARE = 0.85  # share of the limit that has to be in flight before the limit grows
 CURVE_SECONDS = 60.0  # time of use after which the concurrency limit is higher by CURVE_SHARE than after an overload
 RATE_CURVE_SECONDS = 40.0  # time of use after which the rate, which begins lower by CURVE_SHARE, is the learned one
@@ -30,8 +30,9 @@ CURVE_SHARE = 0.03
 # Up to this share of the last minute's requests, answers with status 503 or 529 are no overload: they may have reasons
 # other than load.
 MAX_UNAVAILABLE_SHARE = 0.03
-# Share of the most accepted requests in flight; a rejection at or below it is due to the rate. Also the factor by which
-# a repeated overload lowers the concurrency limit.
+# Share of the most requests in flight that were accepted lately, or of the limit after the last overload if that is
+# higher. A rejection at or below this share is due to the rate. A repeated overload lowers the concurrency limit by
+# this factor.
 PROVEN_SHARE = 0.9
 REACTION_SECONDS = 0.5  # time until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
@@ -230,9 +231,10 @@ def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_secon
 def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
     """Return the state with a lower rate, and with the concurrency limit that it had before this overload.
 
-    After few requests no rate is learned. The pause after a new rate lasts until the oldest accepted requests are more
-    than a minute old, but no longer than they are old now. While the last minute still has more requests than the rate
-    allows, the rate may be right already, and only the pause becomes longer.
+    After few requests no rate is learned. If the answer asks for no wait, the pause after a new rate lasts until the
+    oldest accepted requests are more than a minute old, but no longer than they are old now, and at least a second.
+    While the last minute still has more requests than the rate allows, the rate may be right already, and only the
+    pause becomes longer.
     """
     is_repeated = now - state.rate_limited_at < RATE_REPEATED_SECONDS
     rate, accepted = state.rate, float(state.accepted_per_minute)
