@@ -100,31 +100,22 @@ def check_trials(
     return check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
 
 
-def check_open_trials(
-    run: Run,
-    counts_by_cell: Mapping[int, int],
-    confirmed_requests: int,
-    *,
-    used: int,
-    probes: Mapping[str, int] = MappingProxyType({}),
-) -> dict[int, Policy]:
-    """Check that the paid requests of trials were confirmed; return the policies of cells by cell id.
+def check_open_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int, *, used: int) -> None:
+    """Check that the paid requests of trials that are queued already, or may follow, were confirmed.
 
-    Call it for trials that are queued already, or may follow: budgets of providers are not checked.
+    Budgets of providers are not checked.
 
     Args:
         run: the run, with its new limit of requests, if that changes.
         counts_by_cell: number of trials by cell id.
         confirmed_requests: the confirmed number of paid requests.
         used: requests that already count against the run's limit.
-        probes: paid requests of probes by provider name; the run's limit does not apply to them.
 
     Raises:
         RunActionError: a scenario or the engine has changed.
         PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
     """
-    cells = load_frozen_cells(counts_by_cell)
-    return check_cells(run, cells, counts_by_cell, confirmed_requests, used=used, probes=probes)
+    check_cells(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests, used=used, probes={})
 
 
 def check_budgets(cells: Iterable[Cell]) -> None:
@@ -149,7 +140,7 @@ def check_cells(
     used: int,
     probes: Mapping[str, int],
 ) -> dict[int, Policy]:
-    """Check loaded cells as `check_open_trials` does; `cells` are those of `counts_by_cell`."""
+    """Check the paid requests of trials as `check_trials` does; `cells` are those of `counts_by_cell`."""
     policies = _resolve_policies(cells)
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]

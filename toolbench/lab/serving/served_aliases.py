@@ -56,7 +56,7 @@ class ServedAlias:
         """Return the policy for one request with this tool choice."""
         key = json.dumps(tool_choice, sort_keys=True)
         if key not in self.policies:
-            if len(self.policies) > MAX_CACHED_POLICIES:
+            if len(self.policies) >= MAX_CACHED_POLICIES:
                 self.policies.clear()
             gateway_layer = {
                 "tool_choice": tool_choice,
